@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Architecture operations on sites that every part shares: what an idle site looks
+ * like, what a live one looks like, and how to tell them apart.
+ *
+ * To add an architecture: write common/arch/NAME/site.c with one struct ip_arch,
+ * name it in ip_arch_for_machine(), then follow the list in CONTRIBUTING.md.
+ */
+#ifndef IP_ARCH_H
+#define IP_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IP_SITE_MAX 8 /* no site is longer */
+
+struct ip_arch {
+	const char *name;
+	uint32_t machine;    /* e_machine */
+	size_t stub_size;    /* bytes of one stub, also its alignment */
+	uint64_t reach;	     /* how far a live site may be from its stub */
+
+	/* Writes the idle form of a site: one NOP of length bytes, or for a tail-exit a return and a
+	 * NOP. -1 where the architecture knows no such site. */
+	int (*idle)(unsigned kind, unsigned length, uint8_t *ret);
+
+	/* Writes the live form of a site at address that calls (tail-exit: jumps to) stub. -1 where stub is out of reach. */
+	int (*live)(unsigned kind, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret);
+
+	/* Where a site's bytes are a live form: 1 and the address that it calls; else 0. */
+	int (*live_target)(unsigned kind, unsigned length, uint64_t address, const uint8_t *bytes,
+			   uint64_t *ret);
+
+	/* A site that crosses a page is written in three steps, each within one page, so that a
+	 * writer that is killed between two of them leaves valid code (hotpatcher/write.c). This is the
+	 * first byte of the state between; 0xff: the first byte of the idle form serves. */
+	uint8_t (*transit)(unsigned kind);
+
+	/* Writes a stub: it passes the probe number to the hook at address hook and never comes back to itself.
+	 * Where the hook is out of a direct jump's reach it goes through the pointer at slot, which must hold hook. */
+	int (*stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret);
+};
+
+/* NULL where we do not know the machine. */
+const struct ip_arch *ip_arch_for_machine(uint32_t machine);
+
+extern const struct ip_arch ip_arch_x86_64;
+
+#endif

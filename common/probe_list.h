@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe list: all probes of one module, keyed by its build-id.
+ *
+ * ColdPatch writes it, everything else reads it. It is one block of bytes, the same
+ * in the module (non-allocated section IP_PROBE_SECTION) and in a file of its own
+ * (*.probes), little-endian, position-independent, usable straight from mmap:
+ *
+ *   struct ip_pl_header
+ *   struct ip_pl_function[nfunctions]      at functions_offset
+ *   struct ip_pl_probe[nprobes]            at probes_offset, ascending by offset
+ *   char strings[strings_size]             at strings_offset, first byte '\0',
+ *                                          last byte '\0'
+ *
+ * The reader treats the block as hostile: every offset, index and string is
+ * checked once by ip_probe_list_parse(); after that the accessors cannot go
+ * out of bounds.
+ */
+#ifndef IP_PROBE_LIST_H
+#define IP_PROBE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IP_PROBE_SECTION ".iprobe.probes"
+#define IP_PL_MAGIC	 "iprobePL"
+#define IP_PL_VERSION	 1
+#define IP_BUILD_ID_MAX	 32
+
+enum ip_placement {
+	IP_PLACEMENT_INSTRUMENT = 1,
+	IP_PLACEMENT_FENTRY = 2,
+	IP_PLACEMENT_INLINE = 3,
+};
+
+/* Also the event id of the compact record in a trace (trace_format.h). */
+enum ip_probe_kind {
+	IP_PROBE_ENTRY = 1,
+	IP_PROBE_EXIT = 2,
+	IP_PROBE_TAIL_EXIT = 3, /* an exit hook that was tail-called: idle form ret + NOP */
+	IP_PROBE_POINT = 4,
+};
+
+/* The probe belongs to an instance of its function that was inlined into another:
+ * its stack frame is the other's. Readers of traces need this to close frames. */
+#define IP_PROBE_INLINED 0x01
+
+struct ip_pl_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t header_size;
+	uint32_t machine;   /* EM_X86_64 */
+	uint32_t placement; /* enum ip_placement */
+	uint32_t nfunctions;
+	uint32_t nprobes;
+	uint64_t functions_offset;
+	uint64_t probes_offset;
+	uint64_t strings_offset;
+	uint64_t strings_size;
+	uint32_t build_id_size; /* 1..IP_BUILD_ID_MAX */
+	uint8_t build_id[IP_BUILD_ID_MAX];
+	uint32_t reserved;
+};
+
+struct ip_pl_function {
+	uint64_t address; /* link-time address of the function, 0 where unknown */
+	uint32_t name;	  /* linker name, offset into strings; never 0 */
+	uint32_t file;	  /* source file, offset into strings; 0: unknown */
+	uint32_t line;	  /* line of the function's declaration; 0: unknown */
+	uint32_t reserved;
+};
+
+struct ip_pl_probe {
+	uint64_t offset;   /* link-time address of the site, as nm prints it */
+	uint32_t function; /* index */
+	uint32_t line;	   /* line of the site; 0: unknown */
+	uint8_t kind;	   /* enum ip_probe_kind */
+	uint8_t length;	   /* bytes of the site: 5 or 6 */
+	uint8_t flags;	   /* IP_PROBE_INLINED */
+	uint8_t reserved[5];
+};
+
+struct ip_probe_list {
+	const struct ip_pl_header *header;
+	const struct ip_pl_function *functions;
+	const struct ip_pl_probe *probes;
+	const char *strings;
+	void *owned; /* freed by ip_probe_list_destroy() */
+};
+
+/* Checks a block and makes a list over a private copy of it. 0, or -1 with an
+ * error that says what is wrong at which offset. */
+int ip_probe_list_parse(const void *data, size_t size, struct ip_probe_list **ret);
+
+/* Reads a list from its own file. */
+int ip_probe_list_load(const char *path, struct ip_probe_list **ret);
+
+/* Reads the list out of the section of an ELF that is open on fd (kept open, position
+ * unchanged). 1: found; 0: the ELF has none (*ret is NULL); -1: error. path is for messages. */
+int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
+
+void ip_probe_list_destroy(struct ip_probe_list *list);
+
+static inline const char *ip_probe_list_string(const struct ip_probe_list *list, uint32_t offset)
+{
+	return list->strings + offset;
+}
+
+const char *ip_placement_name(uint32_t placement);     /* "instrument" ...; "?" */
+const char *ip_probe_kind_name(uint32_t kind);	       /* "entry", "exit", "tail-exit", "point" */
+
+/* Builder. Strings are copied and shared; probes may be added in any order. */
+struct ip_probe_list_builder;
+int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, const uint8_t *build_id,
+				 size_t build_id_size, struct ip_probe_list_builder **ret);
+/* Index of the function, made where (name, address) is new; -1 with an error. file may be NULL. */
+int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
+				       uint64_t address, const char *file, uint32_t line);
+int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
+				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags);
+/* The block (malloc'ed, caller frees); two probes that overlap are an error. */
+int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data, size_t *ret_size);
+void ip_probe_list_builder_destroy(struct ip_probe_list_builder *b);
+
+#endif

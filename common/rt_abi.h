@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared-memory ABI between the runtime in the target and the hotpatcher
+ * outside. Fixed-width types, no pointers, no libc: both sides include it.
+ *
+ * Three pieces of memory:
+ *
+ *   anchor   data of libiprobe-rt.so, exported as iprobe_rt_anchor. Says where the
+ *            rest is. Written once by the runtime's constructor, read from outside.
+ *   gate     one private page of the target, wiped in a forked child
+ *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
+ *            Only the hotpatcher writes it, and only while the target is stopped.
+ *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
+ *            of sub-buffers, sub-buffers. Forked children share it with their parent; one session at a
+ *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
+ *
+ * One ring a thread, made of sub-buffers that the thread takes from a pool:
+ *
+ *   slot->cur     bits 0..47   position: words written since the slot was claimed, monotonic
+ *                 bits 48..63  index of the current sub-buffer, IP_NO_SUBBUF: none
+ *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a sub-buffer is never used,
+ *   so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One compare-and-exchange on cur (not
+ *   locked: only signal handlers of the same thread compete) therefore reserves words
+ *   or changes the sub-buffer, and fails where a handler has recorded meanwhile.
+ *
+ * Life of a sub-buffer (descriptor->state):
+ *   FREE -> OWNED   by the thread (locked compare-and-exchange), all words are zero
+ *   OWNED -> FULL   by the thread's outermost hook when it has no room left
+ *   FULL -> FREE    by the collector, after it has copied and zeroed it
+ *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves a
+ *   full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the
+ *   collector takes it when the slot has moved on and guard has been seen 0 since.
+ *   A word that is still zero in a taken sub-buffer belongs to a hook that never came back
+ *   (longjmp out of a handler): the collector counts it as lost.
+ *
+ * Everything in the area may be scribbled over by the target: the collector checks every index.
+ */
+#ifndef IP_RT_ABI_H
+#define IP_RT_ABI_H
+
+#include <stdint.h>
+
+#define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
+#define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
+#define IP_RT_ABI     1
+
+#define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
+#define IP_RT_SONAME	 "libiprobe-rt.so"
+
+#define IP_POOLS 2 /* stub pools: one near the executable, one near the libraries */
+
+struct ip_rt_anchor {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t error;	    /* errno of the constructor's failure; the runtime is inert then */
+	uint64_t area;	    /* address of the area's mapping; 0: none */
+	uint64_t area_size; /* bytes mapped; the memfd may be shorter */
+	uint64_t gate;
+	int32_t area_fd; /* number of the memfd kept open in the target (for users without map_files); -1 */
+	int32_t pid;	 /* who ran the constructor, in its own namespace */
+	uint64_t hook_entry;
+	uint64_t hook_exit;
+	uint64_t hook_tail_exit;
+	uint64_t text_start, text_end; /* the runtime's own code: no thread is settled in it */
+	struct {
+		uint64_t address, size; /* r-x, private; 0: none */
+	} pools[IP_POOLS];
+};
+
+struct ip_gate {
+	uint32_t session; /* 0: silent */
+};
+
+#define IP_AREA_SLOTS	  8192u
+#define IP_AREA_MODULES	  1024u
+#define IP_SUBBUF_WORDS	  4096u
+#define IP_SUBBUF_SIZE	  (IP_SUBBUF_WORDS * 8u)
+#define IP_AREA_SUBBUFS	  32768u /* descriptors: 1 GiB of sub-buffers */
+#define IP_NO_SUBBUF	  0xffffull
+#define IP_POSITION_BITS  48
+#define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
+
+#define IP_AREA_LOCK_SESSION 0 /* OFD lock: held by the iprobe whose session uses the area */
+
+/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for good, so
+ * that writing them again changes no byte under a thread that may still be on its way through. */
+struct ip_area_module {
+	uint64_t load_bias;
+	uint64_t stubs;	       /* stub of (number, kind): stubs + IP_STUB_INDEX * stub_size */
+	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one */
+	uint32_t nfunctions;
+	uint32_t build_id_size; /* 0: entry unused */
+	uint8_t build_id[32];
+	uint32_t reserved;
+};
+
+#define IP_NUMBERS_PER_FUNCTION 2u
+#define IP_STUBS_PER_NUMBER	3u
+#define IP_STUB_INDEX(number, first_number, kind) \
+	(((uint64_t)(number) - (first_number)) * IP_STUBS_PER_NUMBER + (kind) - 1)
+
+struct ip_area_header {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t session;      /* counts sessions, never repeats; the last one's number */
+	uint32_t nsubbufs;     /* in this session's pool */
+	int32_t nfree;	       /* atomic, a hint: <= 0 means do not search */
+	uint32_t hint;	       /* where the next search starts */
+	uint32_t slots_used;   /* atomic: slots ever claimed in this session lie below it */
+	uint64_t unserved;     /* atomic: events lost because no slot was free */
+	uint32_t owner_pid;    /* the iprobe of the last session, for messages */
+	uint32_t nmodules;
+	uint64_t stubs_used[IP_POOLS]; /* bytes handed out */
+	/* iprobe run: the launcher makes the area, the constructor reports and waits. */
+	uint32_t ready; /* futex: number of images that reached their constructor */
+	uint32_t go;	/* futex: images released; an image waits until go >= its ready */
+	int32_t run_pid; /* only this process may use the area that IPROBE_AREA names */
+	uint32_t reserved;
+};
+
+enum ip_slot_state {
+	IP_SLOT_FREE = 0,
+	IP_SLOT_CLAIMED = 1,
+};
+
+struct ip_slot {
+	/* the owner's line */
+	uint64_t cur;
+	uint64_t guard;	  /* stack pointer of the outermost hook in flight; 0: none */
+	uint64_t last_sp; /* of the last record */
+	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended */
+	uint64_t lost;
+	uint64_t reserved[3];
+	/* set at the claim */
+	uint32_t state; /* atomic, enum ip_slot_state */
+	uint32_t tid;
+	uint32_t pid;
+	uint32_t session;
+	uint64_t claimed; /* tsc */
+	uint64_t reserved2[5];
+};
+
+enum ip_subbuf_state {
+	IP_SUBBUF_FREE = 0,
+	IP_SUBBUF_OWNED = 1,
+	IP_SUBBUF_FULL = 2,
+};
+
+struct ip_subbuf {
+	uint32_t state; /* atomic, enum ip_subbuf_state */
+	uint32_t slot;
+	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
+	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */
+	uint64_t reserved;
+};
+
+/* Offsets in the memfd; each a multiple of the page size. */
+#define IP_AREA_MODULES_OFFSET 4096ull
+#define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
+#define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
+#define IP_AREA_DATA_OFFSET    (IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
+
+#define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
+
+_Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 128 &&
+		       sizeof(struct ip_subbuf) == 32,
+	       "ABI");
+
+/* Environment of iprobe run: path of the area's memfd. */
+#define IP_ENV_AREA "IPROBE_AREA"
+
+#endif

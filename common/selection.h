@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The selection language of -f: which probes a person means.
+ *
+ *   GLOB,...      functions whose demangled name (with or without its argument list),
+ *                 base name or linker name matches the shell glob
+ *   !GLOB         taken away from what the items before and after it select;
+ *                 a selection of nothing but ! items starts from everything
+ *   file:GLOB     by source file: the whole path or its last component
+ *   lib:GLOB      by module: the whole path or its last component
+ *   @FILE         as a whole argument: read the items from FILE, one a line or comma-separated,
+ *                 '#' starts a comment
+ *
+ * Commas inside (), <> and [] do not separate: f(int, char) and map<int,int>::* are one item.
+ * '!' works on every form (!file:..., !lib:...). Suffixes that compilers add
+ * (.isra.0, .part.1, .constprop.2, .cold, .lto_priv.3, .llvm.123) do not count. NULL or "" selects everything.
+ */
+#ifndef IP_SELECTION_H
+#define IP_SELECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ip_selection;
+
+/* 0, or -1 with an error naming the item (empty item, unreadable file, unknown prefix...). */
+int ip_selection_parse(const char *text, struct ip_selection **ret);
+void ip_selection_destroy(struct ip_selection *selection);
+
+/* linker_name is never NULL; file and module may be NULL (then file:/lib: items do not match).
+ * Demangles only where an item needs it. */
+bool ip_selection_match(const struct ip_selection *selection, const char *linker_name, const char *file,
+			const char *module);
+
+bool ip_selection_is_all(const struct ip_selection *selection);
+
+/* For "nothing matched": the up to three names among names[n] (demangled base names) that are nearest (edit distance, case
+ * folded) to the selection's first positive item, as "a, b, c" (malloc'ed, "" where none is near). */
+char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names, size_t n);
+
+/* Demangled name by libiberty (C++, Rust, D), malloc'ed; a plain copy where it is not mangled.
+ * Compiler suffixes are dropped first. with_args: keep the argument list. */
+char *ip_demangle(const char *linker_name, bool with_args);
+
+/* Length of name without the compiler's suffixes. */
+size_t ip_base_name_length(const char *linker_name);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What lies in a trace directory. The runtime writes the records, the collector wraps
+ * them into CTF 1.8 packets without touching them, readers decode them.
+ *
+ *   DIR/metadata            TSDL: the same layout told to any CTF reader
+ *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
+ *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
+ *   DIR/iprobe/session      text, see below
+ *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
+ *
+ * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
+ *
+ * A record is one 64-bit word (compact) or three (extended), little-endian:
+ *
+ *   compact   bits  0..2   event id (enum ip_probe_kind, 1..6)
+ *             bits  3..31  low 29 bits of the TSC
+ *             bits 32..52  probe number (21 bits, never 0)
+ *             bits 53..63  (stack pointer >> 4) mod 2048
+ *   extended  bits  0..2   7, bits 3..31 event id + 16
+ *             bits 32..95  TSC
+ *             bits 96..127 probe number and stack pointer bits as above
+ *             bits 128..191 stack pointer
+ *
+ * The writer makes a record extended where the compact one could not be decoded from the record before it in the same packet sequence of
+ * its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the stack pointer moved by 16 KiB or more, or after a
+ * record made by a signal handler on top of a hook. So for a compact record
+ *   time = (previous time with its low 29 bits replaced)                       exactly
+ *   sp   = previous sp moved by the signed 11-bit difference, in units of 16    exactly (to 16 bytes)
+ * The stack pointer is that of the site (of the return address for tail exits): it closes frames that longjmp or an
+ * exception left without an exit event (analysis/frames.c).
+ *
+ * DIR/iprobe/session: lines "key<TAB>value...", UTF-8, control characters and backslash in values as \xHH:
+ *   iprobe-session  1                      (first line)
+ *   host NAME | kernel TEXT | command TEXT | pid N | start_realtime NS   (wall time at tsc_start)
+ *   tsc_start N | tsc_end N | tsc_hz N
+ *   module  INDEX PATH BUILDID LOAD_BIAS FIRST_NUMBER PLACEMENT
+ *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS
+ *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's; "-": the
+ *            function itself. A function that has both has two numbers; readers show them as one)
+ *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
+ *   thread  TID NAME
+ *   events N | lost N | unserved N | end REASON                          (written when the session ends properly)
+ */
+#ifndef IP_TRACE_FORMAT_H
+#define IP_TRACE_FORMAT_H
+
+#include <stdint.h>
+
+#define IP_TIME_BITS	29
+#define IP_TIME_MASK	((1ull << IP_TIME_BITS) - 1)
+#define IP_NUMBER_BITS	21
+#define IP_NUMBER_MAX	((1u << IP_NUMBER_BITS) - 1)
+#define IP_SP_BITS	11
+#define IP_SP_SHIFT	4
+#define IP_SP_WINDOW	(1ull << (IP_SP_BITS + IP_SP_SHIFT)) /* 32 KiB */
+#define IP_ID_EXTENDED	7
+#define IP_ID_EXT_BASE	16 /* id in an extended record = event id + this */
+#define IP_EXT_WORDS	3
+
+#define IP_CTF_MAGIC 0xC1FC1FC1u
+
+struct ip_packet_header {
+	uint32_t magic;
+	uint8_t uuid[16];
+	uint32_t stream_id; /* 0 */
+	/* packet context */
+	uint64_t timestamp_begin, timestamp_end; /* TSC */
+	uint64_t content_size, packet_size;	 /* bits; equal */
+	uint64_t packet_seq_num;		 /* per stream file, from 0 */
+	uint64_t events_discarded;		 /* per stream file, cumulative */
+	uint32_t pid, tid;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
+
+#define IP_TRACE_SUBDIR	 "iprobe"
+#define IP_TRACE_SESSION "iprobe/session"
+
+#endif
