@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds iprobe and runs every test there is, stage by stage.
+
+A stage is one program (a build, a test runner, a benchmark in its brief form); what it
+prints is passed on, indented. Results are counted from the runners' JUnit files where
+they write one, else the stage counts as one test by its exit code (77: skipped).
+
+Nothing may outlive a stage: this process is the "child subreaper", so that whatever a
+test forgot becomes its child, is named, ended and counted as a failure; the same for
+mounts. Temporary files live in a folder of their own, removed at the end.
+
+The last line is exactly "N passed, N failed, N skipped"; exit code 0 only if nothing failed.
+"""
+
+import argparse
+import ctypes
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.path.join(ROOT, "build")
+BUILD_SAN = os.path.join(ROOT, "build-san")
+BUILD_CLANG = os.path.join(ROOT, "build-clang")
+HEARTBEAT_S = 30
+PR_SET_CHILD_SUBREAPER = 36
+
+SANITIZER_ENV = {
+    # LeakSanitizer stops its own process by ptrace, which does not go together with a tool that
+    # ptraces; leaks are looked for in the unit tests only.
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+}
+
+
+class Result:
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+        self.skipped = 0
+        self.notes = []
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.notes += other.notes
+
+    def fail(self, note):
+        self.failed += 1
+        self.notes.append("FAILED  " + note)
+
+    def skip(self, note):
+        self.skipped += 1
+        self.notes.append("skipped " + note)
+
+
+class Stage:
+    """One program to run.
+
+    junit: file the program writes its results to; None: the exit code is the result.
+    vital: nothing after it makes sense where it fails.
+    """
+
+    def __init__(self, name, command, timeout, env=None, junit=None, vital=False):
+        self.name = name
+        self.command = command
+        self.timeout = timeout
+        self.env = env or {}
+        self.junit = junit
+        self.vital = vital
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def children():
+    """Processes whose parent we are: pid -> name."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                text = stat.read()
+        except OSError:
+            continue
+        name, rest = text[text.index("(") + 1:].rsplit(")", 1)
+        state, parent = rest.split()[:2]
+        if int(parent) == os.getpid() and state != "Z":
+            found[int(entry)] = name
+    return found
+
+
+def reap():
+    """Takes note of the end of adopted processes."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def end_leftovers(result, stage):
+    """Ends what a stage left running; each such process is a failure."""
+    deadline = time.monotonic() + 3
+    while children() and time.monotonic() < deadline:
+        reap()
+        time.sleep(0.05)
+    left = children()
+    for pid, name in left.items():
+        result.fail(f"{stage}: left process {pid} ({name}) running")
+    while left:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.1)
+        reap()
+        left = children()  # their children are ours now
+    reap()
+
+
+def mounts():
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as info:
+        return {line.split()[4] for line in info}
+
+
+def run(stage, env):
+    """Runs the program of a stage, passes its output on; exit code, or None on timeout."""
+    process = subprocess.Popen(
+        stage.command, cwd=ROOT, env={**env, **stage.env}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    os.set_blocking(process.stdout.fileno(), False)
+    selector = selectors.DefaultSelector()
+    selector.register(process.stdout, selectors.EVENT_READ)
+    start = last = time.monotonic()
+    pending = b""
+    timed_out = False
+    while True:
+        # A process that the stage left behind may hold the pipe open: its end is not the stage's end.
+        ended = process.poll() is not None
+        if selector.select(timeout=0.1 if ended else 1):
+            data = process.stdout.read(65536)
+            if data == b"":
+                break
+            *lines, pending = (pending + (data or b"")).split(b"\n")
+            for line in lines:
+                say("    " + line.decode(errors="replace").rstrip("\r"))
+            last = time.monotonic()
+        elif ended:
+            break
+        now = time.monotonic()
+        if now - last > HEARTBEAT_S:
+            say(f"    ... {stage.name}: {now - start:.0f} s")
+            last = now
+        if now - start > stage.timeout and not ended:
+            os.killpg(process.pid, signal.SIGKILL)
+            timed_out = True
+            break
+    if pending:
+        say("    " + pending.decode(errors="replace"))
+    process.stdout.close()
+    code = process.wait()
+    return None if timed_out else code
+
+
+def read_junit(path, stage, result):
+    """Counts the test cases of a JUnit file; False where it cannot be read or is empty."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError):
+        return False
+    cases = list(root.iter("testcase"))
+    for case in cases:
+        name = f"{stage}: {case.get('classname', '')}.{case.get('name', '')}".replace(": .", ": ")
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            result.fail(name)
+        elif skipped is not None:
+            result.skip(f"{name}: {skipped.get('message') or skipped.text or 'no reason given'}")
+        else:
+            result.passed += 1
+    return bool(cases)
+
+
+def perform(stage, env):
+    result = Result()
+    say(f"== {stage.name}")
+    if stage.junit and os.path.exists(stage.junit):
+        os.unlink(stage.junit)
+    mounted = mounts()
+    start = time.monotonic()
+    code = run(stage, env)
+    if code is None:
+        result.fail(f"{stage.name}: no end after {stage.timeout} s")
+    elif stage.junit and read_junit(stage.junit, stage.name, result):
+        if code != 0 and result.failed == 0:
+            result.fail(f"{stage.name}: exit code {code}")
+    elif code == 0 and not stage.junit:
+        result.passed += 1
+    elif code == 77:
+        result.skip(f"{stage.name}: see its output")
+    else:
+        result.fail(f"{stage.name}: exit code {code}")
+    end_leftovers(result, stage.name)
+    for path in mounts() - mounted:
+        result.fail(f"{stage.name}: left {path} mounted")
+        subprocess.run(["umount", "-l", path], check=False)
+    say(f"== {stage.name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped, "
+        f"{time.monotonic() - start:.0f} s")
+    return result
+
+
+def meson_build(name, folder, options, env=None):
+    """Stages that configure (once) and compile a build folder."""
+    stages = []
+    if not os.path.exists(os.path.join(folder, "build.ninja")):
+        stages.append(Stage(name + " setup", ["meson", "setup", folder, *options], 120, env, vital=True))
+    stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=True))
+    return stages
+
+
+def unit(name, folder, env=None):
+    return Stage(name, ["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", "2"],
+                 300, env, os.path.join(folder, "meson-logs", "testlog.junit.xml"))
+
+
+def pytest(name, folder, build, timeout, scratch, env=None):
+    slug = name.replace(" ", "-")
+    junit = os.path.join(scratch, slug + ".xml")
+    return Stage(name, [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5",
+                        "-p", "no:cacheprovider", "--basetemp", os.path.join(scratch, slug),
+                        "-o", "junit_family=xunit2", "--junitxml", junit, os.path.join("test", folder)],
+                 timeout, {"IPROBE_BUILD": build, **(env or {})}, junit)
+
+
+def plan(mode, scratch):
+    """The stages of a mode, in order: what fails soonest and tells most comes first."""
+    stages = meson_build("build", BUILD, ["-Dwerror=true"])
+    stages += [
+        unit("unit", BUILD),
+        pytest("house", "house", BUILD, 300, scratch),
+        pytest("system", "system", BUILD, 900, scratch),
+    ]
+    if mode == "quick":
+        return stages
+    benchmarks = os.path.join(ROOT, "benchmarks")
+    for name in sorted(os.listdir(benchmarks)):
+        path = os.path.join(benchmarks, name)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            stages.append(Stage("benchmark " + name, [path, "--brief"], 120, {"IPROBE_BUILD": BUILD}))
+    stages += [
+        Stage("demo", ["./demo"], 300),
+        pytest("third-party", "thirdparty", BUILD, 600, scratch),
+    ]
+    stages += meson_build("sanitizers build", BUILD_SAN,
+                          ["-Dwerror=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
+    stages += [
+        unit("sanitizers unit", BUILD_SAN,
+             {**SANITIZER_ENV, "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"].replace("leaks=0", "leaks=1")}),
+        pytest("sanitizers system", "system", BUILD_SAN, 900, scratch, SANITIZER_ENV),
+    ]
+    stages += meson_build("clang build", BUILD_CLANG, ["-Dwerror=true", "-Dman=disabled"], {"CC": "clang", "CXX": "clang++"})
+    stages.append(Stage("fuzz", ["test/fuzz/run", "600" if mode == "full" else "60"], 3600 if mode == "full" else 600))
+    return stages
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="check", description="Builds iprobe and runs every test there is.",
+        epilog="The environment variable IPROBE_CHECK tells the tests the mode: quick, normal or full.")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--quick", action="store_const", const="quick", dest="mode",
+                       help="plain build, unit and system tests only")
+    group.add_argument("--full", action="store_const", const="full", dest="mode",
+                       help="everything, with long fuzzing and soaking")
+    parser.add_argument("--stage", action="append", default=[], metavar="NAME",
+                        help="only the stages whose name starts with NAME (the builds they need are up to you)")
+    parser.add_argument("--list", action="store_true", help="print the names of the stages and stop")
+    parser.set_defaults(mode="normal")
+    args = parser.parse_args()
+
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    scratch = tempfile.mkdtemp(prefix="iprobe-check.")
+    os.chmod(scratch, 0o1777)  # tests that drop to an ordinary user work in it, too
+    env = {**os.environ, "TMPDIR": scratch, "IPROBE_CHECK": args.mode, "PYTHONDONTWRITEBYTECODE": "1"}
+    total = Result()
+    times = []
+    start = time.monotonic()
+    try:
+        stages = plan(args.mode, scratch)
+        if args.list:
+            say("\n".join(stage.name for stage in stages))
+            return 0
+        if args.stage:
+            stages = [s for s in stages if any(s.name.startswith(name) for name in args.stage)]
+            if not stages:
+                parser.error("no such stage; --list prints their names")
+        for stage in stages:
+            began = time.monotonic()
+            result = perform(stage, env)
+            total.add(result)
+            times.append((stage.name, time.monotonic() - began))
+            if stage.vital and result.failed:
+                say(f"{stage.name} failed: stopping here")
+                break
+    except KeyboardInterrupt:
+        total.fail("interrupted")
+    finally:
+        if not args.list:
+            end_leftovers(total, "check")
+        subprocess.run(["chmod", "-R", "u+rwx", scratch], check=False, stderr=subprocess.DEVNULL)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+    say("")
+    for name, seconds in times:
+        say(f"{seconds:7.1f} s  {name}")
+    say(f"{time.monotonic() - start:7.1f} s  in all")
+    for note in total.notes:
+        say(note)
+    say(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
