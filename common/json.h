@@ -2,6 +2,7 @@
 /*
  * Writing JSON: a small streaming emitter. It keeps track of commas and nesting;
  * strings are escaped and bytes that are no UTF-8 become U+FFFD, so that the result always parses.
+ * A value at the top is followed by a newline: one document a line.
  */
 #ifndef IP_JSON_H
 #define IP_JSON_H

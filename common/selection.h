@@ -9,8 +9,10 @@
  *   file:GLOB     by source file: the whole path or its last component
  *   lib:GLOB      by module: the whole path or its last component
  *   @FILE         as a whole argument: read the items from FILE, one a line or comma-separated,
- *                 '#' starts a comment
+ *                 '#' at the start of a line or behind white space starts a comment
  *
+ * A glob without '(' is matched against names without arguments. '*' matches "::" and '/', too; `foo` is not
+ * ns::foo, `*::foo` is. A backslash takes a character's meaning away: operator\[\].
  * Commas inside (), <> and [] do not separate: f(int, char) and map<int,int>::* are one item.
  * '!' works on every form (!file:..., !lib:...). Suffixes that compilers add
  * (.isra.0, .part.1, .constprop.2, .cold, .lto_priv.3, .llvm.123) do not count. NULL or "" selects everything.

@@ -33,9 +33,13 @@ struct ip_arch {
 			   uint64_t *ret);
 
 	/* A site that crosses a page is written in three steps, each within one page, so that a
-	 * writer that is killed between two of them leaves valid code (hotpatcher/write.c). This is the
-	 * first byte of the state between; 0xff: the first byte of the idle form serves. */
-	uint8_t (*transit)(unsigned kind);
+	 * writer that is killed between two of them leaves valid code (hotpatcher/write.c):
+	 *   1. these bytes over the first ones of the site; the rest of it stays as it was
+	 *   2. the part behind the boundary in its new form
+	 *   3. the part in front of the boundary in its new form
+	 * Idle to live and live to idle alike. split: how many bytes of the site lie in front of the boundary (1 ..
+	 * length - 1). Writes the bytes of step 1, at most split, and returns how many; 0: such a site cannot cross a page. */
+	unsigned (*transit)(unsigned kind, unsigned length, unsigned split, uint8_t *ret);
 
 	/* Writes a stub: it passes the probe number to the hook at address hook and never comes back to itself.
 	 * Where the hook is out of a direct jump's reach it goes through the pointer at slot, which must hold hook. */

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names as the programmer wrote them.
+ *
+ * Names come out of files that we do not trust, and a mangled name of a few hundred bytes can stand for
+ * terabytes: substitutions double it at each step. libiberty's callback interface keeps the
+ * tree on the stack and hands the text over in pieces, so we stop it by longjmp at DEMANGLED_MAX and show the
+ * mangled name instead. Its D demangler has no such interface; there the number of back
+ * references, which is what doubles, is limited.
+ */
+#include "common/selection.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+
+#define MANGLED_MAX    16384
+#define DEMANGLED_MAX  32768
+#define D_MAX	       4096
+#define D_BACKREFS_MAX 12
+
+/* What compilers put behind a name, each with or without a number of its own. */
+static const char *const suffixes[] = {"isra", "part",	     "constprop", "cold",      "lto_priv",
+				       "llvm", "localalias", "clone",	  "warm_split"};
+
+/* Length of name[0..n) less one suffix; n where it ends in none. */
+static size_t without_suffix(const char *name, size_t n)
+{
+	size_t end = n, start;
+
+	while (end > 0 && isdigit((unsigned char)name[end - 1]))
+		end--;
+	if (end == n)
+		end = n; /* no number: the word ends the name */
+	else if (end > 0 && name[end - 1] == '.')
+		end--;
+	else
+		return n;
+	start = end;
+	while (start > 0 && (isalpha((unsigned char)name[start - 1]) || name[start - 1] == '_'))
+		start--;
+	if (start < 2 || name[start - 1] != '.')
+		return n;
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		if (strlen(suffixes[i]) == end - start && !memcmp(suffixes[i], name + start, end - start))
+			return start - 1;
+	return n;
+}
+
+size_t ip_base_name_length(const char *linker_name)
+{
+	size_t n = strlen(linker_name), shorter;
+
+	while ((shorter = without_suffix(linker_name, n)) < n)
+		n = shorter;
+	return n;
+}
+
+struct sink {
+	jmp_buf too_long;
+	size_t size;
+	char text[DEMANGLED_MAX + 1];
+};
+
+static void take(const char *text, size_t size, void *opaque)
+{
+	struct sink *sink = opaque;
+
+	if (size > DEMANGLED_MAX - sink->size)
+		longjmp(sink->too_long, 1);
+	memcpy(sink->text + sink->size, text, size);
+	sink->size += size;
+}
+
+static char *demangle_by_callback(int (*demangle)(const char *, int, demangle_callbackref, void *),
+				  const char *name, int options)
+{
+	struct sink *sink = malloc(sizeof(*sink));
+	char *result = NULL;
+
+	if (!sink)
+		return NULL;
+	sink->size = 0;
+	if (!setjmp(sink->too_long) && demangle(name, options, take, sink) && sink->size) {
+		sink->text[sink->size] = '\0';
+		result = strdup(sink->text);
+	}
+	free(sink);
+	return result;
+}
+
+static char *demangle_d(const char *name, int options)
+{
+	size_t backrefs = 0, n = strlen(name);
+
+	for (const char *p = name; *p; p++)
+		backrefs += *p == 'Q';
+	if (n > D_MAX || backrefs > D_BACKREFS_MAX)
+		return NULL;
+	return dlang_demangle(name, options);
+}
+
+char *ip_demangle(const char *linker_name, bool with_args)
+{
+	size_t n = ip_base_name_length(linker_name);
+	_cleanup_free_ char *base = strndup(linker_name, n);
+	int options = with_args ? DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP : DMGL_NO_OPTS;
+	char *result = NULL;
+
+	if (!base)
+		return NULL;
+	if (n <= MANGLED_MAX && base[0] == '_') {
+		if (base[1] == 'R' || base[1] == 'Z')
+			result = demangle_by_callback(rust_demangle_callback, base, options);
+		if (!result && base[1] == 'Z')
+			result = demangle_by_callback(cplus_demangle_v3_callback, base, options);
+		if (!result && base[1] == 'D')
+			result = demangle_d(base, options);
+	}
+	return result ? result : ip_steal_ptr(base);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The line of the last error, one per thread.
+ *
+ * A line is composed in a local buffer first, since an argument may be the line
+ * recorded before. Whatever is no printable UTF-8 becomes '?', so that a name out of
+ * a file cannot steer the terminal of the person who reads the message.
+ */
+#include "common/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+#define LINE_MAX_BYTES 6144 /* a path of PATH_MAX and what is wrong with it */
+
+static _Thread_local char line[LINE_MAX_BYTES];
+
+/* Ends a composed text of wanted bytes: marks a cut, replaces what must not be printed. */
+static void clean(char *text, size_t size, size_t wanted)
+{
+	if (wanted >= size)
+		memcpy(text + size - 4, "...", 4);
+	for (char *p = text; *p;) {
+		size_t n = ip_utf8_length(p);
+
+		if (n == 0 || ip_utf8_is_control(p)) {
+			n = n ? n : 1;
+			memset(p, '?', n);
+		}
+		p += n;
+	}
+}
+
+static size_t append(char *text, size_t used, const char *format, va_list args)
+{
+	size_t room = used < LINE_MAX_BYTES ? LINE_MAX_BYTES - used : 0;
+	int n = vsnprintf(room ? text + used : NULL, room, format, args);
+
+	return n < 0 ? used : used + (size_t)n;
+}
+
+static size_t append_text(char *text, size_t used, const char *what)
+{
+	size_t room = used < LINE_MAX_BYTES ? LINE_MAX_BYTES - used : 0;
+	int n = snprintf(room ? text + used : NULL, room, ": %s", what);
+
+	return n < 0 ? used : used + (size_t)n;
+}
+
+static int record(const char *format, va_list args, const char *behind)
+{
+	int saved_errno = errno;
+	char text[LINE_MAX_BYTES] = "";
+	size_t used = append(text, 0, format, args);
+
+	if (behind)
+		used = append_text(text, used, behind);
+	clean(text, sizeof(text), used);
+	memcpy(line, text, sizeof(line));
+	errno = saved_errno;
+	return -1;
+}
+
+int ip_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	record(format, args, NULL);
+	va_end(args);
+	return -1;
+}
+
+int ip_error_errno(const char *format, ...)
+{
+	int error = errno;
+	char buffer[128];
+	va_list args;
+
+	va_start(args, format);
+	record(format, args, strerror_r(error, buffer, sizeof(buffer)));
+	va_end(args);
+	return -1;
+}
+
+int ip_error_prefix(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	record(format, args, line);
+	va_end(args);
+	return -1;
+}
+
+const char *ip_error_message(void)
+{
+	return line;
+}

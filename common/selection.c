@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The selection language: items, and what matches them. How a text is cut into items is selection_parse.c's.
+ */
+#include "common/selection.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/selection_item.h"
+
+/* The names of one function, made when an item first asks for them. */
+struct names {
+	const char *linker;
+	char *base;	 /* without the compiler's suffixes */
+	char *plain;	 /* demangled, without arguments */
+	char *with_args; /* demangled, with them */
+};
+
+static bool glob_matches(const char *glob, const char *text)
+{
+	return text && fnmatch(glob, text, 0) == 0;
+}
+
+static const char *names_plain(struct names *names)
+{
+	if (!names->plain)
+		names->plain = ip_demangle(names->linker, false);
+	return names->plain;
+}
+
+static const char *names_with_args(struct names *names)
+{
+	if (!names->with_args)
+		names->with_args = ip_demangle(names->linker, true);
+	return names->with_args;
+}
+
+static const char *names_base(struct names *names)
+{
+	if (!names->base)
+		names->base = strndup(names->linker, ip_base_name_length(names->linker));
+	return names->base;
+}
+
+static bool matches_function(const struct ip_selection_item *item, struct names *names)
+{
+	if (!strcmp(item->glob, "*"))
+		return true;
+	if (glob_matches(item->glob, names->linker) || glob_matches(item->glob, names_base(names)))
+		return true;
+	if (names->linker[0] != '_')
+		return false; /* no demangler changes it */
+	/* Without '(' in it a glob means the name alone: 'set*int' is not to match set(int). */
+	return glob_matches(item->glob, names_plain(names)) ||
+	       (item->has_paren && glob_matches(item->glob, names_with_args(names)));
+}
+
+static bool matches_path(const char *glob, const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return glob_matches(glob, path) || (slash && glob_matches(glob, slash + 1));
+}
+
+bool ip_selection_match(const struct ip_selection *selection, const char *linker_name, const char *file,
+			const char *module)
+{
+	struct names names = {.linker = linker_name};
+	bool selected;
+
+	if (!selection)
+		return true;
+	selected = !selection->npositive;
+	for (size_t i = 0; i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+		bool matched = false;
+
+		if (!item->negative && selected)
+			continue; /* one is enough */
+		switch (item->kind) {
+		case IP_SELECT_FUNCTION:
+			matched = matches_function(item, &names);
+			break;
+		case IP_SELECT_FILE:
+			matched = matches_path(item->glob, file);
+			break;
+		case IP_SELECT_LIB:
+			matched = matches_path(item->glob, module);
+			break;
+		}
+		if (matched && item->negative) {
+			selected = false;
+			break; /* nothing brings it back, wherever it stands */
+		}
+		if (matched)
+			selected = true;
+	}
+	free(names.base);
+	free(names.plain);
+	free(names.with_args);
+	return selected;
+}
+
+bool ip_selection_is_all(const struct ip_selection *selection)
+{
+	bool all;
+
+	if (!selection)
+		return true;
+	all = !selection->npositive;
+	for (size_t i = 0; i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		if (item->negative)
+			return false;
+		if (item->kind == IP_SELECT_FUNCTION && !strcmp(item->glob, "*"))
+			all = true;
+	}
+	return all;
+}
+
+void ip_selection_destroy(struct ip_selection *selection)
+{
+	if (!selection)
+		return;
+	for (size_t i = 0; i < selection->nitems; i++)
+		free(selection->items[i].glob);
+	free(selection->items);
+	free(selection);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of a selection, for selection*.c alone.
+ */
+#ifndef IP_SELECTION_ITEM_H
+#define IP_SELECTION_ITEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum ip_selection_kind {
+	IP_SELECT_FUNCTION,
+	IP_SELECT_FILE,
+	IP_SELECT_LIB,
+};
+
+struct ip_selection_item {
+	enum ip_selection_kind kind;
+	bool negative;
+	bool has_paren; /* the glob speaks of arguments */
+	char *glob;
+};
+
+struct ip_selection {
+	struct ip_selection_item *items;
+	size_t nitems, npositive;
+};
+
+#endif

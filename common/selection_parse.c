@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Cutting the text of a selection into its items.
+ *
+ * A comma separates, but not inside (), <> and [], so that a C++ name with arguments is one item. The
+ * brackets of operator<, operator-> and the like open nothing. A backslash takes the meaning from the
+ * character behind it, for us as for fnmatch().
+ */
+#include "common/selection.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/selection_item.h"
+
+#define SELECTION_FILE_MAX (16u << 20)
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Length of "operator" and the symbol behind it, where one begins at p; else 0. */
+static size_t operator_length(const char *text, const char *p)
+{
+	static const char *const symbols[] = {
+		"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">", ","};
+
+	if (strncmp(p, "operator", 8) != 0 || (p > text && is_word(p[-1])))
+		return 0;
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
+		if (!strncmp(p + 8, symbols[i], strlen(symbols[i])))
+			return 8 + strlen(symbols[i]);
+	return 0;
+}
+
+/* The end of the item that begins at p: its comma or the text's end. *ret_open: a bracket that was open at a
+ * comma. */
+static const char *item_end(const char *p, char *ret_open)
+{
+	const char *text = p;
+	char stack[64];
+	size_t depth = 0;
+	char open_at_comma = 0;
+
+	for (; *p; p++) {
+		size_t skip = operator_length(text, p);
+
+		if (skip) {
+			p += skip - 1;
+		} else if (*p == '\\' && p[1]) {
+			p++;
+		} else if (*p == '(' || *p == '<' || *p == '[') {
+			if (depth < sizeof(stack))
+				stack[depth] = *p;
+			depth++;
+		} else if (*p == ')' || *p == '>' || *p == ']') {
+			if (depth)
+				depth--;
+			if (!depth)
+				open_at_comma = 0;
+		} else if (*p == ',') {
+			if (!depth)
+				break;
+			if (!open_at_comma)
+				open_at_comma = stack[0];
+		}
+	}
+	*ret_open = depth ? open_at_comma : 0;
+	return p;
+}
+
+/* "word:" at the start of an item, but not "word::". Its length without the colon, or 0. */
+static size_t prefix_length(const char *item)
+{
+	size_t n = 0;
+
+	while (is_word(item[n]))
+		n++;
+	return n && item[n] == ':' && item[n + 1] != ':' ? n : 0;
+}
+
+static int add_item(struct ip_selection *selection, const char *start, size_t n)
+{
+	struct ip_selection_item *items, item = {0};
+	_cleanup_free_ char *text = NULL;
+	const char *glob;
+	size_t prefix;
+
+	while (n && isspace((unsigned char)*start))
+		start++, n--;
+	while (n && isspace((unsigned char)start[n - 1]))
+		n--;
+	text = strndup(start, n);
+	if (!text)
+		return ip_error("out of memory");
+	glob = text;
+	if (*glob == '!') {
+		item.negative = true;
+		for (glob++; isspace((unsigned char)*glob);)
+			glob++;
+	}
+	prefix = prefix_length(glob);
+	if (prefix == 4 && !memcmp(glob, "file", 4))
+		item.kind = IP_SELECT_FILE;
+	else if (prefix == 3 && !memcmp(glob, "lib", 3))
+		item.kind = IP_SELECT_LIB;
+	else if (prefix)
+		return ip_error("selection: unknown prefix in '%s'; there are file: and lib:", text);
+	if (prefix)
+		glob += prefix + 1;
+	if (*glob == '@')
+		return ip_error("selection: '%s': @FILE must be the whole selection", text);
+	if (!*glob)
+		return ip_error("selection: empty item%s%s%s; write a name or a glob between commas",
+				*text ? " '" : "", text, *text ? "'" : "");
+
+	items = reallocarray(selection->items, selection->nitems + 1, sizeof(*items));
+	if (!items)
+		return ip_error("out of memory");
+	selection->items = items;
+	item.has_paren = strchr(glob, '(') != NULL;
+	item.glob = strdup(glob);
+	if (!item.glob)
+		return ip_error("out of memory");
+	items[selection->nitems++] = item;
+	selection->npositive += !item.negative;
+	return 0;
+}
+
+/* Adds the items of one line or argument. A file's line may be empty and may end in a comma. */
+static int add_items(struct ip_selection *selection, const char *text, bool from_file)
+{
+	const char *p = text;
+
+	for (;;) {
+		char open;
+		const char *end = item_end(p, &open);
+
+		if (open)
+			return ip_error(
+				"selection: '%s' has a comma behind a '%c' that is not closed; close it, "
+				"or write '\\%c'",
+				p, open, open);
+		if (from_file && !*end && p[strspn(p, " \t\r\v\f")] == '\0')
+			return 0;
+		if (add_item(selection, p, (size_t)(end - p)) < 0)
+			return -1;
+		if (!*end)
+			return 0;
+		p = end + 1;
+	}
+}
+
+/* '#' starts a comment at the start of a line and behind white space; inside a word it is a part of the
+ * name: Rust has {closure#0}. */
+static void cut_comment(char *line)
+{
+	for (char *p = line; *p; p++) {
+		if (*p == '#' && (p == line || isspace((unsigned char)p[-1]))) {
+			*p = '\0';
+			return;
+		}
+	}
+}
+
+static int add_file(struct ip_selection *selection, const char *path)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	unsigned number = 0;
+
+	if (!*path)
+		return ip_error("selection: '@' needs the name of a file behind it");
+	if (ip_read_text(path, SELECTION_FILE_MAX, &text, &size) < 0)
+		return ip_error_prefix("selection");
+	if (strlen(text) != size)
+		return ip_error("selection: %s: not a text file", path);
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		number++;
+		cut_comment(line);
+		if (add_items(selection, line, true) < 0)
+			return ip_error_prefix("%s:%u", path, number);
+	}
+	if (!selection->nitems)
+		return ip_error("selection: %s: no item in it; write one a line", path);
+	return 0;
+}
+
+int ip_selection_parse(const char *text, struct ip_selection **ret)
+{
+	struct ip_selection *selection = calloc(1, sizeof(*selection));
+	int r = 0;
+
+	if (!selection)
+		return ip_error("out of memory");
+	if (text && *text)
+		r = *text == '@' ? add_file(selection, text + 1) : add_items(selection, text, false);
+	if (r < 0) {
+		ip_selection_destroy(selection);
+		return -1;
+	}
+	*ret = selection;
+	return 0;
+}
