@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+System tests: the tools as a user runs them, on programs of test/programs, against what those programs know of
+themselves.
+
+  IPROBE_BUILD          the meson build folder under test (default: build)
+  IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 1000; sanitizers: 100)
+  IPROBE_TEST_KILLS     kills of a running attach (default 200; sanitizers: 30)
+  IPROBE_TEST_SECONDS   length of the paced run (default 10)
+  IPROBE_TEST_COMPILERS which of gcc,clang are used (default: those that are there)
+
+`pytest -m "not slow"` is a quick run, and so is every run where IPROBE_CHECK=quick.
+"""
+
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from iptest import actor as actors  # noqa: E402
+from iptest.programs import Programs  # noqa: E402
+from iptest.target import Targets  # noqa: E402
+
+SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("IPROBE_CHECK") == "quick":
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.fixture(scope="session")
+def builddir():
+    path = pathlib.Path(os.environ.get("IPROBE_BUILD", SOURCE_ROOT / "build")).resolve()
+    if not (path / "cli" / "iprobe").exists():
+        pytest.fail(f"no iprobe in {path}: set IPROBE_BUILD to the build folder")
+    return path
+
+
+def leftovers():
+    """What a tool could leave on the machine, as comparable sets."""
+    found = {"mounts": set(), "shm": set(), "tracefs": set()}
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        found["mounts"] = {line.split()[4] for line in f if "iprobe" in line}
+    found["shm"] = {p.name for p in pathlib.Path("/dev/shm").iterdir() if "iprobe" in p.name}
+    for base in ("/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"):
+        if os.access(base, os.R_OK):
+            found["tracefs"] |= {p.name for p in pathlib.Path(base).iterdir()}
+    return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind():
+    """No process, mount, tracefs instance or file in /dev/shm outlives the tests."""
+    before = leftovers()
+    yield
+    processes = actors.marked_processes()
+    after = leftovers()
+    for what, names in after.items():
+        assert names <= before[what], f"left behind in {what}: {names - before[what]}"
+    assert not processes, f"left behind: {processes}"
+
+
+@pytest.fixture(scope="session")
+def top():
+    """A directory that every user may enter."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="iprobe-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def programs(top, builddir):
+    """Programs of test/programs, compiled once for each compiler and set of options that a test asks for."""
+    return Programs(SOURCE_ROOT / "test" / "programs", top, builddir)
+
+
+def reachable_by_others(path):
+    """Whether an ordinary user may enter each folder on the way."""
+    path = pathlib.Path(path).resolve()
+    return all(p.stat().st_mode & stat.S_IXOTH for p in [path, *path.parents])
+
+
+def make_actor(name, top, builddir):
+    if name == "root":
+        if os.getuid() != 0:
+            pytest.skip("not root")
+        return actors.Actor("root", 0, top, builddir)
+    if os.getuid() != 0:
+        return actors.Actor("user", os.getuid(), top, builddir)
+    if not reachable_by_others(builddir):
+        pytest.skip(f"{builddir} is closed to ordinary users")
+    return actors.Actor("user", actors.ORDINARY_UID, top, builddir)
+
+
+@pytest.fixture(params=["root", "user"])
+def actor(request, top, builddir):
+    """Root, then an ordinary user: everything that works for one works for the other's own processes."""
+    who = make_actor(request.param, top, builddir)
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def root(top, builddir):
+    who = make_actor("root", top, builddir)
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def user(top, builddir):
+    who = make_actor("user", top, builddir)
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def me(top, builddir):
+    """Whoever runs the tests."""
+    who = make_actor("root" if os.getuid() == 0 else "user", top, builddir)
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def targets():
+    """Starts targets; ends them all."""
+    with Targets() as made:
+        yield made
+
+
+@pytest.fixture
+def small_disk(me):
+    """A tmpfs of 2 MiB."""
+    path = me.dir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=777", "tmpfs", str(path)], capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cannot mount a tmpfs: {done.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def number_from_env(name, default, sanitized=None):
+    """Sanitizers make every command take several times as long."""
+    if sanitized and "ASAN_OPTIONS" in os.environ:
+        default = sanitized
+    return int(os.environ.get(name, default))
+
+
+@pytest.fixture(scope="session")
+def cycles():
+    return number_from_env("IPROBE_TEST_CYCLES", 1000, 100)
+
+
+@pytest.fixture(scope="session")
+def kills():
+    return number_from_env("IPROBE_TEST_KILLS", 200, 30)
+
+
+@pytest.fixture(scope="session")
+def paced_seconds():
+    return number_from_env("IPROBE_TEST_SECONDS", 10)

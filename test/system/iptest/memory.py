@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The executable bytes of a live process against the files they came from, without any help of the tools under test.
+"""
+
+import os
+import time
+
+
+class Mapping:
+    def __init__(self, line):
+        fields = line.rstrip("\n").split(None, 5)
+        low, high = fields[0].split("-")
+        self.start, self.end = int(low, 16), int(high, 16)
+        self.perms, self.offset, self.inode = fields[1], int(fields[2], 16), int(fields[4])
+        self.path = fields[5] if len(fields) > 5 else ""
+
+
+def mappings(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as f:
+        return [Mapping(line) for line in f]
+
+
+def read_memory(pid, address, size):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
+        return os.pread(f.fileno(), size, address)
+
+
+def write_memory(pid, address, data):
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as f:
+        assert os.pwrite(f.fileno(), data, address) == len(data)
+
+
+def text_differences(pid, instead=None):
+    """
+    [(path, file offset, bytes in memory, bytes in the file)], one for each run of differing bytes in a file's executable
+    mapping. `instead` maps a path to another file with the bytes that were mapped (where the path was replaced).
+    """
+    found = []
+    for m in mappings(pid):
+        if "x" not in m.perms or not m.path.startswith("/") or m.path.startswith("/memfd:"):
+            continue
+        path = (instead or {}).get(m.path, m.path)
+        with open(path, "rb") as f:
+            f.seek(m.offset)
+            want = f.read(m.end - m.start)
+        want += bytes(m.end - m.start - len(want))
+        have = read_memory(pid, m.start, m.end - m.start)
+        if have == want:
+            continue
+        i = 0
+        while i < len(want):
+            if have[i:i + 4096] == want[i:i + 4096]:
+                i += 4096
+                continue
+            if have[i] != want[i]:
+                j = i
+                while j < len(want) and have[j] != want[j]:
+                    j += 1
+                found.append((m.path, m.offset + i, have[i:j], want[i:j]))
+                i = j
+            else:
+                i += 1
+    return found
+
+
+def wait_for(what, condition, timeout=20, step=0.005):
+    """Polls until condition() is true; its value."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(step)
+
+
+def wait_until_live(pid, proc=None, timeout=20):
+    """Until some site in the process is live. proc: the iprobe that does it, which must not end before."""
+
+    def live():
+        assert proc is None or proc.poll() is None, f"ended early: {proc.communicate()}"
+        return text_differences(pid)
+
+    return wait_for(f"no site of {pid} went live", live, timeout)
+
+
+def status_field(pid, key, tid=None):
+    path = f"/proc/{pid}/status" if tid is None else f"/proc/{pid}/task/{tid}/status"
+    with open(path, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            name, _, value = line.partition(":")
+            if name == key:
+                return value.strip()
+    raise KeyError(key)
+
+
+def assert_untouched(pid, instead=None):
+    """Nothing of ours is left in a live process: text, tracer, stops, scheduling."""
+    assert text_differences(pid, instead) == []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            assert status_field(pid, "TracerPid", tid) == "0"
+            assert status_field(pid, "State", tid)[0] in "RSD", status_field(pid, "State", tid)
+            assert os.sched_getscheduler(int(tid)) == os.SCHED_OTHER
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread that ended meanwhile
+
+
+def segment_bias(pid, path):
+    """Load address minus link-time address of a PIE or shared object whose first segment is mapped at offset 0."""
+    real = os.path.realpath(path)
+    for m in mappings(pid):
+        if m.offset == 0 and os.path.realpath(m.path) == real:
+            return m.start
+    raise AssertionError(f"{path} is not mapped in {pid}")

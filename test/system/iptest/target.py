@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets: programs started with the runtime preloaded, which say "ready" and then live until their stdin is closed."""
+
+import struct
+
+from . import actor as actors
+from . import memory
+
+BEATS = 65  # as in steady.c
+
+
+class Target:
+    """One running program. `pid` is that of the program itself: setpriv and the like have been replaced by exec."""
+
+    def __init__(self, proc, program, beats=None):
+        self.proc, self.pid, self.program, self.beats_path = proc, proc.pid, program, beats
+
+    def alive(self):
+        return self.proc.poll() is None
+
+    def beats(self):
+        """Rounds of checks that each thread has done so far."""
+        data = self.beats_path.read_bytes()
+        return struct.unpack(f"<{BEATS}Q", data)
+
+    def wait_for_progress(self, threads=8, extra=(), timeout=30):
+        """Each checking thread does one more round; a wrong result would have ended the program."""
+        before = self.beats()
+        indices = [*range(threads), *extra]
+
+        def all_moved():
+            assert self.alive(), f"the target died: {self.proc.returncode} {self.proc.stderr.read()}"
+            now = self.beats()
+            return all(now[i] > before[i] for i in indices)
+
+        memory.wait_for("a thread of the target makes no progress", all_moved, timeout, 0.002)
+
+    def say(self, line=""):
+        self.proc.stdin.write(line + "\n")
+        self.proc.stdin.flush()
+
+    def finish(self, timeout=60):
+        """Closes stdin and waits for a good end."""
+        result = actors.last_words(self.proc, timeout)
+        assert result.returncode == 0, repr(result)
+        return result
+
+
+class Targets:
+    """Ends what it has started."""
+
+    def __init__(self):
+        self.made = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        for target in self.made:
+            actors.end(target.proc)
+
+    def start(self, actor, args, preload=True, wait=True, beats=None, env=None, **kw):
+        env = dict(env or {})
+        if preload:
+            env["LD_PRELOAD"] = str(actor.runtime_path)
+        # LD_PRELOAD must not reach setpriv: a set of variables for the program alone.
+        args = ["env", *[f"{k}={v}" for k, v in env.items()], *map(str, args)]
+        program = args[1 + len(env)]
+        proc = actor.popen(args, **kw)
+        target = Target(proc, program, beats)
+        self.made.append(target)
+        if wait:
+            line = proc.stdout.readline()
+            assert line == "ready\n", f"{args} said {line!r}, {proc.stderr.read() if not line else ''}"
+        return target
+
+    def steady(self, actor, program, *flags, preload=True):
+        """The program that checks its own arithmetic, with all of its threads under way."""
+        beats = actor.dir() / "beats"
+        target = self.start(actor, [program, "-b", beats, *flags], preload, beats=beats)
+        target.wait_for_progress(extra=[BEATS - 1] if "-c" in flags else [])
+        return target

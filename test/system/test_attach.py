@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attach, detach, status, list, info: what they do to a target, what they say, how they end."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words, one_line
+
+
+@pytest.fixture
+def steady(actor, programs, targets):
+    return targets.steady(actor, programs.simple("steady"))
+
+
+def patched(actor, pid):
+    done = actor.iprobe("status", "--json", pid)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)["patched"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_session_properly(actor, steady, number):
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("attach", steady.pid, "--json", "-f", "step_11", "-o", directory)
+    memory.wait_until_live(steady.pid, proc)
+    assert patched(actor, steady.pid) >= 2
+    time.sleep(0.1)
+    proc.send_signal(number)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["events"] > 0 and summary["functions"] == 1
+    assert patched(actor, steady.pid) == 0
+    memory.assert_untouched(steady.pid)
+    steady.wait_for_progress()
+    report = actor.iprobe("report", "--json", directory)
+    assert [f["function"] for f in json.loads(report.stdout)["functions"]] == ["step_11"]
+
+
+def test_duration_is_kept(actor, steady):
+    started = time.monotonic()
+    done = actor.iprobe("attach", steady.pid, "--duration", "700ms", "-f", "step_11", "-o", actor.dir() / "trace")
+    took = time.monotonic() - started
+    assert done.returncode == 0, repr(done)
+    assert 0.7 <= took < 6
+    memory.assert_untouched(steady.pid)
+
+
+def test_dry_run_changes_nothing(actor, steady):
+    where = actor.dir()
+    done = actor.iprobe("attach", steady.pid, "--dry-run", "--json", "-f", "step_1*", "-o", where / "trace")
+    assert done.returncode == 0, repr(done)
+    plan = json.loads(done.stdout.splitlines()[-1])
+    assert plan["functions"] == 8 and plan["sites"] >= 16 and plan["pid"] == steady.pid
+    assert os.listdir(where) == []
+    memory.assert_untouched(steady.pid)
+
+
+def test_stops_are_measured_and_told(actor, steady):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("attach", steady.pid, "--duration", "50ms", "--json", "-o", directory)
+    assert done.returncode == 0, repr(done)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert len(summary["stop_us"]) == 2
+    assert all(0 < us < 2e6 for us in summary["stop_us"])
+    info = actor.iprobe("info", directory)
+    assert info.returncode == 0, repr(info)
+    assert "stop" in info.stdout.lower()
+
+
+def test_detach_ends_a_running_session(actor, steady):
+    """Somebody else's detach: everything is back, and the session notices or is refused, but does not hang."""
+    proc = actor.start_iprobe("attach", steady.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
+    memory.wait_until_live(steady.pid, proc)
+    done = actor.iprobe("detach", steady.pid)
+    if done.returncode != 0:
+        one_line(done)
+    proc.send_signal(signal.SIGINT)
+    ended = last_words(proc)
+    assert ended.returncode == 0, repr(ended)
+    memory.assert_untouched(steady.pid)
+    steady.wait_for_progress()
+
+
+def test_detach_of_an_untouched_target_is_done(actor, steady):
+    done = actor.iprobe("detach", steady.pid)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(steady.pid)
+
+
+def test_second_attach_while_one_is_at_work(actor, steady):
+    """It adds to the session or is refused in one line; the first session's sites stay and go with it."""
+    first = actor.start_iprobe("attach", steady.pid, "-f", "step_11", "--json", "-o", actor.dir() / "trace")
+    memory.wait_until_live(steady.pid, first)
+    second = actor.iprobe("attach", steady.pid, "-f", "step_22", "--duration", "50ms", "-o", actor.dir() / "trace")
+    if second.returncode != 0:
+        one_line(second)
+    assert first.poll() is None
+    first.send_signal(signal.SIGINT)
+    done = last_words(first)
+    assert done.returncode == 0, repr(done)
+    assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    assert actor.iprobe("detach", steady.pid).returncode == 0
+    memory.assert_untouched(steady.pid)
+    steady.wait_for_progress()
+
+
+def test_status_tells_what_is_live(actor, steady, programs):
+    proc = actor.start_iprobe("attach", steady.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
+    memory.wait_until_live(steady.pid, proc)
+    done = actor.iprobe("status", "--json", steady.pid)
+    assert done.returncode == 0, repr(done)
+    status = json.loads(done.stdout)
+    assert status["patched"] >= 16
+    (module,) = [m for m in status["modules"] if os.path.basename(m["path"]) == "steady"]
+    assert module["patched"] == status["patched"] and module["text_matches_file"] is False
+    assert module["foreign"] == 0
+    table = actor.iprobe("status", steady.pid)
+    assert table.returncode == 0 and str(status["patched"]) in table.stdout, repr(table)
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    status = json.loads(actor.iprobe("status", "--json", steady.pid).stdout)
+    assert status["patched"] == 0 and all(m["text_matches_file"] for m in status["modules"])
+
+
+def site_of(actor, program, function, kind="entry"):
+    """(offset, length) of one probe of a program."""
+    done = actor.iprobe("list", "--json", "-f", function, program)
+    assert done.returncode == 0, repr(done)
+    (module,) = json.loads(done.stdout)["modules"]
+    probe = next(p for p in module["probes"] if p["kind"] == kind)
+    return probe["offset"], probe["length"]
+
+
+def test_status_sees_foreign_changes(me, programs, targets):
+    """A byte that somebody else changed, in a site and outside of any, is told and left alone."""
+    program = programs.simple("finish")
+    target = targets.start(me, [program, "idle"], wait=False)
+    memory.wait_for("not loaded", lambda: runtime_is_ready(target.pid))
+    offset, _ = site_of(me, program, "finish_loop")
+    address = memory.segment_bias(target.pid, program) + offset
+    original = memory.read_memory(target.pid, address, 1)
+    memory.write_memory(target.pid, address, b"\xcc")
+    status = json.loads(me.iprobe("status", "--json", target.pid).stdout)
+    (module,) = [m for m in status["modules"] if os.path.basename(m["path"]) == "finish"]
+    assert module["text_matches_file"] is False and module["foreign"] >= 1 and module["patched"] == 0
+    refused = me.iprobe("attach", target.pid, "-f", "finish_*", "--duration", "20ms", "-o", me.dir() / "trace")
+    line = one_line(refused)
+    assert re.search(r"0x[0-9a-f]+", line), f"no address in: {line}"
+    assert memory.read_memory(target.pid, address, 1) == b"\xcc"
+    assert len(memory.text_differences(target.pid)) == 1
+    memory.write_memory(target.pid, address, original)
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def runtime_is_ready(pid):
+    """In main and waiting for input, the runtime mapped."""
+    try:
+        with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+            waiting = "pipe" in f.read()
+        return waiting and any("libiprobe-rt" in m.path for m in memory.mappings(pid))
+    except OSError:
+        return False
+
+
+def test_a_stopped_process_is_no_trap(actor, programs, targets):
+    """SIGSTOP: it works or it is refused, within the deadline; the process stays stopped and goes on when told to."""
+    target = targets.steady(actor, programs.simple("steady"))
+    os.kill(target.pid, signal.SIGSTOP)
+    memory.wait_for("not stopped", lambda: memory.status_field(target.pid, "State").startswith("T"))
+    done = actor.iprobe("attach", target.pid, "--duration", "50ms", "-f", "step_1*", "-o", actor.dir() / "trace",
+                        timeout=20)
+    if done.returncode != 0:
+        one_line(done)
+    assert memory.status_field(target.pid, "State").startswith("T")
+    assert memory.text_differences(target.pid) == []
+    os.kill(target.pid, signal.SIGCONT)
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def test_list_agrees_with_nm(actor, programs):
+    program = programs.simple("count")
+    done = actor.iprobe("list", "--json", program)
+    assert done.returncode == 0, repr(done)
+    (module,) = json.loads(done.stdout)["modules"]
+    assert module["placement"] == "instrument" and re.fullmatch("[0-9a-f]{8,64}", module["build_id"])
+    symbols = {}
+    for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout.splitlines():
+        words = line.split()
+        if len(words) == 4:
+            symbols[words[3]] = (int(words[0], 16), int(words[1], 16))
+    functions = {}
+    for probe in module["probes"]:
+        functions.setdefault(probe["function"], []).append(probe)
+        assert probe["kind"] in ("entry", "exit", "tail-exit") and probe["length"] in (5, 6)
+    assert set(functions) == {"leaf", "tiny", "mix", "half", "chain_inner", "chain_middle", "chain_outer", "count_down"}
+    for name in ("leaf", "half", "chain_outer"):
+        start, size = symbols[name]
+        kinds = {p["kind"] for p in functions[name]}
+        assert "entry" in kinds and kinds & {"exit", "tail-exit"}
+        for probe in functions[name]:
+            assert start <= probe["offset"] < start + size, probe
+            assert probe["file"].endswith("count.c") and probe["line"] > 0
+
+
+def test_list_of_a_process(actor, steady):
+    done = actor.iprobe("list", "--json", steady.pid, "-f", "step_1*")
+    assert done.returncode == 0, repr(done)
+    names = {p["function"] for m in json.loads(done.stdout)["modules"] for p in m["probes"]}
+    assert names == {f"step_1{i}" for i in range(8)}
+    memory.assert_untouched(steady.pid)
+
+
+def test_list_says_so_when_nothing_matches(actor, programs):
+    assert "chain_inner" in one_line(actor.iprobe("list", "-f", "chain_iner", programs.simple("count")))
+
+
+def test_binary_replaced_on_disk(actor, programs, targets):
+    """
+    Recompiled under a running process: the process still runs the old inode. Root reads that one; who cannot, refuses.
+    Nothing is patched by the new file's list.
+    """
+    where = actor.dir()
+    old, program = where / "old", where / "steady"
+    shutil.copy(programs.simple("steady"), program)
+    shutil.copy(programs.simple("steady"), old)
+    target = targets.steady(actor, program)
+    shutil.copy(programs.simple("steady", opt="-O0"), where / "new")
+    os.rename(where / "new", program)
+    instead = {f"{program} (deleted)": old}
+    done = actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "--json", "-o",
+                        actor.dir() / "trace")
+    if done.returncode == 0:
+        assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    else:
+        assert "steady" in one_line(done)
+        assert not actor.is_root, repr(done)
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid, instead)
+    target.finish()
+
+
+def test_binary_removed_from_disk(actor, programs, targets):
+    where = actor.dir()
+    old, program = where / "old", where / "steady"
+    shutil.copy(programs.simple("steady"), program)
+    shutil.copy(programs.simple("steady"), old)
+    target = targets.steady(actor, program)
+    program.unlink()
+    done = actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", actor.dir() / "trace")
+    if done.returncode != 0:
+        one_line(done)
+        assert not actor.is_root, repr(done)
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid, {f"{program} (deleted)": old})
+    target.finish()
+
+
+def test_a_trace_reads_the_same_without_the_target(actor, programs, targets):
+    """The directory has all that it needs."""
+    where = actor.dir()
+    program = where / "steady"
+    shutil.copy(programs.simple("steady"), program)
+    target = targets.steady(actor, program)
+    directory = where / "trace"
+    assert actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "-o", directory).returncode == 0
+    before = actor.iprobe("report", "--json", directory)
+    target.finish()
+    program.unlink()
+    os.rename(directory, where / "elsewhere")
+    after = actor.iprobe("report", "--json", where / "elsewhere")
+    assert before.returncode == after.returncode == 0
+    assert json.loads(before.stdout)["functions"] == json.loads(after.stdout)["functions"]
+
+
+def test_doctor(actor, steady):
+    """It explains this machine, and this target."""
+    for args in ([], [steady.pid]):
+        done = actor.iprobe("doctor", *args)
+        assert done.returncode == 0 and len(done.stdout.splitlines()) >= 3, repr(done)
+    memory.assert_untouched(steady.pid)
+
+
+@pytest.mark.parametrize("args", [["info"], ["report"], ["dump"]])
+def test_readers_print_for_people_too(actor, programs, args):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("run", "-o", directory, "--", programs.simple("count"), "-n", 1000)
+    assert done.returncode == 0, repr(done)
+    shown = actor.iprobe(*args, directory)
+    assert shown.returncode == 0, repr(shown)
+    assert ("count" if args == ["info"] else "chain_outer") in shown.stdout

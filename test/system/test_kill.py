@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe is killed by SIGKILL at any moment of attach: the target runs on correctly, and `iprobe detach` restores all that
+was left. Kills come from outside after a random time, and by strace at a system call of the shipped binary.
+"""
+
+import json
+import random
+import re
+import shutil
+import time
+
+import pytest
+
+from iptest import actor as actors
+from iptest import memory
+
+QUICK_KILLS = 12
+CALLS = ["pwrite64", "ptrace", "wait4", "openat", "read", "pread64", "mmap", "munmap", "close", "write", "fcntl",
+         "sched_setscheduler", "kill", "clock_nanosleep", "poll", "ftruncate", "newfstatat", "rt_sigaction",
+         "process_vm_readv", "mkdir", "rename", "getdents64", "pwritev", "writev", "futex"]
+
+
+def check_and_restore(actor, target, what):
+    """The target runs on whatever was left; detach then brings everything back."""
+    assert target.alive(), f"{what}: {target.proc.returncode} {target.proc.stderr.read()}"
+    target.wait_for_progress()
+    done = actor.iprobe("detach", target.pid)
+    assert done.returncode == 0, f"{what}: {done!r}"
+    assert memory.text_differences(target.pid) == [], what
+    memory.assert_untouched(target.pid)
+
+
+def kill_after(actor, target, directory, delay):
+    """Whether it was still at work when it was killed."""
+    proc = actor.start_iprobe("attach", target.pid, "--duration", "40ms", "-o", directory)
+    time.sleep(delay)
+    early = proc.poll() is None
+    actors.end(proc)
+    shutil.rmtree(directory, ignore_errors=True)
+    return early
+
+
+def calls_made(actor, target, directory):
+    """{system call: how often} one whole attach makes them, of those in CALLS."""
+    log = actor.dir() / "strace"
+    done = actor.run(["strace", "-f", "-o", log, actor.iprobe_path, "attach", target.pid, "--duration", "30ms", "-o",
+                      directory])
+    assert done.returncode == 0, repr(done)
+    shutil.rmtree(directory, ignore_errors=True)
+    counts = {}
+    for line in log.read_text(errors="replace").splitlines():
+        match = re.match(r"\d+ +(\w+)\(", line)
+        if match and match.group(1) in CALLS:
+            counts[match.group(1)] = counts.get(match.group(1), 0) + 1
+    assert "ptrace" in counts, counts
+    return counts
+
+
+def kill_at(actor, target, directory, call, when):
+    """Whether the call was reached. strace -f counts in each thread by itself."""
+    log = actor.dir() / "strace"
+    done = actor.run(["strace", "-f", "-o", log, f"--trace={call}", f"--inject={call}:signal=SIGKILL:when={when}",
+                      actor.iprobe_path, "attach", target.pid, "--duration", "30ms", "-o", directory])
+    shutil.rmtree(directory, ignore_errors=True)
+    assert done.returncode in (0, -9, 137), repr(done)
+    return done.returncode != 0
+
+
+def kill_many(actor, targets, program, count, seed):
+    rng = random.Random(seed)
+    target = targets.steady(actor, program)
+    directory = actor.dir() / "trace"
+    counts = calls_made(actor, target, directory)
+    check_and_restore(actor, target, "before any kill")
+    early, tries = 0, 0
+    while early < count:
+        tries += 1
+        assert tries <= 3 * count, f"only {early} of {tries} kills came while iprobe was at work"
+        if rng.random() < 0.5:
+            delay = rng.uniform(0, 0.06)
+            what = f"try {tries}: killed after {delay * 1e3:.1f} ms"
+            early += kill_after(actor, target, directory, delay)
+        else:
+            call = rng.choice(sorted(counts))
+            when = rng.randint(1, counts[call])
+            what = f"try {tries}: killed at {call} number {when}"
+            early += kill_at(actor, target, directory, call, when)
+        check_and_restore(actor, target, what)
+    # And the target can be worked on as ever.
+    done = actor.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", directory)
+    assert done.returncode == 0, repr(done)
+    assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(me, programs, targets, kills):
+    kill_many(me, targets, programs.simple("steady"), kills, seed=4)
+
+
+def test_killed_at_some_moments(actor, programs, targets):
+    kill_many(actor, targets, programs.simple("steady"), QUICK_KILLS, seed=5)
+
+
+@pytest.mark.slow
+def test_killed_at_each_ptrace_request(me, programs, targets):
+    """Every request of the stops, one after the other: the moments that matter most."""
+    target = targets.steady(me, programs.simple("steady"), "-t", "2")
+    directory = me.dir() / "trace"
+    count = calls_made(me, target, directory)["ptrace"]
+    for when in range(1, min(count, 40) + 1):
+        kill_at(me, target, directory, "ptrace", when)
+        assert target.alive(), when
+        target.wait_for_progress(threads=2)
+        done = me.iprobe("detach", target.pid)
+        assert done.returncode == 0, f"ptrace number {when}: {done!r}"
+        memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def test_live_sites_of_a_dead_session_do_no_harm(actor, programs, targets):
+    """The rings are full and nobody empties them: the target goes on, and a second detach has nothing to do."""
+    target = targets.steady(actor, programs.simple("steady"))
+    proc = actor.start_iprobe("attach", target.pid, "--memory", "1M", "-o", actor.dir() / "trace")
+    memory.wait_until_live(target.pid, proc)
+    actors.end(proc)
+    assert memory.text_differences(target.pid) != []
+    for _ in range(5):
+        target.wait_for_progress()
+    done = actor.iprobe("status", "--json", target.pid)
+    assert done.returncode == 0, repr(done)
+    assert json.loads(done.stdout)["patched"] > 0
+    check_and_restore(actor, target, "a session that was killed")
+    again = actor.iprobe("detach", target.pid)
+    assert again.returncode == 0, repr(again)
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def test_attach_after_a_kill(actor, programs, targets):
+    """A new session may take over what a dead one left, or refuse in one line; detach clears it in any case."""
+    target = targets.steady(actor, programs.simple("steady"))
+    proc = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
+    memory.wait_until_live(target.pid, proc)
+    actors.end(proc)
+    done = actor.iprobe("attach", target.pid, "-f", "step_2*", "--duration", "50ms", "--json", "-o",
+                        actor.dir() / "trace")
+    if done.returncode == 0:
+        assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    else:
+        actors.one_line(done)
+    check_and_restore(actor, target, "a session after a killed one")
+    target.finish()
+
+
+def test_target_killed_while_attached(actor, programs, targets):
+    """kill -9 of the target: what it recorded is kept, exit 0, nothing hangs."""
+    target = targets.steady(actor, programs.simple("steady"))
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("attach", target.pid, "--json", "-o", directory)
+    memory.wait_until_live(target.pid, proc)
+    time.sleep(0.1)
+    target.proc.kill()
+    target.proc.wait()
+    done = actors.last_words(proc)
+    assert done.returncode == 0, repr(done)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["events"] > 0
+    report = actor.iprobe("report", "--json", directory)
+    assert report.returncode == 0, repr(report)
+    assert json.loads(report.stdout)["events"] == summary["events"]

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iprobe run`: the command behaves as if we were not there."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from iptest.actor import last_words, one_line
+from iptest import memory
+
+
+def finish(programs):
+    return programs.simple("finish")
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 77, 126, 127, 128, 200, 255])
+def test_exit_code_is_passed_on(actor, programs, code):
+    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", finish(programs), "exit", code)
+    assert done.returncode == code, repr(done)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGUSR1, signal.SIGABRT])
+def test_signal_is_passed_on_as_a_shell_does(actor, programs, number):
+    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", finish(programs), "signal", int(number))
+    assert done.returncode == 128 + number, repr(done)
+
+
+def test_streams_are_left_alone(actor, programs):
+    text = "".join(f"line {i}\n" for i in range(2000))
+    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", finish(programs), "echo", "to stderr\n", input=text)
+    assert done.returncode == 0, repr(done)
+    assert done.stdout == text
+    assert "to stderr\n" in done.stderr
+
+
+def test_json_is_the_last_line_of_stdout(actor, programs):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "-o", directory, "--", finish(programs), "echo", "", input="in\n")
+    lines = done.stdout.splitlines()
+    assert lines[:-1] == ["in"]
+    summary = json.loads(lines[-1])
+    assert set(summary) >= {"pid", "sites", "functions", "threads", "pages", "stop_us", "events", "lost", "dir"}
+    assert os.path.realpath(summary["dir"]) == os.path.realpath(directory)
+    # main, finish_step and finish_echo, in and out.
+    assert summary["events"] == 6 and summary["lost"] == 0 and summary["threads"] == 1
+
+
+def test_arguments_and_environment_reach_the_command(me, programs):
+    """The program's own options are not ours, with `--` or without."""
+    done = me.iprobe("run", "-o", me.dir() / "trace", "--", programs.simple("count"), "-t", "2", "-n", "100")
+    assert done.returncode == 0 and "calls " in done.stdout, repr(done)
+
+
+def test_an_old_directory_is_kept(actor, programs):
+    where = actor.dir()
+    command = ["run", "-o", "trace", "--", finish(programs), "loop"]
+    for rounds in (10, 20, 30):
+        assert actor.iprobe(*command, rounds, cwd=where).returncode == 0
+    assert sorted(os.listdir(where)) == ["trace", "trace.old"]
+    for name, rounds in (("trace", 30), ("trace.old", 20)):
+        report = json.loads(actor.iprobe("report", "--json", where / name).stdout)
+        calls = {f["function"]: f["calls"] for f in report["functions"]}
+        assert calls["finish_step"] == rounds + 1
+
+
+def test_the_directory_is_iprobe_data_if_left_out(actor, programs):
+    where = actor.dir()
+    assert actor.iprobe("run", "--", finish(programs), "exit", 0, cwd=where).returncode == 0
+    assert os.listdir(where) == ["iprobe.data"]
+    assert actor.iprobe("report", cwd=where).returncode in (0, 2)
+    assert actor.iprobe("report", "iprobe.data", cwd=where).returncode == 0
+
+
+def test_a_directory_of_someone_elses_files_is_not_lost(me, programs):
+    """What is there is kept as DIR.old, whatever it is; and is not taken for a trace of ours to be thrown away."""
+    where = me.dir()
+    (where / "trace").mkdir()
+    (where / "trace" / "thesis.tex").write_text("years of work")
+    done = me.iprobe("run", "-o", "trace", "--", finish(programs), "exit", 0, cwd=where)
+    kept = list(where.rglob("thesis.tex"))
+    assert len(kept) == 1 and kept[0].read_text() == "years of work", repr(done)
+    if done.returncode != 0:
+        one_line(done)
+
+
+def size_of(directory):
+    return sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
+
+
+def test_max_size_stops_the_recording_only(actor, programs):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "--max-size", "1M", "-o", directory, "--", finish(programs), "loop", 2000000)
+    assert done.returncode == 0, repr(done)
+    assert done.stdout.splitlines()[0] == "done"
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert "max-size" in done.stderr or "1.0 MiB" in done.stderr or "limit" in done.stderr, repr(done)
+    assert 0 < summary["events"] <= 1024 * 1024 / 8
+    assert size_of(directory) <= 1.2 * 1024 * 1024
+    report = json.loads(actor.iprobe("report", "--json", directory).stdout)
+    assert report["events"] == summary["events"]
+
+
+def test_interrupting_run_ends_the_command_not_the_trace(actor, programs):
+    """Ctrl-C goes to both; the command dies of it, the trace is finished."""
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("run", "--json", "-o", directory, "--", finish(programs), "idle")
+    memory.wait_for("no trace", lambda: (directory / "metadata").exists() and has_child(proc.pid))
+    time.sleep(0.3)
+    os.killpg(proc.pid, signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode in (0, 128 + signal.SIGINT), repr(done)
+    report = actor.iprobe("report", "--json", directory)
+    assert report.returncode == 0, repr(report)
+    assert {f["function"] for f in json.loads(report.stdout)["functions"]} >= {"main"}
+
+
+def has_child(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return f.read().split()
+
+
+def test_an_inherited_runtime_is_no_obstacle(me, programs):
+    """The user preloads the runtime already."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "-o", directory, "--", finish(programs), "loop", 5,
+                     env={"LD_PRELOAD": str(me.runtime_path)})
+    assert done.returncode == 0, repr(done)
+    assert json.loads(done.stdout.splitlines()[-1])["events"] == 2 * (5 + 1 + 2)
+
+
+def test_run_in_run(me, programs):
+    """A recorded iprobe records nothing of ours into the other's trace."""
+    inner, outer = me.dir() / "trace", me.dir() / "trace"
+    done = me.iprobe("run", "-o", outer, "--", "/bin/sh", "-c",
+                     f"exec {me.iprobe_path} run --json -o {inner} -- {finish(programs)} loop 7")
+    if done.returncode == 0:
+        assert json.loads(done.stdout.splitlines()[-1])["events"] == 2 * (7 + 1 + 2), repr(done)
+    else:
+        one_line(done)
+
+
+def test_dry_run_starts_nothing(me, programs):
+    where = me.dir()
+    done = me.iprobe("run", "--dry-run", "-o", where / "trace", "--", finish(programs), "loop", 3)
+    assert "done" not in done.stdout
+    assert os.listdir(where) == []
+    assert done.returncode in (0, 2), repr(done)
+
+
+def test_a_program_that_is_not_prepared(actor, programs):
+    """Refused before it runs, in one line that says what to do."""
+    plain = programs.simple("finish", prepared=False)
+    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", plain, "loop", 3)
+    line = one_line(done)
+    assert "done" not in done.stdout
+    assert "iprobe-cc" in line, line
+
+
+def test_a_program_that_is_not_there(actor):
+    done = actor.iprobe("run", "-o", actor.dir() / "trace", "--", "/nonexistent/program")
+    assert "/nonexistent/program" in one_line(done)
+
+
+def test_an_empty_selection_names_the_nearest(actor, programs):
+    done = actor.iprobe("run", "-f", "finish_stap", "-o", actor.dir() / "trace", "--", finish(programs), "loop", 3)
+    assert "finish_step" in one_line(done)
+    assert "done" not in done.stdout

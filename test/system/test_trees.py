@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorded call tree of each thread is the one that the program logged by itself."""
+
+import json
+import re
+
+import pytest
+
+from iptest import trees
+from iptest.programs import compilers
+
+# What a C++ program calls without having written it.
+UNLOGGED = re.compile(r"^(std::|__gnu_cxx::|operator |_GLOBAL__|__static_init|__cxx_global|shop::Derived::~?Derived$)")
+
+
+def unlogged(name):
+    return bool(UNLOGGED.match(name))
+
+
+@pytest.fixture(params=["-O0", "-O2"])
+def opt(request):
+    return request.param
+
+
+@pytest.fixture(params=compilers())
+def compiler(request):
+    return request.param
+
+
+def record(actor, command, options=()):
+    """(directory, logs, dumps) of one run; nothing may be lost."""
+    logs, directory = actor.dir(), actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "--memory", "256M", *options, "-o", directory, "--", *command,
+                        env={"TREE_LOG": str(logs)})
+    assert done.returncode == 0, repr(done)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["lost"] == 0, summary
+    dump = actor.iprobe("dump", "--json", directory)
+    assert dump.returncode == 0, repr(dump)
+    return directory, trees.read_log(logs), trees.read_dump(dump.stdout)
+
+
+def logged_by_tid(logs):
+    """Logs of one thread id put together: an exec keeps the id, a later thread may get one that was used."""
+    by_tid = {}
+    for key in sorted(logs):
+        by_tid.setdefault(key[2], []).append((key[0], logs[key]))
+    return by_tid
+
+
+def check(actor, command, options=()):
+    directory, logs, dumps = record(actor, command, options)
+    by_tid = logged_by_tid(logs)
+    assert set(dumps) == set(by_tid)
+    for tid, parts in by_tid.items():
+        assert len(parts) == 1, "a thread id was used twice"
+        shown = trees.without(dumps[tid], unlogged)
+        trees.assert_consistent(dumps[tid], f"thread {tid}")
+        trees.compare(parts[0][1], shown, f"thread {tid}")
+    check_report(actor, directory, logs.values())
+    return logs
+
+
+def check_report(actor, directory, logs):
+    """The report counts each call once, whatever way it ended."""
+    done = actor.iprobe("report", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    reported = {}
+    for function in json.loads(done.stdout)["functions"]:
+        name = trees.without_arguments(function["function"])
+        if not unlogged(name):
+            reported[name] = reported.get(name, 0) + function["calls"]
+        assert function["min_ns"] <= function["avg_ns"] <= function["max_ns"], function
+        assert function["p50_ns"] <= function["p99_ns"] <= function["max_ns"], function
+        assert 0 <= function["self_ns"] <= function["total_ns"] or function["calls"] > 1, function
+    assert reported == dict(trees.count_entries(logs))
+
+
+@pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
+                                     "tree_throw"])
+def test_tree(me, programs, compiler, opt, program):
+    check(me, [programs.trees(compiler, opt) / program])
+
+
+@pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
+                                     "tree_throw"])
+def test_tree_as_user(user, programs, program):
+    check(user, [programs.trees("gcc", "-O2") / program])
+
+
+def test_exit_from_a_deep_frame(me, programs, compiler, opt):
+    """Destructors run on top of frames that never return."""
+    logs = check(me, [programs.trees(compiler, opt) / "tree_start", "deep"])
+    (steps,) = logs.values()
+    assert [s.depth for s in steps if s.name == "end_last" and s.event == "entry"] == [7]
+
+
+def test_constructors_of_a_library_come_first(me, programs):
+    """The case is what it is meant to be: the library's constructor, the program's by priority, main, destructors."""
+    logs = check(me, [programs.trees("gcc", "-O2") / "tree_start"])
+    (steps,) = logs.values()
+    top = [s.name for s in steps if s.event == "entry" and s.depth == 0]
+    assert top == ["lib_begin", "begin_first", "begin_second", "main", "at_exit_handler", "end_first", "end_last",
+                   "lib_end"]
+
+
+def test_children_of_fork_are_silent(actor, programs, compiler, opt):
+    program = programs.trees(compiler, opt) / "tree_fork"
+    directory, logs, dumps = record(actor, [program])
+    by_tid = logged_by_tid(logs)
+    assert {key[1] for key in logs} == {min(key[1] for key in logs)}, "only the parent logs"
+    assert set(dumps) == set(by_tid)
+    for tid, parts in by_tid.items():
+        trees.compare(parts[0][1], dumps[tid], f"thread {tid}")
+    shown = {step.name for steps in dumps.values() for step in steps}
+    assert "work" in shown and "child" not in shown and "child_only" not in shown
+    check_report(actor, directory, logs.values())
+
+
+@pytest.mark.parametrize("by", ["first thread", "other thread"])
+def test_exec_goes_on_with_the_next_program(actor, programs, compiler, by):
+    """The same process becomes another prepared program: one trace, both trees, each from its own top."""
+    folder = programs.trees(compiler, "-O2")
+    command = [folder / "tree_exec", *(["-t"] if by == "other thread" else []), folder / "tree_jumps"]
+    directory, logs, dumps = record(actor, command)
+    by_tid = logged_by_tid(logs)
+    assert {key[0] for key in logs} == {"tree_exec", "tree_jumps"}
+    assert set(dumps) == set(by_tid)
+    for tid, parts in by_tid.items():
+        steps = [step for _, part in sorted(parts) for step in part]  # tree_exec, then tree_jumps
+        trees.compare(steps, dumps[tid], f"thread {tid}")
+    check_report(actor, directory, logs.values())
+
+
+@pytest.mark.parametrize("rounds", [3000, pytest.param(20000, marks=pytest.mark.slow)])
+def test_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
+    """Two timers at a high rate, one on an alternate stack, handlers that raise and call."""
+    program = programs.trees(compiler, opt) / "tree_timers"
+    _, logs, dumps = record(actor, [program, rounds])
+    ((key, log),) = logs.items()
+    assert set(dumps) == {key[2]}
+    trees.assert_consistent(dumps[key[2]])
+    trees.compare_with_handlers(log, dumps[key[2]], lambda name: name.startswith("on_"), f"{rounds} rounds")
+    assert sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5, "hardly a signal came"
+
+
+@pytest.mark.parametrize("rounds", [5000, pytest.param(30000, marks=pytest.mark.slow)])
+def test_jumps_out_of_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
+    """
+    Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and
+    the tree is in order again at once.
+    """
+    program = programs.trees(compiler, opt) / "tree_timers"
+    logs, directory = actor.dir(), actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "--memory", "256M", "-o", directory, "--", program, rounds, "jump",
+                        env={"TREE_LOG": str(logs)})
+    assert done.returncode == 0, repr(done)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    ((key, log),) = trees.read_log(logs).items()
+    jumps = sum(s.name == "on_tick" and s.event == "entry" for s in log)
+    assert jumps >= 5
+    assert summary["lost"] <= jumps
+    dump = actor.iprobe("dump", "--json", directory)
+    assert dump.returncode == 0, repr(dump)
+    steps = trees.read_dump(dump.stdout)[key[2]]
+    trees.assert_consistent(steps)
+    # Rounds and handlers stand where they belong, from the first to the last.
+    assert steps[0][:3] == ("entry", "main", 0)
+    assert steps[-1].name == "main"
+    shown = [s for s in steps if s.event == "entry" and s.name == "branch" and s.depth == 1]
+    logged = [s for s in log if s.event == "entry" and s.name == "branch" and s.depth == 1]
+    assert abs(len(shown) - len(logged)) <= jumps
+    assert max(s.depth for s in steps) <= max(s.depth for s in log) + 2
+    handlers = sum(s.name == "on_tick" and s.event == "entry" for s in steps)
+    assert jumps - summary["lost"] <= handlers <= jumps
+
+
+def test_selection_keeps_the_tree(me, programs):
+    """With functions left out, what is left nests as before."""
+    folder = programs.trees("gcc", "-O2")
+    _, logs, dumps = record(me, [folder / "tree_calls"], ["-f", "!fibonacci,!compare,!small_inline,!helper"])
+    ((key, log),) = logs.items()
+    left_out = {"fibonacci", "compare", "small_inline"}
+    assert not left_out & {s.name for s in dumps[key[2]]}
+    trees.compare(trees.without(log, left_out.__contains__), dumps[key[2]])
