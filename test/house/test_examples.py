@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples build, do what they say, and are worth recording."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def orders(root, builddir, sh, tmp_path_factory):
+    path = tmp_path_factory.mktemp("orders") / "orders"
+    sh(builddir / "coldpatch" / "iprobe-cc", "-Wall", "-O2", "-g", "-pthread", root / "examples" / "orders.c", "-o", path)
+    return path
+
+
+def functions(sh, iprobe, data):
+    report = json.loads(sh(iprobe, "report", "--json", data).stdout)
+    return {f["function"]: f for f in report["functions"]}
+
+
+def test_orders_attached(orders, builddir, sh, tmp_path):
+    iprobe = builddir / "cli" / "iprobe"
+    env = {**os.environ, "LD_PRELOAD": str(builddir / "runtime" / "libiprobe-rt.so")}
+    with subprocess.Popen([orders], env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            time.sleep(0.2)
+            done = sh(iprobe, "attach", process.pid, "--json", "--duration", "300ms", "-o", tmp_path / "data")
+            status = json.loads(sh(iprobe, "status", "--json", process.pid).stdout)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0 and out.endswith("orders shipped\n")
+    assert json.loads(done.stdout.splitlines()[-1])["lost"] == 0
+    assert status["patched"] == 0
+    found = functions(sh, iprobe, tmp_path / "data")
+    assert found["look_up"]["calls"] > 100
+    assert found["search_archive"]["avg_ns"] > found["look_up"]["p50_ns"]
+
+
+def test_shapes_run(root, builddir, sh, tmp_path):
+    iprobe = builddir / "cli" / "iprobe"
+    sh(builddir / "coldpatch" / "iprobe-c++", "-Wall", "-O2", "-g", root / "examples" / "shapes.cc", "-o", "shapes",
+       cwd=tmp_path)
+    done = sh(iprobe, "run", "-o", "data", "--", "./shapes", "1000", cwd=tmp_path)
+    assert done.stdout == "667 shapes, area 458774235.5, 333 refused\n"
+    found = functions(sh, iprobe, tmp_path / "data")
+    calls = {name.removesuffix("()"): f["calls"] for name, f in found.items()}
+    circles = [count for name, count in calls.items() if name.startswith("shapes::Circle::Circle")]
+    assert sum(circles) == 666
+    assert calls["main"] == 1

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""meson install puts things where a distribution would, and an installed copy works from any prefix."""
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def prefix(builddir, sh, tmp_path_factory):
+    """An installed copy, moved to a place that no build has heard of."""
+    base = tmp_path_factory.mktemp("install")
+    sh("meson", "install", "-C", builddir, "--no-rebuild", "--quiet", "--destdir", base / "dest")
+    options = json.loads(sh("meson", "introspect", "--buildoptions", builddir).stdout)
+    installed = next(o["value"] for o in options if o["name"] == "prefix")
+    shutil.move(base / "dest" / installed.lstrip("/"), base / "a prefix")
+    return base / "a prefix"
+
+
+def test_layout(prefix, root, builddir, sh):
+    for name in ("iprobe", "iprobe-cc", "iprobe-c++", "coldpatch"):
+        assert (prefix / "bin" / name).stat().st_mode & 0o111 == 0o111
+    assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
+    assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
+    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"orders.c", "shapes.cc"}
+    pages = {p.name for p in (root / "docs" / "man").iterdir()}
+    if any((builddir / "docs").glob("*.1")):
+        assert {p.name + ".rst" for p in (prefix / "share" / "man" / "man1").iterdir()} == pages
+
+
+def test_works_from_any_prefix(prefix, root, sh, tmp_path):
+    sh(prefix / "bin" / "iprobe-c++", "-O2", root / "examples" / "shapes.cc", "-o", "shapes", cwd=tmp_path)
+    done = sh(prefix / "bin" / "iprobe", "run", "--", "./shapes", "30", cwd=tmp_path)
+    assert done.stdout == "20 shapes, area 11502.8, 10 refused\n"
+    report = json.loads(sh(prefix / "bin" / "iprobe", "report", "--json", cwd=tmp_path).stdout)
+    assert "main" in {f["function"].removesuffix("()") for f in report["functions"]}
+
+
+def test_no_path_of_the_build_is_left(prefix, builddir):
+    for name in ("iprobe", "coldpatch", "iprobe-cc"):
+        data = (prefix / "bin" / name).read_bytes()
+        assert b"RUNPATH" not in data and str(builddir / "runtime").encode() not in data
