@@ -6,7 +6,8 @@
  * terabytes: substitutions double it at each step. libiberty's callback interface keeps the
  * tree on the stack and hands the text over in pieces, so we stop it by longjmp at DEMANGLED_MAX and show the
  * mangled name instead. Its D demangler has no such interface; there the number of back
- * references, which is what doubles, is limited.
+ * references, which is what doubles, is limited. Its limit on recursion stays on: C++ names of more
+ * than 1024 bytes are shown as they are.
  */
 #include "common/selection.h"
 
@@ -93,15 +94,38 @@ static char *demangle_by_callback(int (*demangle)(const char *, int, demangle_ca
 	return result;
 }
 
-static char *demangle_d(const char *name, int options)
+/* D's demangler knows no names without arguments: takes off the last parenthesis, unless it holds template
+ * arguments, "f!(int)". */
+static void cut_d_arguments(char *name)
+{
+	char *p = strrchr(name, ')');
+	int depth = 0;
+
+	if (!p)
+		return;
+	for (; p >= name; p--) {
+		depth += *p == ')';
+		depth -= *p == '(';
+		if (!depth)
+			break;
+	}
+	if (p > name && p[-1] != '!')
+		*p = '\0';
+}
+
+static char *demangle_d(const char *name, bool with_args)
 {
 	size_t backrefs = 0, n = strlen(name);
+	char *demangled;
 
 	for (const char *p = name; *p; p++)
 		backrefs += *p == 'Q';
 	if (n > D_MAX || backrefs > D_BACKREFS_MAX)
 		return NULL;
-	return dlang_demangle(name, options);
+	demangled = dlang_demangle(name, DMGL_NO_OPTS);
+	if (demangled && !with_args)
+		cut_d_arguments(demangled);
+	return demangled;
 }
 
 char *ip_demangle(const char *linker_name, bool with_args)
@@ -119,7 +143,7 @@ char *ip_demangle(const char *linker_name, bool with_args)
 		if (!result && base[1] == 'Z')
 			result = demangle_by_callback(cplus_demangle_v3_callback, base, options);
 		if (!result && base[1] == 'D')
-			result = demangle_d(base, options);
+			result = demangle_d(base, with_args);
 	}
 	return result ? result : ip_steal_ptr(base);
 }

@@ -98,20 +98,36 @@ static bool lies_within(uint64_t offset, uint64_t size, uint64_t file_size)
 	return offset <= file_size && size <= file_size - offset;
 }
 
-static int read_segments(struct ip_elf_file *file, uint64_t size)
+/* Both header tables, before libelf looks at them: it says "invalid data" where we can say what. */
+static int check_tables(struct ip_elf_file *file, uint64_t size)
 {
-	size_t n;
+	const Elf64_Ehdr *ehdr = &file->ehdr;
 
-	if (elf_getphdrnum(file->elf, &n) < 0)
-		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
-	if (file->ehdr.e_phnum == 0)
+	if (ehdr->e_phnum == 0)
 		return ip_error("%s: ELF file without program headers; a program or a library is needed",
 				file->path);
-	if (file->ehdr.e_phentsize != sizeof(Elf64_Phdr))
+	if (ehdr->e_phnum == PN_XNUM)
+		return ip_error("%s: ELF file with more than %u program headers", file->path, PN_XNUM - 1);
+	if (ehdr->e_phentsize != sizeof(Elf64_Phdr))
 		return ip_error("%s: corrupt ELF file: program headers of %u bytes", file->path,
-				file->ehdr.e_phentsize);
-	if (n > size / sizeof(Elf64_Phdr) || !lies_within(file->ehdr.e_phoff, n * sizeof(Elf64_Phdr), size))
+				ehdr->e_phentsize);
+	if (!lies_within(ehdr->e_phoff, ehdr->e_phnum * sizeof(Elf64_Phdr), size))
 		return ip_error("%s: truncated ELF file: the program headers lie behind its end", file->path);
+	if (ehdr->e_shoff == 0)
+		return 0;
+	if (ehdr->e_shentsize != sizeof(Elf64_Shdr))
+		return ip_error("%s: corrupt ELF file: section headers of %u bytes", file->path,
+				ehdr->e_shentsize);
+	/* e_shnum is 0 where there are too many for it: then section 0 says how many, and must be there. */
+	if (!lies_within(ehdr->e_shoff, (ehdr->e_shnum ? ehdr->e_shnum : 1) * sizeof(Elf64_Shdr), size))
+		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
+	return 0;
+}
+
+static int read_segments(struct ip_elf_file *file, uint64_t size)
+{
+	size_t n = file->ehdr.e_phnum;
+
 	file->loads = calloc(n, sizeof(*file->loads));
 	if (!file->loads)
 		return ip_error("%s: out of memory", file->path);
@@ -124,8 +140,8 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 		if (phdr.p_type != PT_LOAD)
 			continue;
 		if (!lies_within(phdr.p_offset, phdr.p_filesz, size))
-			return ip_error("%s: truncated ELF file: segment %zu ends at byte %llu of %llu",
-					file->path, i, ULL(phdr.p_offset + phdr.p_filesz), ULL(size));
+			return ip_error("%s: truncated ELF file: segment %zu lies behind its end (byte %llu)",
+					file->path, i, ULL(size));
 		if (phdr.p_filesz > phdr.p_memsz || phdr.p_vaddr + phdr.p_memsz < phdr.p_vaddr)
 			return ip_error("%s: corrupt ELF file: segment %zu has an impossible size",
 					file->path, i);
@@ -146,20 +162,15 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 /* A file without a section table is fine: only its names are missing. */
 static int check_sections(struct ip_elf_file *file, uint64_t size)
 {
-	uint64_t offset = file->ehdr.e_shoff;
 	size_t n;
 
-	if (offset == 0)
+	if (file->ehdr.e_shoff == 0)
 		return 0;
-	if (file->ehdr.e_shentsize != sizeof(Elf64_Shdr))
-		return ip_error("%s: corrupt ELF file: section headers of %u bytes", file->path,
-				file->ehdr.e_shentsize);
-	if (!lies_within(offset, sizeof(Elf64_Shdr), size))
-		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
 	if (elf_getshdrnum(file->elf, &n) < 0)
 		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
 	/* libelf itself counts none where they do not fit. */
-	if (n < file->ehdr.e_shnum || !lies_within(offset, n * sizeof(Elf64_Shdr), size))
+	if (n < file->ehdr.e_shnum || n > size / sizeof(Elf64_Shdr) ||
+	    !lies_within(file->ehdr.e_shoff, n * sizeof(Elf64_Shdr), size))
 		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
 	for (size_t i = 1; i < n; i++) {
 		Elf_Scn *scn = elf_getscn(file->elf, i);
@@ -170,7 +181,8 @@ static int check_sections(struct ip_elf_file *file, uint64_t size)
 					elf_errmsg(-1));
 		if (shdr.sh_type != SHT_NOBITS && shdr.sh_type != SHT_NULL &&
 		    !lies_within(shdr.sh_offset, shdr.sh_size, size))
-			return ip_error("%s: truncated ELF file: section %zu ends behind it", file->path, i);
+			return ip_error("%s: truncated ELF file: section %zu lies behind its end (byte %llu)",
+					file->path, i, ULL(size));
 	}
 	return 0;
 }
@@ -222,12 +234,9 @@ static int notes_at(struct ip_elf_file *file, uint64_t offset, uint64_t size)
 
 static int find_build_id(struct ip_elf_file *file, uint64_t file_size)
 {
-	size_t n = 0;
 	Elf_Scn *scn = NULL;
 
-	if (elf_getphdrnum(file->elf, &n) < 0)
-		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
-	for (size_t i = 0; i < n && !file->build_id_size; i++) {
+	for (size_t i = 0; i < file->ehdr.e_phnum && !file->build_id_size; i++) {
 		GElf_Phdr phdr;
 
 		if (!gelf_getphdr(file->elf, (int)i, &phdr) || phdr.p_type != PT_NOTE ||
@@ -256,10 +265,14 @@ static int open_elf(struct ip_elf_file *file)
 	if (size < sizeof(Elf64_Ehdr))
 		return ip_error("%s: truncated ELF file: its header ends at byte %llu", file->path,
 				ULL(size));
+	/* GElf_Ehdr is the file's own form: 64 bits, little-endian, as we are. */
+	if (ip_read_at(file->fd, file->path, 0, &file->ehdr, sizeof(file->ehdr)) < 0 ||
+	    check_tables(file, size) < 0)
+		return -1;
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return ip_error("libelf is too old: %s", elf_errmsg(-1));
 	file->elf = elf_begin(file->fd, ELF_C_READ, NULL);
-	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &file->ehdr))
+	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF)
 		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
 	if (read_segments(file, size) < 0 || check_sections(file, size) < 0)
 		return -1;
