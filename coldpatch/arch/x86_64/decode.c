@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding sites in x86-64 code.
+ *
+ *  1. Every executable section is decoded range by range (a range: a function, or a gap between functions).
+ *     Each instruction that refers to a hook is a call or tail jump of a known form, or the module is
+ * refused.
+ *  2. Every byte is then looked at as if a reference to a hook ended there. What step 1 did not see as an
+ *     instruction is a coincidence only where the decoding around it holds from one end of the function to
+ * the other.
+ *  3. Where the linker kept relocations (-q), they name every reference exactly: both must agree.
+ */
+#include "coldpatch/arch.h"
+#include "coldpatch/arch/x86_64/insn.h"
+#include "common/error.h"
+#include "common/probe_list.h"
+
+#include <string.h>
+
+static bool reloc_is_slot(uint32_t type)
+{
+	return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;
+}
+
+static bool reloc_is_relative(uint32_t type)
+{
+	return type == R_X86_64_RELATIVE;
+}
+
+static int32_t rel32(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* [endbr64] [bnd] jmp *slot(%rip) */
+static size_t stub(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	size_t at = 0;
+
+	if (size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)))
+		at = sizeof(endbr64);
+	if (at < size && p[at] == 0xf2)
+		at++;
+	if (size - at < 6 || p[at] != 0xff || p[at + 1] != 0x25)
+		return 0;
+	*ret_slot = address + at + 6 + (uint64_t)(int64_t)rel32(p + at + 2);
+	return at + 6;
+}
+
+static int refuse(const struct cold_module *m, uint64_t address, enum cold_hook hook, const char *why)
+{
+	uint32_t range = cold_module_range(m, address);
+	const char *name = range == COLD_NONE ? NULL : cold_range_name(m, range);
+
+	return ip_error("%s: the reference to %s at 0x%lx%s%s%s cannot be turned into a NOP: %s", m->path,
+			hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT, (unsigned long)address,
+			name ? " (in " : "", name ? name : "", name ? ")" : "", why);
+}
+
+/* The one opcode byte, where the encoding is [67|f2] opcode ... ; 0 where it is anything else. */
+static uint8_t plain_opcode(const ZydisDecodedInstruction *i)
+{
+	if (i->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || i->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+		return 0;
+	if (i->raw.prefix_count > 1)
+		return 0;
+	if (i->raw.prefix_count == 1 && i->raw.prefixes[0].value != 0x67 && i->raw.prefixes[0].value != 0xf2)
+		return 0;
+	return i->opcode;
+}
+
+/* What the instruction does with the hook that it refers to. 0: a site was added. */
+static int add_site(const struct cold_module *m, const struct cold_insn *insn, enum cold_hook hook, bool slot,
+		    uint32_t range, bool doubtful, struct cold_sites *sites)
+{
+	const ZydisDecodedInstruction *i = &insn->insn;
+	uint8_t opcode = plain_opcode(i), reg = i->raw.modrm.reg;
+	bool call = (!slot && opcode == 0xe8) || (slot && opcode == 0xff && reg == 2);
+	bool jump = (!slot && opcode == 0xe9) || (slot && opcode == 0xff && reg == 4);
+	struct cold_site site = {
+		.address = insn->address,
+		.range = range,
+		.depth = COLD_DEPTH_UNKNOWN,
+		.length = i->length,
+		.doubtful = doubtful,
+	};
+
+	if (cold_insn_is_jump(insn) && !jump)
+		return refuse(m, insn->address, hook,
+			      i->meta.category == ZYDIS_CATEGORY_COND_BR ? "it is a conditional jump"
+									 : "it is a jump of an unknown form");
+	if (!call && !jump)
+		return refuse(m, insn->address, hook,
+			      "it takes the function's address, and a call through a register has no room");
+	if (i->length != 5 && i->length != 6)
+		return refuse(m, insn->address, hook, "the instruction is neither 5 nor 6 bytes long");
+	if (jump && hook == COLD_HOOK_IS_ENTER)
+		return refuse(m, insn->address, hook,
+			      "it is a tail call, which no compiler makes of an entry hook");
+	if (jump)
+		site.kind = IP_PROBE_TAIL_EXIT;
+	else
+		site.kind = hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
+	return cold_sites_add(sites, site);
+}
+
+static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, const ZydisDecoder *decoder,
+		       uint32_t index, struct cold_sites *sites)
+{
+	struct cold_range *range = &m->ranges[index];
+	const struct cold_section *section = cold_module_section(m, range->start, range->end - range->start);
+	uint64_t at = range->start;
+	bool clean = true;
+
+	while (section && at < range->end) {
+		enum cold_hook hook = COLD_HOOK_NONE;
+		struct cold_insn insn;
+		uint64_t target;
+
+		if (!cold_insn_at(decoder, section, at, range->end, &insn)) {
+			clean = false;
+			at++;
+			continue;
+		}
+		if (cold_insn_target(&insn, &target)) {
+			hook = cold_hook_at(hooks, target, false);
+			if (hook && add_site(m, &insn, hook, false, index, !clean, sites))
+				return -1;
+			if (cold_insn_is_jump(&insn) && (target < range->start || target >= range->end)) {
+				uint32_t other = cold_module_range(m, target);
+
+				range->returns = true;
+				if (other != COLD_NONE &&
+				    (target != m->ranges[other].start || cold_range_is_cold(m, other)))
+					cold_range_join(m, index, other);
+			}
+		} else if (cold_insn_memory(&insn, &target)) {
+			hook = cold_hook_at(hooks, target, true);
+			if (hook && add_site(m, &insn, hook, true, index, !clean, sites))
+				return -1;
+			hook = cold_hook_at(hooks, target, false);
+			if (hook)
+				return refuse(m, at, hook, "it takes the function's address");
+		}
+		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
+		    (cold_insn_is_jump(&insn) && !cold_insn_target(&insn, &target)))
+			range->returns = true;
+		at = insn.next;
+	}
+	range->clean = clean;
+	return 0;
+}
+
+static bool short_jump(uint8_t opcode)
+{
+	return opcode == 0xeb || (opcode & 0xf0) == 0x70 || (opcode >= 0xe0 && opcode <= 0xe3);
+}
+
+/* A site's last four bytes are its relative operand. */
+static bool site_ends_at(const struct cold_sites *sites, uint64_t end)
+{
+	const struct cold_site *site = cold_sites_at(sites, end - 5);
+
+	if (site && site->length == 5)
+		return true;
+	site = cold_sites_at(sites, end - 6);
+	return site && site->length == 6;
+}
+
+static int scan_section(const struct cold_module *m, const struct cold_hooks *hooks,
+			const struct cold_section *s, const struct cold_sites *sites)
+{
+	for (uint64_t at = 0; at < s->size; at++) {
+		uint64_t address = s->address + at, end = 0, start = address;
+		enum cold_hook hook = COLD_HOOK_NONE;
+		uint32_t range;
+
+		if (s->size - at >= 4) {
+			end = address + 4;
+			hook = cold_hook_at(hooks, end + (uint64_t)(int64_t)rel32(s->data + at), false);
+			if (!hook)
+				hook = cold_hook_at(hooks, end + (uint64_t)(int64_t)rel32(s->data + at),
+						    true);
+			if (hook && site_ends_at(sites, end))
+				continue;
+		}
+		if (!hook && s->size - at >= 2 && short_jump(s->data[at]))
+			hook = cold_hook_at(hooks, address + 2 + (uint64_t)(int64_t)(int8_t)s->data[at + 1],
+					    false);
+		if (!hook)
+			continue;
+		range = cold_module_range(m, start);
+		if (range == COLD_NONE || !m->ranges[range].clean)
+			return refuse(m, start, hook,
+				      "the code around it does not decode, so it is not known to be an "
+				      "instruction");
+	}
+	return 0;
+}
+
+/* Relocations that the linker left behind name each reference to a hook. */
+static int check_kept(const struct cold_module *m, const struct cold_sites *sites)
+{
+	size_t agreed = 0;
+
+	for (size_t i = 0; i < m->nkept; i++) {
+		const struct cold_reloc *r = &m->kept[i];
+		enum cold_hook hook = r->symbol ? cold_hook_named(r->symbol) : COLD_HOOK_NONE;
+
+		if (!hook || r->type == R_X86_64_NONE)
+			continue;
+		if (!site_ends_at(sites, r->address + 4))
+			return refuse(m, r->address, hook, "the linker's relocation is not at a call");
+		agreed++;
+	}
+	if (agreed && agreed != sites->n)
+		return ip_error("%s: %zu calls of the instrumentation functions were found, but the linker's "
+				"relocations name %zu; link all of it with -Wl,-q or none",
+				m->path, sites->n, agreed);
+	return 0;
+}
+
+static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+{
+	ZydisDecoder decoder;
+
+	cold_insn_init(&decoder);
+	for (uint32_t i = 0; i < m->nranges; i++)
+		if (sweep_range(m, hooks, &decoder, i, sites))
+			return -1;
+	cold_sites_sort(sites);
+	for (size_t i = 0; i < m->nsections; i++)
+		if (m->sections[i].exec && !m->sections[i].plt &&
+		    scan_section(m, hooks, &m->sections[i], sites))
+			return -1;
+	return check_kept(m, sites);
+}
+
+const struct cold_arch cold_arch_x86_64 = {
+	.machine = EM_X86_64,
+	.reloc_is_slot = reloc_is_slot,
+	.reloc_is_relative = reloc_is_relative,
+	.stub = stub,
+	.sweep = sweep,
+	.flow = cold_x86_64_flow,
+};

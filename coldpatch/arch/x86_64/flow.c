@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which function does a site belong to? The code itself says: the hook's first argument is the
+ * function's address, also where the function was inlined into another. This follows constants
+ * through the function to each site.
+ *
+ *  1. Ranges that jump into each other, or whose exceptions land in each other, are one unit: a function
+ *     and its cold part.
+ *  2. From each entry, states are carried along the control flow until nothing changes; where ways join only
+ *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its landing
+ * pad.
+ *  3. Blocks that nothing was seen to reach (computed goto) get what all indirect jumps of unknown target
+ *     agree on.
+ *  4. Once more through every block, to note rdi and the nesting depth at the sites.
+ *
+ * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
+ * the compiler merged two calls; a way that does not exist only makes things unknown.
+ */
+#include "coldpatch/arch/x86_64/state.h"
+#include "coldpatch/eh_frame.h"
+#include "coldpatch/hooks.h"
+#include "coldpatch/sites.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/probe_list.h"
+
+#include <string.h>
+
+#define NO_BLOCK UINT32_MAX
+
+struct block {
+	uint64_t start;
+	struct state *in;
+	uint32_t range;
+	bool queued;
+};
+
+/* One unit of step 1. */
+struct unit {
+	struct cold_module *m;
+	const struct cold_hooks *hooks;
+	struct cold_sites *sites;
+	ZydisDecoder decoder;
+
+	const uint32_t *members; /* ranges, ascending */
+	size_t nmembers;
+	size_t *bases;	    /* of each member in block_at */
+	uint32_t *block_at; /* by byte: the block that starts there, NO_BLOCK */
+	size_t nbytes;
+	struct cold_landing *landings;
+	size_t nlandings;
+
+	struct block *blocks;
+	size_t nblocks, room;
+	uint32_t *queue; /* a stack; a block is in it once */
+	size_t nqueue;
+
+	struct state *escape; /* what all unresolved indirect jumps agree on; NULL: there was none */
+	bool recording;
+	struct state now, other;
+};
+
+static uint32_t *slot_of(struct unit *u, uint64_t address, uint32_t *ret_range)
+{
+	size_t lo = 0, hi = u->nmembers;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct cold_range *r = &u->m->ranges[u->members[mid]];
+
+		if (address < r->start) {
+			hi = mid;
+		} else if (address >= r->end) {
+			lo = mid + 1;
+		} else {
+			*ret_range = u->members[mid];
+			return &u->block_at[u->bases[mid] + (address - r->start)];
+		}
+	}
+	return NULL;
+}
+
+static int enqueue(struct unit *u, uint32_t block)
+{
+	if (u->blocks[block].queued || u->recording)
+		return 0;
+	u->blocks[block].queued = true;
+	u->queue[u->nqueue++] = block;
+	return 0;
+}
+
+/* Makes address the start of a block. A block that already runs across it is cut: it must run again. */
+static int lead(struct unit *u, uint64_t address, uint32_t *ret)
+{
+	uint32_t range, *slot = slot_of(u, address, &range);
+
+	*ret = NO_BLOCK;
+	if (!slot)
+		return 0;
+	if (*slot == NO_BLOCK) {
+		uint64_t start = u->m->ranges[range].start;
+
+		if (u->nblocks == u->room) {
+			size_t room = u->room ? 2 * u->room : 64;
+			struct block *blocks = reallocarray(u->blocks, room, sizeof(*blocks));
+			uint32_t *queue;
+
+			if (!blocks)
+				return ip_error("out of memory");
+			u->blocks = blocks;
+			queue = reallocarray(u->queue, room, sizeof(*queue));
+			if (!queue)
+				return ip_error("out of memory");
+			u->queue = queue;
+			u->room = room;
+		}
+		*slot = u->nblocks;
+		u->blocks[u->nblocks++] = (struct block){.start = address, .range = range};
+		for (uint64_t back = 1; back <= address - start; back++) {
+			uint32_t before = slot[-(ptrdiff_t)back];
+
+			if (before == NO_BLOCK)
+				continue;
+			if (u->blocks[before].in && enqueue(u, before))
+				return -1;
+			break;
+		}
+	}
+	*ret = *slot;
+	return 0;
+}
+
+static int propagate(struct unit *u, uint64_t address, const struct state *state)
+{
+	uint32_t block;
+
+	if (u->recording)
+		return 0;
+	if (lead(u, address, &block))
+		return -1;
+	if (block == NO_BLOCK)
+		return 0;
+	if (!u->blocks[block].in) {
+		u->blocks[block].in = state_save(state);
+		if (!u->blocks[block].in)
+			return ip_error("out of memory");
+		return enqueue(u, block);
+	}
+	return state_meet(u->blocks[block].in, state) ? enqueue(u, block) : 0;
+}
+
+static int escape(struct unit *u)
+{
+	if (u->recording)
+		return 0;
+	if (u->escape) {
+		state_meet(u->escape, &u->now);
+		return 0;
+	}
+	u->escape = state_save(&u->now);
+	return u->escape ? 0 : ip_error("out of memory");
+}
+
+static uint64_t table_entry(const struct cold_module *m, struct value table, size_t i, bool *ret_ok)
+{
+	unsigned size = table.kind == VALUE_TARGETS32 ? 4 : 8;
+	const uint8_t *p = cold_module_bytes(m, table.v + i * size, size);
+	const struct cold_reloc *r;
+	uint64_t v64;
+	int32_t v32;
+
+	*ret_ok = p;
+	if (!p)
+		return 0;
+	if (size == 4) {
+		memcpy(&v32, p, 4);
+		return table.v + (uint64_t)(int64_t)v32;
+	}
+	r = cold_module_reloc(m, table.v + i * size);
+	if (r)
+		return (uint64_t)r->addend + r->value;
+	memcpy(&v64, p, 8);
+	return v64;
+}
+
+static int jump_indirect(struct unit *u, const struct cold_insn *insn)
+{
+	struct value target;
+
+	if (u->recording)
+		return 0;
+	target = state_jump_target(&u->now, &u->decoder, insn);
+	if (target.kind != VALUE_TARGETS32 && target.kind != VALUE_TARGETS64)
+		return escape(u);
+	for (size_t i = 0;; i++) {
+		uint32_t range;
+		bool ok;
+		uint64_t address = table_entry(u->m, target, i, &ok);
+
+		if (!ok || !slot_of(u, address, &range))
+			return i ? 0 : escape(u);
+		if (propagate(u, address, &u->now))
+			return -1;
+	}
+}
+
+/* Functions that do not come back: what stands behind the call is not reached from it. */
+static bool never_returns(const char *name)
+{
+	static const char *const names[] = {
+		"_Unwind_Resume",
+		"__assert_fail",
+		"__cxa_bad_cast",
+		"__cxa_bad_typeid",
+		"__cxa_call_unexpected",
+		"__cxa_pure_virtual",
+		"__cxa_rethrow",
+		"__cxa_throw",
+		"__cxa_throw_bad_array_new_length",
+		"__longjmp_chk",
+		"__stack_chk_fail",
+		"_exit",
+		"abort",
+		"exit",
+		"longjmp",
+		"siglongjmp",
+		"__clang_call_terminate",
+		"_ZSt9terminatev",
+		"__chk_fail",
+		"__fortify_fail",
+		"err",
+		"errx",
+	};
+
+	if (!name)
+		return false;
+	if (!strncmp(name, "_ZSt", 4) && strstr(name, "__throw_"))
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static const char *callee(const struct unit *u, const struct cold_insn *insn)
+{
+	const struct cold_reloc *r;
+	const struct cold_symbol *s;
+	const char *name;
+	uint64_t target;
+
+	if (cold_insn_target(insn, &target)) {
+		name = cold_stub_name(u->m, u->hooks, target);
+		if (name)
+			return name;
+		s = cold_module_symbol(u->m, target);
+		return s ? s->name : NULL;
+	}
+	if (cold_insn_memory(insn, &target)) {
+		r = cold_module_reloc(u->m, target);
+		return r ? r->symbol : NULL;
+	}
+	return NULL;
+}
+
+static bool no_return(const struct unit *u, const struct cold_insn *insn)
+{
+	uint64_t target;
+	uint32_t range;
+
+	if (cold_insn_target(insn, &target)) {
+		range = cold_module_range(u->m, target);
+		if (range != COLD_NONE && u->m->ranges[range].start == target &&
+		    !u->m->ranges[range].returns && u->m->ranges[range].clean)
+			return true;
+	}
+	return never_returns(callee(u, insn));
+}
+
+static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
+{
+	if (u->recording || !u->nlandings)
+		return 0;
+	state_load(&u->other, &u->now);
+	state_after_call(&u->other);
+	for (size_t i = 0; i < u->nlandings; i++) {
+		const struct cold_landing *row = &u->landings[i];
+
+		if (insn->address >= row->start && insn->address < row->end &&
+		    propagate(u, row->pad, &u->other))
+			return -1;
+	}
+	return 0;
+}
+
+static void record(struct unit *u, struct cold_site *site)
+{
+	struct value rdi = u->now.reg[REG_RDI];
+
+	site->depth = u->now.depth;
+	if (rdi.kind == VALUE_CONST) {
+		site->argument_kind = COLD_ARGUMENT_ADDRESS;
+		site->argument = rdi.v;
+	} else if (rdi.kind == VALUE_SLOT) {
+		site->argument_kind = COLD_ARGUMENT_SLOT;
+		site->argument = rdi.v;
+	}
+}
+
+static int run_block(struct unit *u, uint32_t index)
+{
+	const struct cold_range *range = &u->m->ranges[u->blocks[index].range];
+	const struct cold_section *section = cold_module_section(u->m, range->start, 1);
+	uint64_t at = u->blocks[index].start;
+
+	state_load(&u->now, u->blocks[index].in);
+	for (;;) {
+		struct cold_site *site = NULL;
+		struct cold_insn insn;
+		uint32_t ignored;
+		uint64_t target;
+
+		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
+			return 0;
+		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL ||
+		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			site = cold_sites_at(u->sites, at);
+		if (site && u->recording)
+			record(u, site);
+		if (cold_insn_is_jump(&insn)) {
+			bool direct = cold_insn_target(&insn, &target);
+
+			if (site)
+				return 0;
+			if (direct && propagate(u, target, &u->now))
+				return -1;
+			if (!direct && jump_indirect(u, &insn))
+				return -1;
+			if (cold_insn_is_unconditional(&insn))
+				return 0;
+			state_step(&u->now, &u->decoder, &insn, u->m); /* loop counts in rcx */
+			return propagate(u, insn.next, &u->now);
+		}
+		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
+		    insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 || insn.insn.mnemonic == ZYDIS_MNEMONIC_HLT ||
+		    insn.insn.mnemonic == ZYDIS_MNEMONIC_INT3)
+			return 0;
+		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL) {
+			if (throw_to_landings(u, &insn))
+				return -1;
+			if (no_return(u, &insn))
+				return 0;
+		}
+		state_step(&u->now, &u->decoder, &insn, u->m);
+		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
+			u->now.depth += site->kind == IP_PROBE_ENTRY ? 1 : -1;
+		at = insn.next;
+		if (at >= range->end)
+			return 0;
+		if (*slot_of(u, at, &ignored) != NO_BLOCK)
+			return propagate(u, at, &u->now);
+	}
+}
+
+static int run(struct unit *u)
+{
+	while (u->nqueue) {
+		uint32_t block = u->queue[--u->nqueue];
+
+		u->blocks[block].queued = false;
+		if (run_block(u, block))
+			return -1;
+	}
+	return 0;
+}
+
+/* Blocks start at jump targets and behind everything that does not go on. */
+static int find_blocks(struct unit *u)
+{
+	for (size_t i = 0; i < u->nmembers; i++) {
+		const struct cold_range *range = &u->m->ranges[u->members[i]];
+		const struct cold_section *section = cold_module_section(u->m, range->start, 1);
+		uint64_t at = range->start;
+		uint32_t block;
+
+		if (lead(u, at, &block))
+			return -1;
+		while (section && at < range->end) {
+			struct cold_insn insn;
+			uint64_t target;
+
+			if (!cold_insn_at(&u->decoder, section, at, range->end, &insn)) {
+				at++;
+				continue;
+			}
+			if (cold_insn_is_jump(&insn)) {
+				if (cold_insn_target(&insn, &target) && lead(u, target, &block))
+					return -1;
+				if (lead(u, insn.next, &block))
+					return -1;
+			} else if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
+				   insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 ||
+				   (insn.insn.meta.category == ZYDIS_CATEGORY_CALL && no_return(u, &insn))) {
+				if (lead(u, insn.next, &block))
+					return -1;
+			}
+			at = insn.next;
+		}
+	}
+	return 0;
+}
+
+static int seed_entries(struct unit *u)
+{
+	for (size_t i = 0; i < u->nmembers; i++) {
+		const struct cold_range *range = &u->m->ranges[u->members[i]];
+
+		if (cold_range_is_cold(u->m, u->members[i]))
+			continue;
+		state_clear(&u->now);
+		/* without a symbol a range may start in the middle of a function: assume nothing */
+		if (range->symbol != COLD_NONE || (!range->gap && u->nmembers == 1)) {
+			u->now.depth = 0;
+			u->now.reg[REG_RSP] = (struct value){.kind = VALUE_STACK};
+		}
+		if (propagate(u, range->start, &u->now) || run(u))
+			return -1;
+	}
+	return 0;
+}
+
+/* NOPs between a jump and the next block: nothing comes this way. */
+static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t at)
+{
+	const struct cold_section *section = cold_module_section(u->m, range->start, 1);
+	struct cold_insn insn;
+	uint32_t ignored;
+
+	do {
+		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
+			return false;
+		if (insn.insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.insn.mnemonic != ZYDIS_MNEMONIC_INT3)
+			return false;
+		at = insn.next;
+	} while (at < range->end && *slot_of(u, at, &ignored) == NO_BLOCK);
+	return true;
+}
+
+static int seed_orphans(struct unit *u)
+{
+	for (size_t i = 0; i < u->nmembers; i++) {
+		const struct cold_range *range = &u->m->ranges[u->members[i]];
+
+		for (uint64_t at = range->start; at < range->end; at++) {
+			uint32_t ignored, block = *slot_of(u, at, &ignored);
+
+			if (block == NO_BLOCK || u->blocks[block].in || is_padding(u, range, at))
+				continue;
+			if (u->escape)
+				state_load(&u->other, u->escape);
+			else
+				state_clear(&u->other);
+			if (propagate(u, at, &u->other) || run(u))
+				return -1;
+		}
+	}
+	return 0;
+}
+
+static int read_landings(struct unit *u)
+{
+	for (size_t i = 0; i < u->nmembers; i++) {
+		const struct cold_range *range = &u->m->ranges[u->members[i]];
+		_cleanup_free_ struct cold_landing *rows = NULL;
+		struct cold_landing *grown;
+		size_t n;
+
+		if (!range->lsda)
+			continue;
+		if (cold_landings_read(u->m, range->lsda, range->start, &rows, &n) < 0)
+			return -1;
+		if (!n)
+			continue;
+		grown = reallocarray(u->landings, u->nlandings + n, sizeof(*grown));
+		if (!grown)
+			return ip_error("out of memory");
+		u->landings = grown;
+		memcpy(u->landings + u->nlandings, rows, n * sizeof(*rows));
+		u->nlandings += n;
+	}
+	return 0;
+}
+
+static int solve(struct unit *u)
+{
+	u->bases = calloc(u->nmembers, sizeof(*u->bases));
+	if (!u->bases)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < u->nmembers; i++) {
+		u->bases[i] = u->nbytes;
+		u->nbytes += u->m->ranges[u->members[i]].end - u->m->ranges[u->members[i]].start;
+	}
+	u->block_at = malloc(u->nbytes * sizeof(*u->block_at));
+	if (!u->block_at)
+		return ip_error("out of memory");
+	memset(u->block_at, 0xff, u->nbytes * sizeof(*u->block_at));
+	if (read_landings(u) || find_blocks(u) || seed_entries(u) || seed_orphans(u))
+		return -1;
+	u->recording = true;
+	for (size_t i = 0; i < u->nblocks; i++)
+		if (u->blocks[i].in && run_block(u, i))
+			return -1;
+	return 0;
+}
+
+static void unit_release(struct unit *u)
+{
+	for (size_t i = 0; i < u->nblocks; i++)
+		free(u->blocks[i].in);
+	free(u->blocks);
+	free(u->queue);
+	free(u->block_at);
+	free(u->bases);
+	free(u->landings);
+	free(u->escape);
+	memset(u, 0, offsetof(struct unit, now));
+}
+
+/* Exceptions may land in the cold part, which then belongs to the same unit. */
+static int join_landings(struct cold_module *m)
+{
+	for (uint32_t i = 0; i < m->nranges; i++) {
+		_cleanup_free_ struct cold_landing *rows = NULL;
+		size_t n;
+
+		if (!m->ranges[i].lsda)
+			continue;
+		if (cold_landings_read(m, m->ranges[i].lsda, m->ranges[i].start, &rows, &n) < 0)
+			return -1;
+		for (size_t j = 0; j < n; j++) {
+			uint32_t other = cold_module_range(m, rows[j].pad);
+
+			if (other != COLD_NONE && other != i)
+				cold_range_join(m, i, other);
+		}
+	}
+	return 0;
+}
+
+struct member {
+	uint32_t root, range;
+};
+
+static int compare_members(const void *pa, const void *pb)
+{
+	const struct member *a = pa, *b = pb;
+
+	if (a->root != b->root)
+		return a->root < b->root ? -1 : 1;
+	return a->range < b->range ? -1 : a->range > b->range;
+}
+
+int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+{
+	_cleanup_free_ struct member *members = NULL;
+	_cleanup_free_ uint32_t *ranges = NULL;
+	_cleanup_free_ struct unit *u = NULL;
+	size_t n = 0;
+
+	if (join_landings(m))
+		return -1;
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].range != COLD_NONE)
+			m->ranges[cold_range_root(m, sites->sites[i].range)].sites = true;
+	members = calloc(m->nranges + 1, sizeof(*members));
+	ranges = calloc(m->nranges + 1, sizeof(*ranges));
+	u = calloc(1, sizeof(*u));
+	if (!members || !ranges || !u)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < m->nranges; i++) {
+		uint32_t root = cold_range_root(m, i);
+
+		if (m->ranges[root].sites &&
+		    cold_module_section(m, m->ranges[i].start, m->ranges[i].end - m->ranges[i].start))
+			members[n++] = (struct member){.root = root, .range = i};
+	}
+	qsort(members, n, sizeof(*members), compare_members);
+	for (size_t i = 0, j; i < n; i = j) {
+		int failed;
+
+		for (j = i; j < n && members[j].root == members[i].root; j++)
+			ranges[j - i] = members[j].range;
+		u->m = m;
+		u->hooks = hooks;
+		u->sites = sites;
+		cold_insn_init(&u->decoder);
+		u->members = ranges;
+		u->nmembers = j - i;
+		failed = solve(u);
+		unit_release(u);
+		if (failed)
+			return -1;
+	}
+	return 0;
+}

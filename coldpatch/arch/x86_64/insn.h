@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One x86-64 instruction at a time, by Zydis: what the sweep and the flow share.
+ */
+#ifndef COLD_X86_64_INSN_H
+#define COLD_X86_64_INSN_H
+
+#include "coldpatch/module.h"
+
+#include <Zydis/Zydis.h>
+
+struct cold_insn {
+	ZydisDecodedInstruction insn;
+	ZydisDecoderContext context;
+	uint64_t address, next;
+	const uint8_t *bytes;
+};
+
+void cold_insn_init(ZydisDecoder *decoder);
+
+/* Decodes the instruction at address, which lies in section; false where there is none before end. */
+bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *section, uint64_t address,
+		  uint64_t end, struct cold_insn *ret);
+
+/* Target of a direct jump or call (any length); false for all else. */
+bool cold_insn_target(const struct cold_insn *insn, uint64_t *ret);
+
+/* Address of the memory operand where it does not depend on a register: relative to rip, or absolute. */
+bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret);
+
+/* jmp, conditional jumps, loop: whatever goes elsewhere in the function without coming back. */
+bool cold_insn_is_jump(const struct cold_insn *insn);
+bool cold_insn_is_unconditional(const struct cold_insn *insn);
+
+/* Constant propagation, flow.c. */
+struct cold_hooks;
+struct cold_sites;
+int cold_x86_64_flow(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Naming sites. In order of trust: the function whose address the code hands to the hook; the innermost
+ * function, inlined ones included, that debug information puts there; the symbol that holds the site.
+ */
+#include "coldpatch/attribute.h"
+
+#include "coldpatch/arch.h"
+#include "coldpatch/debug.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct namer {
+	const struct cold_module *m;
+	const struct cold_hooks *hooks;
+	const struct cold_arch *arch;
+	struct cold_debug *debug;
+	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
+	char made_up[32]; /* name of a function that has none */
+};
+
+struct function {
+	const char *name;
+	size_t length; /* of the name that counts */
+	uint64_t address;
+};
+
+static const char *make_up_name(struct namer *n, uint64_t address)
+{
+	snprintf(n->made_up, sizeof(n->made_up), "sub_%" PRIx64, address);
+	return n->made_up;
+}
+
+static bool is_code(const struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *s = cold_module_section(m, address, 1);
+
+	return s && s->exec && !s->plt;
+}
+
+/* 1 and the address of the function (0: in another module) and where that is so its name; 0: unknown. */
+static int argument_address(const struct cold_module *m, const struct cold_hooks *hooks,
+			    const struct cold_arch *arch, const struct cold_site *site, uint64_t *ret_address,
+			    const char **ret_name)
+{
+	uint64_t address = site->argument;
+
+	*ret_name = NULL;
+	if (site->argument_kind == COLD_ARGUMENT_UNKNOWN)
+		return 0;
+	if (site->argument_kind == COLD_ARGUMENT_SLOT) {
+		const struct cold_reloc *r = cold_module_reloc(m, site->argument);
+		const uint8_t *bytes = cold_module_bytes(m, site->argument, 8);
+
+		if (r && r->symbol && arch->reloc_is_slot(r->type)) {
+			*ret_name = r->symbol;
+			*ret_address = r->defined ? r->value : 0;
+			return *r->symbol != '\0';
+		}
+		if (r && !arch->reloc_is_relative(r->type))
+			return 0;
+		if (r)
+			address = (uint64_t)r->addend;
+		else if (bytes)
+			memcpy(&address, bytes, 8);
+		else
+			return 0;
+	}
+	if (is_code(m, address)) {
+		*ret_address = address;
+		return 1;
+	}
+	/* the address of a function of another module is that of our own stub for it */
+	*ret_name = cold_stub_name(m, hooks, address);
+	*ret_address = 0;
+	return *ret_name != NULL;
+}
+
+bool cold_site_is_known(const struct cold_module *m, const struct cold_hooks *hooks,
+			const struct cold_site *site)
+{
+	uint64_t address;
+	const char *name;
+
+	return argument_address(m, hooks, cold_arch_for_machine(m->elf->ehdr.e_machine), site, &address,
+				&name);
+}
+
+static struct function named(const char *name, size_t length, uint64_t address)
+{
+	return (struct function){.name = name, .length = length, .address = address};
+}
+
+static struct function function_at(struct namer *n, uint64_t address)
+{
+	const struct cold_symbol *symbol = cold_module_symbol(n->m, address);
+	const struct cold_debug_function *known;
+	const char *name;
+
+	if (symbol)
+		return named(symbol->name, strcspn(symbol->name, "@"), address);
+	known = cold_debug_by_address(n->debug, address);
+	name = known ? known->name : make_up_name(n, address);
+	return named(name, strlen(name), address);
+}
+
+/* The function whose code holds the site, cold parts and clones under the name of the function. */
+static struct function owner_of(struct namer *n, const struct cold_site *site)
+{
+	struct function f = {0};
+	const char *name;
+	uint32_t proper;
+
+	if (site->range == COLD_NONE)
+		return f;
+	name = cold_range_name(n->m, site->range);
+	if (!name)
+		return function_at(n, n->m->ranges[site->range].start);
+	f = named(name, ip_base_name_length(name), n->m->ranges[site->range].start);
+	if (!cold_range_is_cold(n->m, site->range))
+		return f;
+	f.address = 0;
+	proper = n->owners[cold_range_root(n->m, site->range)];
+	if (proper == COLD_NONE)
+		return f;
+	name = cold_range_name(n->m, proper);
+	if (ip_base_name_length(name) == f.length && !memcmp(name, f.name, f.length))
+		f.address = n->m->ranges[proper].start;
+	return f;
+}
+
+static bool same_function(struct function a, struct function b)
+{
+	size_t la = ip_base_name_length(a.name), lb = ip_base_name_length(b.name);
+
+	if (a.address && a.address == b.address)
+		return true;
+	return la == lb && !memcmp(a.name, b.name, la);
+}
+
+static int add_probe(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
+		     struct cold_attribution *count)
+{
+	struct function owner = owner_of(n, site), f = {0};
+	const struct cold_debug_function *known = NULL;
+	_cleanup_free_ char *own_name = NULL, *name = NULL;
+	const char *stated, *file = NULL, *row_file = NULL;
+	uint32_t line = 0, row_line = 0;
+	uint64_t address;
+	int64_t function;
+	bool inlined;
+
+	/* made-up names share one buffer */
+	if (owner.name == n->made_up) {
+		own_name = strdup(owner.name);
+		if (!own_name)
+			return ip_error("out of memory");
+		owner.name = own_name;
+	}
+	if (argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
+		f = address ? function_at(n, address) : named(stated, strcspn(stated, "@"), 0);
+		count->by_code++;
+	} else if ((stated = cold_debug_scope(n->debug, site->address)) && *stated) {
+		known = cold_debug_by_name(n->debug, stated);
+		f = named(stated, strlen(stated), known ? known->address : 0);
+		if (owner.name && same_function(f, owner))
+			f.address = owner.address;
+		count->by_debug++;
+	} else {
+		f = owner;
+		if (!f.name) {
+			stated = make_up_name(n, site->address);
+			f = named(stated, strlen(stated), site->address);
+		}
+		count->by_symbol++;
+	}
+	name = strndup(f.name, f.length);
+	if (!name)
+		return ip_error("out of memory");
+	f.name = name;
+	inlined = owner.name && !same_function(f, owner);
+	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
+		inlined = true;
+	count->inlined += inlined;
+
+	known = cold_debug_by_address(n->debug, f.address);
+	if (!known || !known->file)
+		known = cold_debug_by_name(n->debug, name);
+	if (known && known->file) {
+		file = known->file;
+		line = known->line;
+	} else if (f.address) {
+		cold_debug_line(n->debug, f.address, &file, &line);
+	}
+	/* a line counts only in the function's own file: the probe has no file of its own */
+	if (!cold_debug_line(n->debug, site->address, &row_file, &row_line) || !file ||
+	    strcmp(file, row_file))
+		row_line = 0;
+	function = ip_probe_list_builder_function(builder, name, f.address, file, line);
+	if (function < 0)
+		return -1;
+	return ip_probe_list_builder_probe(builder, site->address, (uint32_t)function, row_line, site->kind,
+					   site->length, inlined ? IP_PROBE_INLINED : 0);
+}
+
+int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
+		   const struct cold_sites *sites, struct ip_probe_list_builder *builder,
+		   struct cold_attribution *ret)
+{
+	struct namer n = {.m = m, .hooks = hooks, .arch = cold_arch_for_machine(m->elf->ehdr.e_machine)};
+	int result = -1;
+
+	memset(ret, 0, sizeof(*ret));
+	n.owners = malloc((m->nranges + 1) * sizeof(*n.owners));
+	if (!n.owners)
+		return ip_error("out of memory");
+	memset(n.owners, 0xff, (m->nranges + 1) * sizeof(*n.owners));
+	for (uint32_t i = 0; i < m->nranges; i++) {
+		uint32_t root = cold_range_root(m, i);
+
+		if (n.owners[root] == COLD_NONE && cold_range_name(m, i) && !cold_range_is_cold(m, i))
+			n.owners[root] = i;
+	}
+	if (cold_debug_open(m, &n.debug))
+		goto out;
+	for (size_t i = 0; i < sites->n; i++)
+		if (add_probe(&n, &sites->sites[i], builder, ret))
+			goto out;
+	result = 0;
+out:
+	cold_debug_close(n.debug);
+	free(n.owners);
+	return result;
+}

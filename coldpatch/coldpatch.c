@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One module from end to end:
+ *
+ *  1. read it; where it has a list already, check that and stop
+ *  2. find the hooks, find the sites (or refuse)
+ *  3. follow the code to name each site, make the list
+ *  4. write new files, check that the module is still the one that was read, rename
+ */
+#include "coldpatch/coldpatch.h"
+
+#include "coldpatch/arch.h"
+#include "coldpatch/attribute.h"
+#include "coldpatch/new_file.h"
+#include "coldpatch/rewrite.h"
+#include "common/arch/arch.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <signal.h>
+#include <string.h>
+
+const char *ip_coldpatch_status_name(enum ip_coldpatch_status status)
+{
+	static const char *const names[] = {
+		[IP_COLDPATCH_PATCHED] = "patched",
+		[IP_COLDPATCH_ALREADY] = "already",
+		[IP_COLDPATCH_DRY_RUN] = "dry-run",
+		[IP_COLDPATCH_NO_PROBES] = "no-probes",
+	};
+
+	return names[status];
+}
+
+static void count(const struct ip_probe_list *list, struct ip_coldpatch_result *ret)
+{
+	ip_build_id_format(list->header->build_id, list->header->build_id_size, ret->build_id);
+	ret->sites = list->header->nprobes;
+	ret->functions = list->header->nfunctions;
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		ret->entry += list->probes[i].kind == IP_PROBE_ENTRY;
+		ret->exit += list->probes[i].kind == IP_PROBE_EXIT;
+		ret->tail_exit += list->probes[i].kind == IP_PROBE_TAIL_EXIT;
+		ret->inlined += (list->probes[i].flags & IP_PROBE_INLINED) != 0;
+	}
+}
+
+/* The module has a list: it must be this module's, every site must be idle and none may be left. */
+static int check_patched(struct cold_module *m, const struct ip_probe_list *list)
+{
+	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
+	const struct cold_arch *code = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	struct cold_sites sites = {0};
+	struct cold_hooks hooks;
+	int result;
+
+	if (!arch || !code)
+		return ip_error("%s: unknown machine %u", m->path, m->elf->ehdr.e_machine);
+	if (list->header->machine != m->elf->ehdr.e_machine ||
+	    list->header->build_id_size != m->elf->build_id_size ||
+	    memcmp(list->header->build_id, m->elf->build_id, m->elf->build_id_size))
+		return ip_error("%s: its probe list belongs to another build; link it again", m->path);
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+		const uint8_t *bytes = cold_module_bytes(m, probe->offset, probe->length);
+		uint8_t idle[IP_SITE_MAX];
+
+		if (!bytes || arch->idle(probe->kind, probe->length, idle) ||
+		    memcmp(bytes, idle, probe->length))
+			return ip_error(
+				"%s: its probe list names a site at 0x%lx, which is not a NOP; link it again",
+				m->path, (unsigned long)probe->offset);
+	}
+	if (cold_hooks_find(m, &hooks))
+		return -1;
+	result = code->sweep(m, &hooks, &sites);
+	if (!result && sites.n)
+		result = ip_error(
+			"%s: has a probe list, but still calls an instrumentation function at 0x%lx; "
+			"link it again",
+			m->path, (unsigned long)sites.sites[0].address);
+	cold_sites_destroy(&sites);
+	cold_hooks_destroy(&hooks);
+	return result;
+}
+
+static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)
+{
+	if (hooks->shared_address)
+		return ip_error(
+			"%s: both instrumentation functions are one at 0x%lx, as in a static link with libc: "
+			"its entries cannot be told from its exits; link it dynamically",
+			m->path, (unsigned long)hooks->defined_address);
+	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer", m->path,
+			hooks->defined, (unsigned long)hooks->defined_address);
+}
+
+/* Sites and list of a module that has none yet. *ret_list is NULL where the module has no hook call. */
+static int analyse(struct cold_module *m, struct cold_sites *sites, void **ret_list, size_t *ret_size,
+		   struct cold_attribution *attribution)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	struct ip_probe_list_builder *builder = NULL;
+	struct cold_hooks hooks;
+	bool called[3] = {false};
+	int result = -1;
+
+	*ret_list = NULL;
+	if (cold_hooks_find(m, &hooks))
+		return -1;
+	if (!hooks.n) {
+		result = 0;
+		goto out;
+	}
+	if (arch->sweep(m, &hooks, sites)) {
+		/* whatever the reference looks like, this is the reason that helps */
+		if (hooks.defined)
+			refuse_definition(m, &hooks);
+		goto out;
+	}
+	if (hooks.defined) {
+		result = sites->n ? refuse_definition(m, &hooks) : 0;
+		goto out;
+	}
+	for (size_t i = 0; i < sites->n; i++)
+		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER : COLD_HOOK_IS_EXIT] =
+			true;
+	for (size_t i = 0; i < hooks.n; i++) {
+		if (!called[hooks.places[i].hook]) {
+			ip_error("%s: refers to %s (slot 0x%lx) but calls it in no way that is understood",
+				 m->path,
+				 hooks.places[i].hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER
+									    : COLD_HOOK_EXIT,
+				 (unsigned long)hooks.places[i].address);
+			goto out;
+		}
+	}
+	if (!m->elf->build_id_size) {
+		ip_error("%s: has no build-id, by which its probe list is found; link with -Wl,--build-id",
+			 m->path);
+		goto out;
+	}
+	if (m->elf->build_id_size > IP_BUILD_ID_MAX) {
+		ip_error("%s: its build-id has %zu bytes; link with -Wl,--build-id=sha1", m->path,
+			 m->elf->build_id_size);
+		goto out;
+	}
+	if (cold_rewrite_check(m, sites) || arch->flow(m, &hooks, sites))
+		goto out;
+	for (size_t i = 0; i < sites->n; i++) {
+		if (sites->sites[i].doubtful && !cold_site_is_known(m, &hooks, &sites->sites[i])) {
+			ip_error("%s: the bytes at 0x%lx look like a call of an instrumentation function, "
+				 "but the "
+				 "code before them does not decode",
+				 m->path, (unsigned long)sites->sites[i].address);
+			goto out;
+		}
+	}
+	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, IP_PLACEMENT_INSTRUMENT, m->elf->build_id,
+					 m->elf->build_id_size, &builder))
+		goto out;
+	if (cold_attribute(m, &hooks, sites, builder, attribution) ||
+	    ip_probe_list_builder_finish(builder, ret_list, ret_size))
+		goto out;
+	result = 0;
+out:
+	if (builder)
+		ip_probe_list_builder_destroy(builder);
+	cold_hooks_destroy(&hooks);
+	return result;
+}
+
+static int unchanged(const struct cold_module *m, const struct stat *before)
+{
+	struct stat now, there;
+
+	if (fstat(m->elf->fd, &now) || stat(m->path, &there))
+		return ip_error_errno("%s", m->path);
+	if (now.st_size != before->st_size || now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
+	    now.st_mtim.tv_nsec != before->st_mtim.tv_nsec || there.st_ino != before->st_ino ||
+	    there.st_dev != before->st_dev)
+		return ip_error("%s: somebody else changed it meanwhile", m->path);
+	return 0;
+}
+
+/* Step 4. sites is NULL where the module itself is fine as it is. */
+static int write_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
+		     const struct cold_sites *sites, const void *list, size_t size, const struct stat *before)
+{
+	struct cold_new_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
+	struct stat like = *before;
+	sigset_t all, old;
+	int result = -1;
+
+	/* Ctrl-C in a build must not leave a half-named file */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	if (o->list) {
+		like.st_mode = before->st_mode & 0666;
+		if (cold_new_file_open(o->list, &listing) || cold_new_file_write(&listing, list, size, 0) ||
+		    cold_new_file_resemble(&listing, m->elf->fd, &like, false))
+			goto out;
+	}
+	if (sites || o->output) {
+		if (cold_new_file_open(o->output ? o->output : m->path, &module))
+			goto out;
+		if (sites ? cold_rewrite(m, sites, list, size, &module) : cold_rewrite_copy(m, &module))
+			goto out;
+		if (cold_new_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
+			goto out;
+	}
+	if (listing.fd >= 0 && cold_new_file_commit(&listing))
+		goto out;
+	if (module.fd >= 0 && cold_new_file_commit(&module))
+		goto out;
+	result = 0;
+out:
+	cold_new_file_release(&listing);
+	cold_new_file_release(&module);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return result;
+}
+
+static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, struct ip_coldpatch_result *ret)
+{
+	struct ip_probe_list *list = NULL;
+	struct cold_attribution attribution = {0};
+	_cleanup_free_ void *block = NULL;
+	struct cold_sites sites = {0};
+	const void *section;
+	struct stat before;
+	int result = -1, found;
+	size_t size;
+
+	if (fstat(m->elf->fd, &before))
+		return ip_error_errno("%s", m->path);
+	found = ip_probe_list_from_elf(m->elf->fd, m->path, &list);
+	if (found < 0)
+		return -1;
+	if (found) {
+		GElf_Shdr shdr;
+		size_t index;
+
+		if (check_patched(m, list) ||
+		    ip_elf_section(m->elf, IP_PROBE_SECTION, &shdr, &section, &size, &index) < 0)
+			goto out;
+		if (!o->dry_run && write_out(m, o, NULL, section, size, &before))
+			goto out;
+		ret->status = IP_COLDPATCH_ALREADY;
+		count(list, ret);
+		result = 0;
+		goto out;
+	}
+	if (analyse(m, &sites, &block, &size, &attribution))
+		goto out;
+	if (!block) {
+		ret->status = IP_COLDPATCH_NO_PROBES;
+		result = 0;
+		goto out;
+	}
+	/* what nobody can read back is not written */
+	if (ip_probe_list_parse(block, size, &list)) {
+		ip_error_prefix("%s: the probe list that was made", m->path);
+		goto out;
+	}
+	if (!o->dry_run && write_out(m, o, &sites, block, size, &before))
+		goto out;
+	ret->status = o->dry_run ? IP_COLDPATCH_DRY_RUN : IP_COLDPATCH_PATCHED;
+	count(list, ret);
+	ret->by_code = attribution.by_code;
+	ret->by_debug = attribution.by_debug;
+	ret->by_symbol = attribution.by_symbol;
+	ret->other_links = o->output ? 0 : before.st_nlink - 1;
+	result = 0;
+out:
+	if (list)
+		ip_probe_list_destroy(list);
+	cold_sites_destroy(&sites);
+	return result;
+}
+
+int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
+		 struct ip_coldpatch_result *ret)
+{
+	struct cold_module m;
+	int result;
+
+	memset(ret, 0, sizeof(*ret));
+	if (cold_module_open(path, &m))
+		return -1;
+	result = patch(&m, options, ret);
+	cold_module_destroy(&m);
+	return result;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ColdPatch: the calls of the instrumentation functions in a linked module become
+ * NOPs, and the module gets the list of its probes.
+ */
+#ifndef IP_COLDPATCH_H
+#define IP_COLDPATCH_H
+
+#include "common/probe_list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum ip_coldpatch_status {
+	IP_COLDPATCH_PATCHED,
+	IP_COLDPATCH_ALREADY,	/* has a list that fits: nothing was done but what output and list ask for */
+	IP_COLDPATCH_DRY_RUN,	/* could be patched; nothing was done */
+	IP_COLDPATCH_NO_PROBES, /* calls no instrumentation function; nothing was done */
+};
+
+struct ip_coldpatch_options {
+	const char *output; /* where the result goes; NULL: in the place of the module */
+	const char *list;   /* file that gets the probe list as well; NULL: none */
+	bool dry_run;
+};
+
+struct ip_coldpatch_result {
+	enum ip_coldpatch_status status;
+	char build_id[2 * IP_BUILD_ID_MAX + 1]; /* hexadecimal; "" where nothing was found */
+	size_t sites, functions;
+	size_t entry, exit, tail_exit;
+	size_t inlined;			     /* probes of functions inlined into others */
+	size_t by_code, by_debug, by_symbol; /* how the functions were known; 0 where already patched */
+	size_t other_links;		     /* hard links that keep the module as it was */
+};
+
+/* 0 with *ret filled in; -1 with an error: nothing was changed. */
+int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
+		 struct ip_coldpatch_result *ret);
+
+const char *ip_coldpatch_status_name(enum ip_coldpatch_status status);
+
+#endif

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Debug information, read once into two tables (functions by address and by name) and one of address
+ * ranges by compilation unit, since not every compiler writes .debug_aranges. See debug.h.
+ */
+#include "coldpatch/debug.h"
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <string.h>
+
+#define MAX_NESTING 32 /* of namespaces and classes */
+
+struct unit_range {
+	Dwarf_Addr start, end;
+	Dwarf_Die unit;
+};
+
+struct cold_debug {
+	Dwarf *dwarf;
+	struct cold_debug_function *by_address, *by_name;
+	size_t nfunctions;
+	struct unit_range *units;
+	size_t nunits;
+};
+
+static int grow(void *array, size_t n, size_t size)
+{
+	void **p = array, *grown;
+
+	if (n & (n - 1))
+		return 0;
+	grown = reallocarray(*p, n ? 2 * n : 1, size);
+	if (!grown)
+		return ip_error("out of memory");
+	*p = grown;
+	return 0;
+}
+
+static const char *linker_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		name = dwarf_formstring(&attr);
+	return name ? name : dwarf_diename(die);
+}
+
+static int add_function(struct cold_debug *d, Dwarf_Die *die)
+{
+	struct cold_debug_function f = {0};
+	Dwarf_Addr address;
+	int line = 0;
+
+	if (dwarf_hasattr(die, DW_AT_declaration))
+		return 0;
+	f.name = linker_name(die);
+	if (!f.name || !*f.name)
+		return 0;
+	if (!dwarf_entrypc(die, &address))
+		f.address = address;
+	f.file = dwarf_decl_file(die);
+	if (f.file && !dwarf_decl_line(die, &line) && line > 0)
+		f.line = line;
+	if (grow(&d->by_address, d->nfunctions, sizeof(f)))
+		return -1;
+	d->by_address[d->nfunctions++] = f;
+	return 0;
+}
+
+static int walk(struct cold_debug *d, Dwarf_Die *parent, unsigned nesting)
+{
+	Dwarf_Die die;
+
+	if (nesting > MAX_NESTING || dwarf_child(parent, &die))
+		return 0;
+	do {
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_subprogram:
+			if (add_function(d, &die))
+				return -1;
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_module:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+			if (walk(d, &die, nesting + 1))
+				return -1;
+			break;
+		default:
+			break;
+		}
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return 0;
+}
+
+static int add_unit(struct cold_debug *d, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t offset = 0;
+
+	while ((offset = dwarf_ranges(unit, offset, &base, &start, &end)) > 0) {
+		if (start >= end)
+			continue;
+		if (grow(&d->units, d->nunits, sizeof(*d->units)))
+			return -1;
+		d->units[d->nunits++] = (struct unit_range){.start = start, .end = end, .unit = *unit};
+	}
+	return 0;
+}
+
+static int compare_units(const void *pa, const void *pb)
+{
+	const struct unit_range *a = pa, *b = pb;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Those with a file first, so that the first of equals is the one to take. */
+static int compare_known(const struct cold_debug_function *a, const struct cold_debug_function *b)
+{
+	if (!a->file != !b->file)
+		return a->file ? -1 : 1;
+	return a->line < b->line ? -1 : a->line > b->line;
+}
+
+static int compare_addresses(const void *pa, const void *pb)
+{
+	const struct cold_debug_function *a = pa, *b = pb;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return compare_known(a, b);
+}
+
+static int compare_names(const void *pa, const void *pb)
+{
+	const struct cold_debug_function *a = pa, *b = pb;
+	int c = strcmp(a->name, b->name);
+
+	if (c)
+		return c;
+	/* the one that has code: its address is wanted, too */
+	if (!a->address != !b->address)
+		return a->address ? -1 : 1;
+	return compare_known(a, b);
+}
+
+int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
+{
+	struct cold_debug *d;
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die, split;
+	Dwarf_Half version;
+	uint8_t type;
+
+	*ret = NULL;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return ip_error("out of memory");
+	d->dwarf = dwarf_begin_elf(m->elf->elf, DWARF_C_READ, NULL);
+	if (!d->dwarf) {
+		free(d);
+		return 0;
+	}
+	while (dwarf_get_units(d->dwarf, cu, &cu, &version, &type, &die, &split) == 0) {
+		Dwarf_Die *unit = &die;
+
+		if (type == DW_UT_type || type == DW_UT_split_type)
+			continue;
+		if (type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
+			unit = &split;
+		if (walk(d, unit, 0) || add_unit(d, &die)) {
+			cold_debug_close(d);
+			return -1;
+		}
+	}
+	if (d->nfunctions) {
+		d->by_name = reallocarray(NULL, d->nfunctions, sizeof(*d->by_name));
+		if (!d->by_name) {
+			cold_debug_close(d);
+			return ip_error("out of memory");
+		}
+		memcpy(d->by_name, d->by_address, d->nfunctions * sizeof(*d->by_name));
+		qsort(d->by_name, d->nfunctions, sizeof(*d->by_name), compare_names);
+		qsort(d->by_address, d->nfunctions, sizeof(*d->by_address), compare_addresses);
+	}
+	if (d->nunits)
+		qsort(d->units, d->nunits, sizeof(*d->units), compare_units);
+	*ret = d;
+	return 0;
+}
+
+void cold_debug_close(struct cold_debug *d)
+{
+	if (!d)
+		return;
+	dwarf_end(d->dwarf);
+	free(d->by_address);
+	free(d->by_name);
+	free(d->units);
+	free(d);
+}
+
+const struct cold_debug_function *cold_debug_by_address(const struct cold_debug *d, uint64_t address)
+{
+	size_t lo = 0, hi = d ? d->nfunctions : 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (d->by_address[mid].address < address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return d && address && lo < d->nfunctions && d->by_address[lo].address == address ? &d->by_address[lo]
+											  : NULL;
+}
+
+const struct cold_debug_function *cold_debug_by_name(const struct cold_debug *d, const char *name)
+{
+	size_t lo = 0, hi = d ? d->nfunctions : 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(d->by_name[mid].name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return d && lo < d->nfunctions && !strcmp(d->by_name[lo].name, name) ? &d->by_name[lo] : NULL;
+}
+
+static Dwarf_Die *unit_at(struct cold_debug *d, uint64_t address)
+{
+	size_t lo = 0, hi = d ? d->nunits : 0;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (address < d->units[mid].start)
+			hi = mid;
+		else if (address >= d->units[mid].end)
+			lo = mid + 1;
+		else
+			return &d->units[mid].unit;
+	}
+	return NULL;
+}
+
+const char *cold_debug_scope(struct cold_debug *d, uint64_t address)
+{
+	_cleanup_free_ Dwarf_Die *scopes = NULL;
+	Dwarf_Die *unit = unit_at(d, address);
+	int n;
+
+	if (!unit)
+		return NULL;
+	n = dwarf_getscopes(unit, address, &scopes);
+	for (int i = 0; i < n; i++) {
+		int tag = dwarf_tag(&scopes[i]);
+
+		if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram)
+			return linker_name(&scopes[i]);
+	}
+	return NULL;
+}
+
+int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_file, uint32_t *ret_line)
+{
+	Dwarf_Die *unit = unit_at(d, address);
+	Dwarf_Line *row;
+	int line;
+
+	if (!unit)
+		return 0;
+	row = dwarf_getsrc_die(unit, address);
+	if (!row || dwarf_lineno(row, &line) || line <= 0)
+		return 0;
+	*ret_file = dwarf_linesrc(row, NULL, NULL);
+	*ret_line = line;
+	return *ret_file != NULL;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The coldpatch command: options and printing.
+ */
+#include "coldpatch/coldpatch.h"
+#include "common/error.h"
+#include "common/json.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--dry-run] [--json] [-q] ELF...\n"
+			   "\n"
+			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"
+			   "libraries into NOPs, and adds the list of the probes that can be set there.\n"
+			   "Files that have been patched before are left as they are.\n"
+			   "\n"
+			   "  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
+			   "      --list FILE   write the probe list to FILE as well (one ELF only)\n"
+			   "      --dry-run     say what would be done, change nothing\n"
+			   "      --json        one JSON document on standard output\n"
+			   "  -q, --quiet       print nothing but errors\n"
+			   "  -h, --help        print this\n"
+			   "      --version     print the version\n"
+			   "\n"
+			   "exit status: 0 done, 1 could not, 2 usage\n";
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "coldpatch: %s; see coldpatch --help\n", what);
+	return 2;
+}
+
+static void print_json(struct ip_json *j, const char *path, const struct ip_coldpatch_result *r)
+{
+	ip_json_object(j, NULL);
+	ip_json_string(j, "path", path);
+	ip_json_string(j, "build_id", r->build_id);
+	ip_json_string(j, "placement", ip_placement_name(IP_PLACEMENT_INSTRUMENT));
+	ip_json_uint(j, "sites", r->sites);
+	ip_json_uint(j, "functions", r->functions);
+	ip_json_uint(j, "entry", r->entry);
+	ip_json_uint(j, "exit", r->exit);
+	ip_json_uint(j, "tail_exit", r->tail_exit);
+	ip_json_uint(j, "inlined", r->inlined);
+	ip_json_uint(j, "by_code", r->by_code);
+	ip_json_uint(j, "by_debug", r->by_debug);
+	ip_json_uint(j, "by_symbol", r->by_symbol);
+	ip_json_string(j, "status", ip_coldpatch_status_name(r->status));
+	ip_json_end_object(j);
+}
+
+static void print_text(const char *path, const struct ip_coldpatch_result *r)
+{
+	static const char *const verbs[] = {
+		[IP_COLDPATCH_PATCHED] = "patched",
+		[IP_COLDPATCH_ALREADY] = "already patched, nothing to do",
+		[IP_COLDPATCH_DRY_RUN] = "would be patched",
+	};
+
+	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit; %zu inlined) of %zu functions\n", path,
+	       verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->inlined, r->functions);
+	if (r->other_links && r->status == IP_COLDPATCH_PATCHED)
+		printf("%s: %zu other hard link(s) to it keep the unpatched file\n", path, r->other_links);
+}
+
+int main(int argc, char **argv)
+{
+	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_VERSION };
+	static const struct option long_options[] = {
+		{"output", required_argument, NULL, 'o'},    {"list", required_argument, NULL, OPT_LIST},
+		{"dry-run", no_argument, NULL, OPT_DRY_RUN}, {"json", no_argument, NULL, OPT_JSON},
+		{"quiet", no_argument, NULL, 'q'},	     {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, OPT_VERSION}, {0},
+	};
+	struct ip_coldpatch_options options = {0};
+	bool json = false, quiet = false;
+	struct ip_json j;
+	int c, status = 0;
+
+	while ((c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			options.output = optarg;
+			break;
+		case OPT_LIST:
+			options.list = optarg;
+			break;
+		case OPT_DRY_RUN:
+			options.dry_run = true;
+			break;
+		case OPT_JSON:
+			json = true;
+			break;
+		case 'q':
+			quiet = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case OPT_VERSION:
+			puts("coldpatch " IP_VERSION);
+			return 0;
+		default:
+			/* getopt has said what is wrong */
+			return 2;
+		}
+	}
+	if (optind == argc)
+		return usage("no ELF file named");
+	if ((options.output || options.list) && optind + 1 < argc)
+		return usage("-o and --list go with one ELF file only");
+
+	if (json) {
+		ip_json_init(&j, stdout);
+		ip_json_object(&j, NULL);
+		ip_json_array(&j, "modules");
+	}
+	for (int i = optind; i < argc; i++) {
+		struct ip_coldpatch_result result;
+
+		if (ip_coldpatch(argv[i], &options, &result)) {
+			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
+			status = 1;
+		} else if (result.status == IP_COLDPATCH_NO_PROBES) {
+			fprintf(stderr,
+				"coldpatch: no probes: %s was not compiled with -finstrument-functions (use "
+				"iprobe-cc)\n",
+				argv[i]);
+			status = 1;
+		} else if (json) {
+			print_json(&j, argv[i], &result);
+		} else if (!quiet) {
+			print_text(argv[i], &result);
+		}
+	}
+	if (json) {
+		ip_json_end_array(&j);
+		ip_json_end_object(&j);
+	}
+	if (fflush(stdout) || ferror(stdout)) {
+		fprintf(stderr, "coldpatch: cannot write to standard output\n");
+		status = 1;
+	}
+	return status;
+}

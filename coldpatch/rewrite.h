@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The module's new file: the old one with its sites idle and the probe list as
+ * one more section. No other byte that is loaded, and no offset, changes.
+ */
+#ifndef COLD_REWRITE_H
+#define COLD_REWRITE_H
+
+#include "coldpatch/module.h"
+#include "coldpatch/new_file.h"
+#include "coldpatch/sites.h"
+
+/* Checks that each site lies in one executable segment, where its section says. 0, or -1 with an error. */
+int cold_rewrite_check(const struct cold_module *module, const struct cold_sites *sites);
+
+/* Fills file, which is empty. list is the block of the probe list. */
+int cold_rewrite(const struct cold_module *module, const struct cold_sites *sites, const void *list,
+		 size_t size, struct cold_new_file *file);
+
+/* Fills file with the module as it is. */
+int cold_rewrite_copy(const struct cold_module *module, struct cold_new_file *file);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sites of a module while ColdPatch works: where they are, and what the
+ * code says about the function they belong to.
+ */
+#ifndef COLD_SITES_H
+#define COLD_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of the hook's first argument, the address of the function. */
+enum cold_argument {
+	COLD_ARGUMENT_UNKNOWN = 0,
+	COLD_ARGUMENT_ADDRESS, /* argument is the address */
+	COLD_ARGUMENT_SLOT,    /* it was loaded from the offset-table slot at argument */
+};
+
+#define COLD_DEPTH_UNKNOWN INT32_MIN
+
+struct cold_site {
+	uint64_t address;
+	uint64_t argument;
+	uint32_t range; /* index of the range that holds it; COLD_NONE */
+	int32_t depth;	/* entries not yet exited before the site on every way from the function's start */
+	uint8_t kind;	/* enum ip_probe_kind */
+	uint8_t length;
+	uint8_t argument_kind; /* enum cold_argument */
+	bool doubtful;	       /* the decoding before it was not proven right */
+};
+
+struct cold_sites {
+	struct cold_site *sites; /* ascending by address */
+	size_t n;
+};
+
+int cold_sites_add(struct cold_sites *sites, struct cold_site site);
+void cold_sites_sort(struct cold_sites *sites);
+/* The site at exactly address; NULL. */
+struct cold_site *cold_sites_at(const struct cold_sites *sites, uint64_t address);
+void cold_sites_destroy(struct cold_sites *sites);
+
+#endif
