@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The ELF reader: opens any bytes as a file and asks for all that it can be asked for.
+ *
+ * covers: common/elf_file.c
+ */
+#include "common/elf_file.h"
+#include "fuzz.h"
+
+static volatile unsigned sum;
+
+static void ask(struct ip_elf_file *file, size_t size)
+{
+	static const char *const names[] = {".text",	      ".bss",	   ".dynsym", ".symtab",
+					    ".iprobe.probes", ".shstrtab", ".none"};
+	char id[65];
+	uint64_t value;
+
+	fuzz_assert(file->nloads > 0);
+	for (size_t i = 0; i < file->nloads; i++) {
+		fuzz_assert(file->loads[i].offset <= size &&
+			    file->loads[i].filesz <= size - file->loads[i].offset);
+		fuzz_assert(file->loads[i].filesz <= file->loads[i].memsz);
+	}
+	fuzz_assert(file->build_id_size <= sizeof(file->build_id));
+	ip_build_id_format(file->build_id, file->build_id_size, id);
+	fuzz_assert(strlen(id) == 2 * file->build_id_size);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		GElf_Shdr shdr;
+		const void *data;
+		size_t n, index;
+		int r = ip_elf_section(file, names[i], &shdr, &data, &n, &index);
+
+		if (r < 0)
+			fuzz_check_error();
+		for (size_t k = 0; r > 0 && k < n; k++)
+			sum += ((const uint8_t *)data)[k];
+	}
+	if (ip_elf_symbol(file, "answer", &value) < 0)
+		fuzz_check_error();
+	if (ip_elf_symbol(file, "", &value) < 0)
+		fuzz_check_error();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ip_elf_file *file;
+	char path[64];
+	uint8_t id[32];
+	int fd = fuzz_file(data, size);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (ip_elf_open(path, &file) < 0) {
+		fuzz_check_error();
+	} else {
+		ask(file, size);
+		ip_elf_close(file);
+	}
+	fuzz_assert(ip_elf_build_id_in_notes(data, size, id) <= sizeof(id));
+	return 0;
+}
