@@ -80,7 +80,9 @@ struct ip_gate {
 #define IP_POSITION_BITS  48
 #define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
 
-#define IP_AREA_LOCK_SESSION 0 /* OFD lock: held by the iprobe whose session uses the area */
+/* OFD write locks on bytes of the memfd; the kernel drops them when their holder dies. */
+#define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
+#define IP_AREA_LOCK_PATCH   1 /* held while text is being changed */
 
 /* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for good, so
  * that writing them again changes no byte under a thread that may still be on its way through. */
@@ -115,12 +117,13 @@ struct ip_area_header {
 	uint32_t ready; /* futex: number of images that reached their constructor */
 	uint32_t go;	/* futex: images released; an image waits until go >= its ready */
 	int32_t run_pid; /* only this process may use the area that IPROBE_AREA names */
-	uint32_t reserved;
+	uint32_t ended;	 /* number of a session that iprobe detach has ended from outside */
 };
 
 enum ip_slot_state {
 	IP_SLOT_FREE = 0,
 	IP_SLOT_CLAIMED = 1,
+	IP_SLOT_CLAIMING = 2, /* being set up by its thread */
 };
 
 struct ip_slot {
@@ -151,7 +154,7 @@ struct ip_subbuf {
 	uint32_t slot;
 	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
 	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */
-	uint64_t reserved;
+	uint64_t suspect; /* not to be reused in this session: a hook may fill words of it late */
 };
 
 /* Offsets in the memfd; each a multiple of the page size. */

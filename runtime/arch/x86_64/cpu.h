@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the runtime needs of the machine: raw system calls (no libc, so no errno and no
+ * PLT), the clock, and operations that are atomic against signal handlers of the
+ * same thread but not locked.
+ */
+#ifndef IP_RT_CPU_H
+#define IP_RT_CPU_H
+
+#include <stdint.h>
+
+static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+#define cpu_syscall(nr, a, b, c, d) cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+static inline uint64_t cpu_clock(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* cmpxchg without lock: one instruction, so a signal handler of this thread comes before or after it. */
+static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+	uint8_t done;
+
+	__asm__ volatile("cmpxchgq %[desired], %[p]"
+			 : "=@ccz"(done), [p] "+m"(*p), "+a"(expected)
+			 : [desired] "r"(desired)
+			 : "memory");
+	return done;
+}
+
+static inline void cpu_increment_local(uint64_t *p)
+{
+	__asm__ volatile("incq %0" : "+m"(*p) : : "memory", "cc");
+}
+
+/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */
+#define cpu_store_order() __asm__ volatile("" : : : "memory")
+
+#endif

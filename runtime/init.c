@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The constructor: maps what a session needs, says in the anchor where it is, and is silent from then on.
+ *
+ * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
+ * run` it waits here until the launcher has made the probes live, and constructors of the program and its
+ * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the anchor.
+ *
+ * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
+ * that hold stubs.
+ */
+#include <elf.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "runtime/arch/x86_64/cpu.h"
+#include "runtime/rt.h"
+
+#define PAGE	   4096ull
+#define POOL_SIZE  (64ull << 20)
+#define AREA_SIZE  (256ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
+#define FD_FLOOR   900 /* the memfd keeps out of the low numbers, which programs count on */
+#define WAIT_LIMIT 30  /* seconds an image waits for its launcher */
+
+#define PROT_READ	    1
+#define PROT_WRITE	    2
+#define PROT_EXEC	    4
+#define MAP_SHARED	    0x01
+#define MAP_PRIVATE	    0x02
+#define MAP_ANONYMOUS	    0x20
+#define MAP_NORESERVE	    0x4000
+#define MAP_FIXED_NOREPLACE 0x100000
+#define MADV_DONTDUMP	    16
+#define MADV_WIPEONFORK	    18
+#define MFD_CLOEXEC	    1u
+#define MFD_NOEXEC_SEAL	    8u
+#define O_RDWR		    2
+#define O_CLOEXEC	    02000000
+#define F_DUPFD_CLOEXEC	    1030
+#define SEEK_END	    2
+
+#define FAILED(ret) ((unsigned long)(ret) > -4096ul)
+
+volatile struct ip_gate *rt_gate;
+struct ip_area_header *rt_header;
+struct ip_slot *rt_slots;
+struct ip_subbuf *rt_subbufs;
+char *rt_data;
+
+__attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
+	.magic = IP_RT_MAGIC,
+	.abi = IP_RT_ABI,
+	.area_fd = -1,
+};
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+
+static long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
+{
+	return cpu_syscall6(SYS_mmap, address, size, prot, flags, fd, 0);
+}
+
+static const char *environment(char **envp, const char *name)
+{
+	for (; *envp; envp++) {
+		size_t i = 0;
+
+		while (name[i] && (*envp)[i] == name[i])
+			i++;
+		if (!name[i] && (*envp)[i] == '=')
+			return *envp + i + 1;
+	}
+	return NULL;
+}
+
+static uint64_t auxiliary(char **envp, uint64_t type)
+{
+	const Elf64_auxv_t *aux;
+
+	while (*envp)
+		envp++;
+	for (aux = (const Elf64_auxv_t *)(envp + 1); aux->a_type != AT_NULL; aux++)
+		if (aux->a_type == type)
+			return aux->a_un.a_val;
+	return 0;
+}
+
+/* A pool that every site of the executable reaches. Below it where there is room: above it the heap grows. A
+ * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of any usual size. */
+static void map_executable_pool(uint64_t executable)
+{
+	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
+	uint64_t base = executable & ~(PAGE - 1);
+	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+	long at = -1;
+
+	for (uint64_t down = POOL_SIZE + (16 << 20); down < reach && down + (16 << 20) < base; down += step) {
+		at = map(base - down, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
+		if ((uint64_t)at == base - down)
+			goto found;
+		if (!FAILED(at)) /* a kernel that takes NOREPLACE for a hint */
+			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
+	}
+	for (uint64_t up = reach - POOL_SIZE; up > reach / 2 && base < (1ull << 32); up -= step) {
+		at = map(base + up, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
+		if ((uint64_t)at == base + up)
+			goto found;
+		if (!FAILED(at))
+			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
+	}
+	return;
+found:
+	iprobe_rt_anchor.pools[0].address = at;
+	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
+}
+
+/* Opens and maps the launcher's area if this process is the one it was made for. */
+static int map_launched_area(const char *path)
+{
+	long fd = cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0);
+	struct ip_area_header *header;
+	long size, at;
+
+	if (FAILED(fd))
+		return 0;
+	size = cpu_syscall(SYS_lseek, fd, 0, SEEK_END, 0);
+	if (FAILED(size) || (uint64_t)size < IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE)
+		goto not_ours;
+	at = map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+	if (FAILED(at))
+		goto not_ours;
+	header = (struct ip_area_header *)at;
+	if (header->magic != IP_AREA_MAGIC || header->abi != IP_RT_ABI ||
+	    header->run_pid != cpu_syscall(SYS_getpid, 0, 0, 0, 0)) {
+		cpu_syscall(SYS_munmap, at, size, 0, 0);
+		goto not_ours;
+	}
+	iprobe_rt_anchor.area = at;
+	iprobe_rt_anchor.area_size = size;
+	iprobe_rt_anchor.area_fd = fd;
+	return 1;
+not_ours:
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
+	return 0;
+}
+
+static int map_own_area(void)
+{
+	struct ip_area_header *header;
+	long fd, ret;
+
+	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
+	if (FAILED(fd)) /* kernels before 6.3 do not know the second flag */
+		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC, 0, 0);
+	if (FAILED(fd)) {
+		iprobe_rt_anchor.error = -fd;
+		return 0;
+	}
+	ret = cpu_syscall(SYS_ftruncate, fd, IP_AREA_DATA_OFFSET, 0, 0);
+	if (!FAILED(ret))
+		ret = map(0, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+	if (FAILED(ret)) {
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		iprobe_rt_anchor.error = -ret;
+		return 0;
+	}
+	header = (struct ip_area_header *)ret;
+	header->magic = IP_AREA_MAGIC;
+	header->abi = IP_RT_ABI;
+	iprobe_rt_anchor.area = ret;
+	iprobe_rt_anchor.area_size = AREA_SIZE;
+	iprobe_rt_anchor.area_fd = fd;
+	return 1;
+}
+
+static void raise_fd(void)
+{
+	long fd = cpu_syscall(SYS_fcntl, iprobe_rt_anchor.area_fd, F_DUPFD_CLOEXEC, FD_FLOOR, 0);
+
+	if (FAILED(fd))
+		return;
+	cpu_syscall(SYS_close, iprobe_rt_anchor.area_fd, 0, 0, 0);
+	iprobe_rt_anchor.area_fd = fd;
+}
+
+/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
+ * us with another parent: go on without it. */
+static void wait_for_launcher(void)
+{
+	const struct {
+		long sec, nsec;
+	} tick = {0, 50 * 1000 * 1000};
+	long parent = cpu_syscall(SYS_getppid, 0, 0, 0, 0);
+	uint32_t mine = __atomic_add_fetch(&rt_header->ready, 1, __ATOMIC_SEQ_CST);
+
+	cpu_syscall(SYS_futex, &rt_header->ready, FUTEX_WAKE, 1, 0);
+	for (int ticks = 0; ticks < WAIT_LIMIT * 20; ticks++) {
+		uint32_t go = __atomic_load_n(&rt_header->go, __ATOMIC_SEQ_CST);
+
+		if ((int32_t)(go - mine) >= 0 || cpu_syscall(SYS_getppid, 0, 0, 0, 0) != parent)
+			return;
+		cpu_syscall(SYS_futex, &rt_header->go, FUTEX_WAIT, go, &tick);
+	}
+}
+
+static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)),
+					       char **argv __attribute__((unused)), char **envp)
+{
+	const char *path = environment(envp, IP_ENV_AREA);
+	int launched = path && map_launched_area(path);
+	long gate, pool;
+
+	if (!launched && !map_own_area())
+		return;
+	gate = map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (!FAILED(gate)) {
+		long ret = cpu_syscall(SYS_madvise, gate, PAGE, MADV_WIPEONFORK, 0);
+
+		if (FAILED(ret))
+			gate = ret;
+	}
+	if (FAILED(gate)) {
+		iprobe_rt_anchor.error = -gate;
+		return;
+	}
+	raise_fd();
+	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
+	map_executable_pool(auxiliary(envp, AT_PHDR));
+	pool = map(0, POOL_SIZE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	if (!FAILED(pool)) {
+		iprobe_rt_anchor.pools[1].address = pool;
+		iprobe_rt_anchor.pools[1].size = POOL_SIZE;
+	}
+	rt_header = (struct ip_area_header *)iprobe_rt_anchor.area;
+	rt_slots = (struct ip_slot *)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
+	rt_subbufs = (struct ip_subbuf *)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
+	rt_data = (char *)(iprobe_rt_anchor.area + IP_AREA_DATA_OFFSET);
+	rt_gate = (volatile struct ip_gate *)gate;
+
+	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	iprobe_rt_anchor.hook_entry = (uint64_t)rt_hook_entry;
+	iprobe_rt_anchor.hook_exit = (uint64_t)rt_hook_exit;
+	iprobe_rt_anchor.hook_tail_exit = (uint64_t)rt_hook_tail_exit;
+	iprobe_rt_anchor.text_start = (uint64_t)__ehdr_start;
+	iprobe_rt_anchor.text_end = (uint64_t)etext;
+	cpu_store_order();
+	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
+
+	if (launched)
+		wait_for_launcher();
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing records: the hooks.
+ *
+ * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h, record
+ * layout in common/trace_format.h):
+ *
+ *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no
+ *      session, or we are a forked child: the kernel wiped the gate), do nothing.
+ *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path, step 6.
+ *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
+ *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a handler
+ *      recorded in between; then start again, with a new time. So records lie in time order, and what steps 4 read
+ *      (epoch, last_sp) was still true when the words became ours. Then fill the words: a handler that
+ *      comes now reserves words behind ours, with a later time.
+ *   5. guard = 0. x86 keeps the stores in order: who sees guard == 0 sees the words filled.
+ *   6. Nested: the same, but always an extended record (the hook below may or may not have noted its stack
+ *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer to the
+ *      collector: the hook below may still have to fill words in it.
+ *   7. A handler that left by longjmp leaves guard set for ever. A hook whose stack pointer is above guard cannot be on top of the
+ *      hook that set it (stacks grow down), so that hook is gone: take the guard over. On an alternate
+ *      stack that lies above the interrupted one this conclusion may be wrong: the sub-buffer in use is
+ *      marked suspect and the collector does not hand it out again in this session, so that the words which
+ *      the hook below fills late do no harm.
+ *
+ * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event.
+ */
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "common/probe_list.h"
+#include "common/trace_format.h"
+#include "runtime/arch/x86_64/cpu.h"
+#include "runtime/rt.h"
+
+#define POSITION(cur)	 ((cur) & IP_POSITION_MASK)
+#define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
+#define WORD_INDEX(cur)	 ((cur) & (IP_SUBBUF_WORDS - 1))
+#define CUR(subbuf, pos) ((uint64_t)(subbuf) << IP_POSITION_BITS | (pos))
+#define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
+
+static __thread struct {
+	struct ip_slot *slot;
+	uint32_t session;
+} self __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t *word_at(uint64_t cur)
+{
+	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
+}
+
+/* Step 1: a slot for this thread in the session of the gate; NULL: stay silent. */
+static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
+{
+	uint32_t session = rt_gate ? rt_gate->session : 0;
+
+	if (!session)
+		return NULL;
+	if (self.session == session && self.slot)
+		return self.slot;
+
+	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
+		struct ip_slot *slot = &rt_slots[i];
+		uint32_t expected = IP_SLOT_FREE;
+		uint32_t used;
+
+		if (slot->state != IP_SLOT_FREE ||
+		    !__atomic_compare_exchange_n(&slot->state, &expected, IP_SLOT_CLAIMING, 0,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		slot->cur = CUR(IP_NO_SUBBUF, 0);
+		slot->guard = 0;
+		slot->last_sp = 0;
+		slot->epoch = ~0ull;
+		slot->lost = 0;
+		slot->tid = cpu_syscall(SYS_gettid, 0, 0, 0, 0);
+		slot->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+		slot->session = session;
+		slot->claimed = cpu_clock();
+		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
+		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
+								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			;
+		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
+		/* A handler that interrupts us before the second store claims a slot of its own and we go on with
+		 * that one; ours stays empty until the thread ends. */
+		self.slot = slot;
+		cpu_store_order();
+		self.session = session;
+		cpu_store_order();
+		return self.slot;
+	}
+	__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int64_t take_subbuf(void)
+{
+	uint32_t n = rt_header->nsubbufs;
+	uint32_t start = rt_header->hint;
+
+	if (__atomic_load_n(&rt_header->nfree, __ATOMIC_RELAXED) <= 0)
+		return -1;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = start + i < n ? start + i : (start + i) % n;
+		uint32_t expected = IP_SUBBUF_FREE;
+
+		if (rt_subbufs[k].state == IP_SUBBUF_FREE &&
+		    __atomic_compare_exchange_n(&rt_subbufs[k].state, &expected, IP_SUBBUF_OWNED, 0,
+						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+			rt_header->hint = k + 1;
+			__atomic_fetch_sub(&rt_header->nfree, 1, __ATOMIC_RELAXED);
+			return k;
+		}
+	}
+	return -1;
+}
+
+/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. */
+static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
+{
+	uint64_t index = SUBBUF(cur), position = POSITION(cur);
+	int64_t taken;
+
+	if (index != IP_NO_SUBBUF) {
+		uint64_t end = (position + IP_SUBBUF_WORDS - 1) & ~(uint64_t)(IP_SUBBUF_WORDS - 1);
+
+		if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(IP_NO_SUBBUF, end)))
+			return 1;
+		for (; position < end; position++)
+			*word_at(CUR(index, position)) = PAD_WORD;
+		if (outermost)
+			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
+		cur = CUR(IP_NO_SUBBUF, end);
+	}
+	taken = take_subbuf();
+	if (taken < 0)
+		return 0;
+	rt_subbufs[taken].slot = slot - rt_slots;
+	rt_subbufs[taken].ordinal = position / IP_SUBBUF_WORDS;
+	rt_subbufs[taken].lost = slot->lost;
+	rt_subbufs[taken].suspect = 0;
+	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, position + 1))) {
+		/* a handler took one in between */
+		__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
+	}
+	return 1;
+}
+
+static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot, uint32_t number,
+							    uint32_t kind, uint64_t sp, int outermost)
+{
+	for (;;) {
+		uint64_t cur = *(volatile uint64_t *)&slot->cur;
+		uint64_t now, *word;
+
+		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - IP_EXT_WORDS) {
+			if (change_subbuf(slot, cur, outermost))
+				continue;
+			cpu_increment_local(&slot->lost);
+			return;
+		}
+		now = cpu_clock();
+		slot->last_sp = sp;
+		slot->epoch = outermost ? now >> IP_TIME_BITS : ~0ull;
+		cpu_store_order();
+		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + IP_EXT_WORDS))
+			continue;
+		word = word_at(cur);
+		number |= (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
+		word[0] = now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED;
+		word[1] = (uint64_t)number << 32 | now >> 32;
+		word[2] = sp;
+		return;
+	}
+}
+
+/* Steps 6 and 7. Returns 1 where the guard was stale and is ours now. */
+static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t number, uint32_t kind,
+						  uint64_t sp)
+{
+	if (sp <= slot->guard) {
+		record_extended(slot, number, kind, sp, 0);
+		return 0;
+	}
+	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
+		rt_subbufs[SUBBUF(slot->cur)].suspect = 1;
+	slot->epoch = ~0ull;
+	return 1;
+}
+
+static inline __attribute__((always_inline)) void record(uint32_t number, uint32_t kind, uint64_t sp)
+{
+	struct ip_slot *slot = self.slot;
+
+	/* 1 */
+	if (rt_unlikely(!slot || self.session != rt_gate->session)) {
+		slot = claim_slot();
+		if (!slot)
+			return;
+	}
+	/* 2 */
+	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp))
+		return;
+	/* 3 */
+	slot->guard = sp;
+	cpu_store_order();
+	/* 4 */
+	for (;;) {
+		uint64_t cur = *(volatile uint64_t *)&slot->cur;
+		uint64_t now = cpu_clock();
+
+		if (rt_unlikely(WORD_INDEX(cur) == 0 || now >> IP_TIME_BITS != slot->epoch ||
+				sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)) {
+			record_extended(slot, number, kind, sp, 1);
+			break;
+		}
+		slot->last_sp = sp;
+		cpu_store_order();
+		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1)))
+			continue;
+		*word_at(cur) = (uint64_t)(number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS) << 32 |
+				(uint32_t)(now << 3 | kind);
+		break;
+	}
+	/* 5 */
+	cpu_store_order();
+	slot->guard = 0;
+}
+
+/* The stack pointer of the site: what it was before the call (before the return address, for a tail exit). */
+#define SITE_SP() ((uint64_t)__builtin_dwarf_cfa())
+
+void rt_hook_entry(uint32_t number)
+{
+	record(number, IP_PROBE_ENTRY, SITE_SP());
+}
+
+void rt_hook_exit(uint32_t number)
+{
+	record(number, IP_PROBE_EXIT, SITE_SP());
+}
+
+void rt_hook_tail_exit(uint32_t number)
+{
+	record(number, IP_PROBE_TAIL_EXIT, SITE_SP());
+}
