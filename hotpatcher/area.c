@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making, opening, locking and resetting the area.
+ */
+#include "hotpatcher/area.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+static struct ip_area *area_new(int fd, uint64_t window)
+{
+	struct ip_area *area = calloc(1, sizeof(*area));
+
+	if (!area) {
+		close(fd);
+		ip_error("out of memory");
+		return NULL;
+	}
+	area->fd = fd;
+	area->window = window;
+	return area;
+}
+
+static int area_map(struct ip_area *area, size_t size)
+{
+	char *at = area->header ? mremap(area->header, area->mapped, size, MREMAP_MAYMOVE)
+				: mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, area->fd, 0);
+
+	if (at == MAP_FAILED)
+		return ip_error_errno("cannot map %zu bytes of ring memory", size);
+	area->mapped = size;
+	area->header = (struct ip_area_header *)at;
+	area->modules = (struct ip_area_module *)(at + IP_AREA_MODULES_OFFSET);
+	area->slots = (struct ip_slot *)(at + IP_AREA_SLOTS_OFFSET);
+	area->subbufs = (struct ip_subbuf *)(at + IP_AREA_SUBBUFS_OFFSET);
+	area->data = at + IP_AREA_DATA_OFFSET;
+	return 0;
+}
+
+static uint64_t subbufs_for(uint64_t memory)
+{
+	uint64_t n = memory / IP_SUBBUF_SIZE;
+
+	return n < 2 ? 2 : n > IP_AREA_SUBBUFS ? IP_AREA_SUBBUFS : n;
+}
+
+int ip_area_create(uint64_t memory, struct ip_area **ret)
+{
+	uint64_t size = IP_AREA_DATA_OFFSET + subbufs_for(memory) * IP_SUBBUF_SIZE;
+	int fd = memfd_create("iprobe", MFD_CLOEXEC);
+	struct ip_area *area;
+
+	if (fd < 0)
+		return ip_error_errno("cannot make ring memory (memfd_create)");
+	area = area_new(fd, size);
+	if (!area)
+		return -1;
+	if (ftruncate(fd, size) < 0) {
+		ip_error_errno("cannot make %lu bytes of ring memory", size);
+		ip_area_close(area);
+		return -1;
+	}
+	if (area_map(area, size) < 0) {
+		ip_area_close(area);
+		return -1;
+	}
+	area->header->magic = IP_AREA_MAGIC;
+	area->header->abi = IP_RT_ABI;
+	*ret = area;
+	return 0;
+}
+
+static int open_memfd(const struct ip_target *target, const struct ip_mapping *m)
+{
+	char name[128];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == m->inode)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return ip_error("pid %d has closed the runtime's file descriptor %d and we may not reach its ring "
+				"memory otherwise (%s): attach as root, or start it with iprobe run",
+				target->pid, target->anchor.area_fd, strerror(errno));
+	return fd;
+}
+
+int ip_area_open(const struct ip_target *target, struct ip_area **ret)
+{
+	const struct ip_rt_anchor *anchor = &target->anchor;
+	const struct ip_mapping *m;
+	struct ip_area *area;
+	int fd;
+
+	if (!target->has_runtime)
+		return ip_error("pid %d does not have iprobe's runtime: start the program with iprobe run, or with "
+				"LD_PRELOAD=%s",
+				target->pid, IP_RT_SONAME);
+	if (anchor->error || !anchor->gate)
+		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
+				anchor->error ? strerror(anchor->error) : "its constructor has not run yet");
+	m = ip_maps_find(&target->maps, anchor->area);
+	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)
+		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more", target->pid,
+				anchor->area);
+	fd = open_memfd(target, m);
+	if (fd < 0)
+		return -1;
+	area = area_new(fd, m->end - m->start);
+	if (!area)
+		return -1;
+	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET ||
+	    area_map(area, IP_AREA_DATA_OFFSET) < 0 || area->header->magic != IP_AREA_MAGIC ||
+	    area->header->abi != IP_RT_ABI) {
+		ip_area_close(area);
+		return ip_error("pid %d: the runtime's ring memory is damaged", target->pid);
+	}
+	*ret = area;
+	return 0;
+}
+
+void ip_area_close(struct ip_area *area)
+{
+	if (!area)
+		return;
+	if (area->header)
+		munmap(area->header, area->mapped);
+	close(area->fd);
+	free(area);
+}
+
+static int lock(struct ip_area *area, off_t byte, short type)
+{
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+
+	return fcntl(area->fd, F_OFD_SETLK, &l);
+}
+
+int ip_area_lock_session(struct ip_area *area, pid_t pid)
+{
+	if (lock(area, IP_AREA_LOCK_SESSION, F_WRLCK) == 0)
+		return 0;
+	if (errno != EAGAIN && errno != EACCES)
+		return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %u: end that "
+			"first",
+			pid, area->header->owner_pid);
+}
+
+int ip_area_lock_patch(struct ip_area *area, pid_t pid)
+{
+	const struct timespec tick = {.tv_nsec = 10 * 1000 * 1000};
+
+	for (int i = 0; i < 100; i++) {
+		if (lock(area, IP_AREA_LOCK_PATCH, F_WRLCK) == 0)
+			return 0;
+		if (errno != EAGAIN && errno != EACCES)
+			return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+		nanosleep(&tick, NULL);
+	}
+	return ip_error("pid %d is being patched by another iprobe: try again", pid);
+}
+
+void ip_area_unlock_patch(struct ip_area *area)
+{
+	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
+}
+
+int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
+{
+	uint64_t n = subbufs_for(memory), size = n * IP_SUBBUF_SIZE;
+	struct ip_area_header *h = area->header;
+	char have[16];
+	struct stat st;
+
+	if (IP_AREA_DATA_OFFSET + size > area->window)
+		return ip_error("pid %d: its runtime has room for %s of ring memory: ask for no more with --memory", pid,
+				ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
+	if (fstat(area->fd, &st) < 0 ||
+	    (st.st_size < (off_t)(IP_AREA_DATA_OFFSET + size) &&
+	     ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
+		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
+	ip_area_end(area);
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, size) < 0)
+		return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
+				      ip_format_size(size, have));
+	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
+		return -1;
+	area->nsubbufs = n;
+	memset(area->slots, 0, IP_AREA_SLOTS * sizeof(*area->slots));
+	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
+	h->nsubbufs = n;
+	h->nfree = n;
+	h->hint = 0;
+	h->slots_used = 0;
+	h->unserved = 0;
+	h->owner_pid = getpid();
+	h->ended = 0;
+	h->session++;
+	if (!h->session)
+		h->session++;
+	return 0;
+}
+
+void ip_area_forget_stubs(struct ip_area *area)
+{
+	for (uint32_t i = 0; i < area->header->nmodules && i < IP_AREA_MODULES; i++)
+		area->modules[i].build_id_size = 0;
+	memset(area->header->stubs_used, 0, sizeof(area->header->stubs_used));
+}
+
+void ip_area_end(struct ip_area *area)
+{
+	off_t end = lseek(area->fd, 0, SEEK_END);
+
+	if (end > (off_t)IP_AREA_DATA_OFFSET)
+		fallocate(area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IP_AREA_DATA_OFFSET,
+			  end - IP_AREA_DATA_OFFSET);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The collector: takes full sub-buffers out of the area while the target runs, checks every word, and writes
+ * them as CTF packets. It never wakes or stops the target and treats all it reads as hostile.
+ */
+#ifndef IP_COLLECTOR_H
+#define IP_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hotpatcher/area.h"
+#include "hotpatcher/target.h"
+#include "hotpatcher/trace.h"
+
+struct ip_collector;
+
+struct ip_collector_stats {
+	uint64_t events;  /* written to the trace */
+	uint64_t lost;	  /* dropped: no room, no slot, or a hook that never came back */
+	uint64_t unserved; /* of those: threads beyond the slots */
+	uint64_t invalid; /* words that were no record: the target scribbled over its rings */
+	uint64_t pending; /* recorded but not drained yet (an estimate, for people) */
+};
+
+/* area, trace and target are borrowed and must outlive it. The area's session has begun. */
+int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
+			struct ip_collector **ret);
+void ip_collector_destroy(struct ip_collector *c);
+
+/* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
+ * the trace cannot be written (recording should end). */
+int ip_collector_poll(struct ip_collector *c);
+
+/* Every thread the area knows is gone (the process ended or exec'ed): drains all of them and frees their slots. */
+int ip_collector_flush(struct ip_collector *c);
+
+/* Whether some thread has a hook in flight. */
+bool ip_collector_in_flight(const struct ip_collector *c);
+
+void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats *ret);
+
+#endif

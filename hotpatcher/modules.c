@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding modules, their files and their probe lists.
+ */
+#include "hotpatcher/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define PAGE_MASK 4095ull
+
+static bool same_file(const struct ip_mapping *a, const struct ip_mapping *b)
+{
+	return a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
+	       !strcmp(a->path, b->path);
+}
+
+/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps than in stat;
+ * the build-id decides there. */
+static bool is_mapped_file(int fd, const struct ip_mapping *m)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode;
+}
+
+static int open_module_file(pid_t pid, const struct ip_mapping *m, bool *ret_exact)
+{
+	char name[4200];
+	int fd;
+
+	*ret_exact = true;
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", pid, m->start, m->end);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && is_mapped_file(fd, m))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(name, sizeof(name), "/proc/%d/root%s", pid, m->path);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		*ret_exact = is_mapped_file(fd, m);
+	return fd;
+}
+
+/* Reads the build-id out of the mapped program headers and notes. */
+static size_t build_id_in_memory(const struct ip_target *target, uint64_t start, uint64_t load_bias,
+				 uint8_t *ret)
+{
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+	uint8_t notes[4096];
+
+	if (ip_target_read(target, start, &ehdr, sizeof(ehdr)) < 0 ||
+	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) || ehdr.e_phentsize != sizeof(phdr))
+		return 0;
+	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
+		size_t size, found;
+
+		if (ip_target_read(target, start + ehdr.e_phoff + i * sizeof(phdr), &phdr, sizeof(phdr)) < 0)
+			return 0;
+		if (phdr.p_type != PT_NOTE)
+			continue;
+		size = phdr.p_memsz < sizeof(notes) ? phdr.p_memsz : sizeof(notes);
+		if (ip_target_read(target, load_bias + phdr.p_vaddr, notes, size) < 0)
+			continue;
+		found = ip_elf_build_id_in_notes(notes, size, ret);
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+static int problem(struct ip_module *module)
+{
+	free(module->problem);
+	module->problem = strdup(ip_error_message());
+	return -1;
+}
+
+/* The list in a file of its own: beside the module, then by build-id in IPROBE_LIST_PATH. */
+static int load_detached_list(const struct ip_target *target, struct ip_module *module)
+{
+	const char *path = getenv("IPROBE_LIST_PATH");
+	char name[4200], id[2 * IP_BUILD_ID_MAX + 1];
+
+	snprintf(name, sizeof(name), "/proc/%d/root%s.probes", target->pid, module->path);
+	if (access(name, R_OK) == 0)
+		return ip_probe_list_load(name, &module->list);
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	while (path && *path) {
+		int length = strcspn(path, ":");
+
+		snprintf(name, sizeof(name), "%.*s/%s.probes", length, path, id);
+		if (length && access(name, R_OK) == 0)
+			return ip_probe_list_load(name, &module->list);
+		path += length + (path[length] == ':');
+	}
+	return 0;
+}
+
+/* Every site must lie in executable bytes of the file. */
+static int check_sites(const struct ip_module *module)
+{
+	const struct ip_probe_list *list = module->list;
+	size_t segment = 0;
+
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+		const struct ip_elf_segment *s = &module->elf->loads[segment];
+
+		if (probe->offset < s->vaddr || probe->offset + probe->length > s->vaddr + s->filesz ||
+		    !(s->flags & PF_X)) {
+			for (segment = 0; segment < module->elf->nloads; segment++) {
+				s = &module->elf->loads[segment];
+				if ((s->flags & PF_X) && probe->offset >= s->vaddr &&
+				    probe->offset + probe->length <= s->vaddr + s->filesz)
+					break;
+			}
+			if (segment == module->elf->nloads)
+				return ip_error("%s: its probe list has a site at %#lx, which is no code: run "
+						"coldpatch on it again",
+						module->path, probe->offset);
+		}
+	}
+	return 0;
+}
+
+static int load_list(const struct ip_target *target, struct ip_module *module)
+{
+	const struct ip_pl_header *header;
+	int found = ip_probe_list_from_elf(module->elf->fd, module->path, &module->list);
+
+	if (found == 0)
+		found = load_detached_list(target, module);
+	if (found < 0)
+		return -1;
+	if (!module->list)
+		return 0;
+	header = module->list->header;
+	if (header->machine != module->elf->ehdr.e_machine)
+		return ip_error("%s: its probe list is for machine %u", module->path, header->machine);
+	if (header->build_id_size != module->elf->build_id_size ||
+	    memcmp(header->build_id, module->elf->build_id, header->build_id_size))
+		return ip_error("%s: its probe list belongs to another build (build-id differs): run coldpatch on "
+				"it again",
+				module->path);
+	return check_sites(module);
+}
+
+static int load_module(struct ip_target *target, const struct ip_mapping *first, struct ip_module *module)
+{
+	uint8_t id[IP_BUILD_ID_MAX];
+	char ours[2 * IP_BUILD_ID_MAX + 1], theirs[2 * IP_BUILD_ID_MAX + 1];
+	bool exact;
+	size_t size;
+	int fd = open_module_file(target->pid, first, &exact);
+
+	if (fd < 0) {
+		ip_error("%s: its file cannot be opened (%s)%s", module->path, strerror(errno),
+			 module->deleted ? ": it was deleted or replaced since; root can still read it" : "");
+		return problem(module);
+	}
+	if (ip_elf_open_fd(fd, module->path, &module->elf) < 0) {
+		close(fd);
+		return problem(module);
+	}
+	module->elf->own_fd = true;
+	module->load_bias = 0;
+	for (size_t i = 0; i < module->elf->nloads; i++) {
+		const struct ip_elf_segment *s = &module->elf->loads[i];
+
+		if ((s->offset & ~PAGE_MASK) == first->offset) {
+			module->load_bias = first->start - (s->vaddr & ~PAGE_MASK);
+			break;
+		}
+	}
+	size = build_id_in_memory(target, first->start, module->load_bias, id);
+	if (size != module->elf->build_id_size || memcmp(id, module->elf->build_id, size)) {
+		ip_build_id_format(id, size, ours);
+		ip_build_id_format(module->elf->build_id, module->elf->build_id_size, theirs);
+		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, %s in the file%s): "
+			 "restart the program, or attach as root",
+			 module->path, target->pid, size ? ours : "none",
+			 module->elf->build_id_size ? theirs : "none", exact ? "" : ", replaced on disk");
+		ip_elf_close(module->elf);
+		module->elf = NULL;
+		return problem(module);
+	}
+	if (load_list(target, module) < 0) {
+		ip_probe_list_destroy(module->list);
+		module->list = NULL;
+		return problem(module);
+	}
+	return 0;
+}
+
+int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
+{
+	const struct ip_maps *maps = &target->maps;
+
+	ret->items = NULL;
+	ret->n = 0;
+	for (size_t i = 0; i < maps->n;) {
+		const struct ip_mapping *first = &maps->items[i];
+		struct ip_module *module;
+		bool executable = false;
+		size_t j = i;
+		void *items;
+
+		if (!first->inode || first->path[0] != '/' || first->offset ||
+		    !strncmp(first->path, "/memfd:", 7)) {
+			i++;
+			continue;
+		}
+		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a file */
+		for (size_t k = i; k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode);
+		     k++) {
+			if (!maps->items[k].inode)
+				continue;
+			if (k > i && !maps->items[k].offset)
+				break; /* the same file mapped again */
+			executable |= maps->items[k].perms[2] == 'x';
+			j = k;
+		}
+		if (executable) {
+			items = realloc(ret->items, (ret->n + 1) * sizeof(*ret->items));
+			if (!items) {
+				ip_modules_clear(ret);
+				return ip_error("out of memory");
+			}
+			ret->items = items;
+			module = &ret->items[ret->n++];
+			memset(module, 0, sizeof(*module));
+			module->path = strdup(first->path);
+			module->start = first->start;
+			module->end = maps->items[j].end;
+			module->deleted = first->deleted;
+			module->runtime = target->has_runtime && target->anchor_address >= module->start &&
+					  target->anchor_address < module->end;
+			load_module(target, first, module); /* what is wrong with it is kept in problem */
+		}
+		i = j + 1;
+	}
+	return 0;
+}
+
+void ip_modules_clear(struct ip_modules *modules)
+{
+	for (size_t i = 0; i < modules->n; i++) {
+		ip_probe_list_destroy(modules->items[i].list);
+		ip_elf_close(modules->items[i].elf);
+		free(modules->items[i].path);
+		free(modules->items[i].problem);
+	}
+	free(modules->items);
+	modules->items = NULL;
+	modules->n = 0;
+}
+
+int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules)
+{
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].problem && !modules->items[i].runtime)
+			return ip_error("pid %d: %s", target->pid, modules->items[i].problem);
+	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
+			modules->n ? modules->items[0].path : "it");
+}

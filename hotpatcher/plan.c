@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a selection to sites.
+ */
+#include "hotpatcher/plan.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arch/arch.h"
+#include "common/error.h"
+
+#define PAGE_SIZE 4096ull
+
+static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
+{
+	uint64_t next_page = (c->address & ~(PAGE_SIZE - 1)) + PAGE_SIZE;
+	uint8_t bytes[IP_SITE_MAX];
+
+	return c->address + c->length <= next_page ||
+	       arch->transit(c->kind, c->length, next_page - c->address, bytes) > 0;
+}
+
+static int grow(void **items, size_t n, size_t size)
+{
+	void *grown;
+
+	/* capacities are powers of two: full exactly when n is one (or zero) */
+	if (n & (n - 1) || (n && n < 64))
+		return 0;
+	grown = realloc(*items, (n ? 2 * n : 64) * size);
+	if (!grown)
+		return ip_error("out of memory");
+	*items = grown;
+	return 0;
+}
+
+static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
+			uint32_t function, bool inlined)
+{
+	if (grow((void **)&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
+		return -1;
+	plan->functions[plan->nfunctions++] = (struct ip_plan_function){
+		.module = module, .module_index = module_index, .function = function, .inlined = inlined};
+	return 0;
+}
+
+static int select_module(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
+			 const struct ip_selection *selection)
+{
+	const struct ip_arch *arch = ip_arch_for_machine(EM_X86_64);
+	const struct ip_probe_list *list = module->list;
+	uint32_t nfunctions = list->header->nfunctions;
+	size_t before = plan->nchanges;
+	/* per function and instance: 0 not looked at, 1 not selected, 2 + index into functions */
+	uint32_t *state = calloc(2ull * nfunctions, sizeof(*state));
+	int ret = -1;
+
+	if (!state)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+		const struct ip_pl_function *f = &list->functions[probe->function];
+		bool inlined = probe->flags & IP_PROBE_INLINED;
+		uint32_t *s = &state[2 * probe->function + inlined], *other = &state[2 * probe->function + !inlined];
+		struct ip_change c = {.address = module->load_bias + probe->offset,
+				      .length = probe->length,
+				      .kind = probe->kind};
+
+		if (!*s) {
+			bool selected = *other ? *other > 1
+					       : ip_selection_match(selection,
+								    ip_probe_list_string(list, f->name),
+								    f->file ? ip_probe_list_string(list, f->file)
+									    : NULL,
+								    module->path);
+
+			*s = 1;
+			if (selected) {
+				plan->ndistinct += !*other;
+				*s = 2 + plan->nfunctions;
+				if (add_function(plan, module, module_index, probe->function, inlined) < 0)
+					goto out;
+			}
+		}
+		if (*s == 1)
+			continue;
+		if (!can_cross(arch, &c)) {
+			plan->left_out++;
+			continue;
+		}
+		if (arch->idle(probe->kind, probe->length, c.old_bytes) < 0)
+			goto out;
+		/* function_of grows in step with changes */
+		if (grow((void **)&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
+		    grow((void **)&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0)
+			goto out;
+		plan->function_of[plan->nchanges] = *s - 2;
+		plan->changes[plan->nchanges++] = c;
+	}
+	plan->nmodules_patched += plan->nchanges > before;
+	ret = 0;
+out:
+	free(state);
+	return ret;
+}
+
+static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
+			   const struct ip_selection *selection, uint64_t nprobes)
+{
+	const char **names;
+	size_t n = 0, total = 0;
+	char *nearest;
+
+	for (size_t i = 0; i < modules->n; i++)
+		total += modules->items[i].list ? modules->items[i].list->header->nfunctions : 0;
+	names = calloc(total ? total : 1, sizeof(*names));
+	if (!names)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_probe_list *list = modules->items[i].list;
+
+		for (uint32_t f = 0; list && f < list->header->nfunctions; f++)
+			names[n++] = ip_probe_list_string(list, list->functions[f].name);
+	}
+	nearest = ip_selection_nearest(selection, names, n);
+	if (nearest && *nearest)
+		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid, nprobes,
+			 nearest);
+	else
+		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d shows them",
+			 target->pid, nprobes, target->pid);
+	free(nearest);
+	free(names);
+	return -1;
+}
+
+int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_selection *selection, struct ip_plan *ret)
+{
+	uint64_t nprobes = 0;
+
+	*ret = (struct ip_plan){0};
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *module = &modules->items[i];
+
+		if (!module->list)
+			continue;
+		nprobes += module->list->header->nprobes;
+		if (select_module(ret, module, i, selection) < 0) {
+			ip_plan_clear(ret);
+			return -1;
+		}
+	}
+	if (!nprobes)
+		return ip_modules_no_probes(target, modules);
+	if (!ret->nchanges) {
+		ip_plan_clear(ret);
+		return nothing_matched(target, modules, selection, nprobes);
+	}
+	return 0;
+}
+
+void ip_plan_clear(struct ip_plan *plan)
+{
+	free(plan->changes);
+	free(plan->function_of);
+	free(plan->functions);
+	*plan = (struct ip_plan){0};
+}

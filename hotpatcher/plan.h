@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan: which sites of which modules a selection means, and what has to be written where. Made
+ * while the target runs, so that inside the stop nothing is left to decide.
+ */
+#ifndef IP_PLAN_H
+#define IP_PLAN_H
+
+#include <stdint.h>
+
+#include "common/selection.h"
+#include "hotpatcher/area.h"
+#include "hotpatcher/modules.h"
+#include "hotpatcher/patch.h"
+
+/* One selected (function, inlined or not): what a trace knows by one number. */
+struct ip_plan_function {
+	const struct ip_module *module;
+	uint32_t module_index;
+	uint32_t function; /* in the module's probe list */
+	uint32_t number;   /* set by ip_plan_bind */
+	uint8_t inlined;
+};
+
+struct ip_plan {
+	struct ip_change *changes; /* new_bytes are set by ip_plan_bind */
+	uint32_t *function_of;	   /* index into functions, per change */
+	size_t nchanges;
+	struct ip_plan_function *functions;
+	size_t nfunctions;	 /* distinct numbers */
+	size_t ndistinct;	 /* distinct functions: inlined and out-of-line count once */
+	size_t left_out;	 /* selected sites that cannot be patched safely (see patch.c on crossing) */
+	size_t nmodules_patched; /* modules with at least one site in the plan */
+};
+
+/* Applies the selection. -1 with an error where nothing matches (naming the nearest) or nothing has probes. */
+int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_selection *selection, struct ip_plan *ret);
+void ip_plan_clear(struct ip_plan *plan);
+
+/* Gives every selected function its number and stub, writes the stubs into the target's pools (nothing jumps there yet)
+ * and fills in the live form of every site. */
+int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
+
+/* Selected functions of one module at a time, as the trace needs them. */
+uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module *module);
+
+#endif

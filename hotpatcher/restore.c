@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inspecting and restoring text.
+ */
+#include "hotpatcher/restore.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+enum site_state { SITE_IDLE, SITE_LIVE, SITE_TRANSIT, SITE_FOREIGN };
+
+static bool is_ours(const struct ip_target *target, uint64_t address)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+
+	for (unsigned p = 0; target->has_runtime && p < IP_POOLS; p++)
+		if (address - a->pools[p].address < a->pools[p].size)
+			return true;
+	return false;
+}
+
+static enum site_state site_state(const struct ip_target *target, const struct ip_arch *arch,
+				  const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+{
+	unsigned boundary = 4096 - address % 4096;
+	uint8_t idle[IP_SITE_MAX], transit[IP_SITE_MAX];
+	uint64_t called;
+	unsigned n;
+
+	if (arch->idle(probe->kind, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
+		return SITE_IDLE;
+	if (arch->live_target(probe->kind, probe->length, address, bytes, &called) && is_ours(target, called))
+		return SITE_LIVE;
+	if (boundary < probe->length) {
+		n = arch->transit(probe->kind, probe->length, boundary, transit);
+		if (n && !memcmp(bytes, transit, n))
+			return SITE_TRANSIT;
+	}
+	return SITE_FOREIGN;
+}
+
+/* Calls visit for each site of the module with the bytes that it has in memory. Reads text in large pieces. */
+static int each_site(const struct ip_target *target, const struct ip_module *module,
+		     int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
+		     void *data)
+{
+	const size_t piece = 1 << 20;
+	_cleanup_free_ uint8_t *text = malloc(piece + IP_SITE_MAX);
+	uint64_t start = 0, end = 0; /* what text holds */
+
+	if (!text)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < module->list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &module->list->probes[i];
+		uint64_t address = module->load_bias + probe->offset;
+
+		if (address < start || address + probe->length > end) {
+			const struct ip_elf_segment *s = NULL;
+
+			for (size_t k = 0; k < module->elf->nloads; k++)
+				if (probe->offset >= module->elf->loads[k].vaddr &&
+				    probe->offset < module->elf->loads[k].vaddr + module->elf->loads[k].filesz)
+					s = &module->elf->loads[k];
+			if (!s)
+				return ip_error("%s: site at %#lx lies in no segment", module->path, probe->offset);
+			start = address;
+			end = module->load_bias + s->vaddr + s->filesz;
+			if (end - start > piece)
+				end = start + piece;
+			if (ip_target_read(target, start, text, end - start) < 0)
+				return -1;
+		}
+		if (visit(data, probe, address, text + (address - start)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct inspection {
+	const struct ip_target *target;
+	const struct ip_arch *arch;
+	struct ip_module_state *state;
+};
+
+static void note_foreign(struct ip_module_state *state, uint64_t address)
+{
+	if (!state->foreign++)
+		state->first_foreign = address;
+}
+
+static int inspect_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+{
+	struct inspection *in = data;
+	enum site_state s = site_state(in->target, in->arch, probe, address, bytes);
+
+	in->state->patched += s == SITE_LIVE || s == SITE_TRANSIT;
+	if (s == SITE_FOREIGN)
+		note_foreign(in->state, address);
+	return 0;
+}
+
+static bool in_a_site(const struct ip_module *module, uint64_t offset)
+{
+	const struct ip_probe_list *list = module->list;
+	uint32_t low = 0, high = list ? list->header->nprobes : 0;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (list->probes[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && offset < list->probes[low - 1].offset + list->probes[low - 1].length;
+}
+
+static int compare_segment(struct ip_target *target, const struct ip_module *module,
+			   const struct ip_elf_segment *s, struct ip_module_state *state)
+{
+	const size_t piece = 1 << 20;
+	_cleanup_free_ uint8_t *memory = malloc(piece), *file = malloc(piece);
+
+	if (!memory || !file)
+		return ip_error("out of memory");
+	for (uint64_t done = 0; done < s->filesz;) {
+		size_t size = s->filesz - done < piece ? s->filesz - done : piece;
+		ssize_t got = pread(module->elf->fd, file, size, s->offset + done);
+
+		if (got <= 0)
+			return ip_error("%s: cannot read its text at %#lx", module->path, s->offset + done);
+		size = got;
+		if (ip_target_read(target, module->load_bias + s->vaddr + done, memory, size) < 0)
+			return -1;
+		if (memcmp(memory, file, size)) {
+			state->text_matches_file = false;
+			for (size_t i = 0; i < size; i++)
+				if (memory[i] != file[i] && !in_a_site(module, s->vaddr + done + i))
+					note_foreign(state, module->load_bias + s->vaddr + done + i);
+		}
+		done += size;
+	}
+	return 0;
+}
+
+int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
+{
+	struct inspection in = {target, ip_arch_for_machine(EM_X86_64), ret};
+
+	*ret = (struct ip_module_state){.text_matches_file = true};
+	if (module->list && each_site(target, module, inspect_site, &in) < 0)
+		return -1;
+	for (size_t i = 0; i < module->elf->nloads; i++)
+		if ((module->elf->loads[i].flags & PF_X) &&
+		    compare_segment(target, module, &module->elf->loads[i], ret) < 0)
+			return -1;
+	return 0;
+}
+
+struct restoration {
+	const struct ip_target *target;
+	const struct ip_arch *arch;
+	struct ip_change *changes;
+	size_t n, capacity;
+};
+
+static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+{
+	struct restoration *r = data;
+	enum site_state s = site_state(r->target, r->arch, probe, address, bytes);
+	struct ip_change *c;
+
+	if (s != SITE_LIVE && s != SITE_TRANSIT)
+		return 0;
+	if (r->n == r->capacity) {
+		size_t grown = r->capacity ? 2 * r->capacity : 256;
+		void *changes = realloc(r->changes, grown * sizeof(*r->changes));
+
+		if (!changes)
+			return ip_error("out of memory");
+		r->changes = changes;
+		r->capacity = grown;
+	}
+	c = &r->changes[r->n++];
+	*c = (struct ip_change){.address = address, .length = probe->length, .kind = probe->kind};
+	memcpy(c->old_bytes, bytes, probe->length);
+	return r->arch->idle(probe->kind, probe->length, c->new_bytes);
+}
+
+int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
+	       struct ip_patch_result *ret)
+{
+	struct restoration r = {.target = target, .arch = ip_arch_for_machine(EM_X86_64)};
+	struct ip_patch *patch = NULL;
+	int done = -1;
+
+	*ret = (struct ip_patch_result){0};
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].list && each_site(target, &modules->items[i], restore_site, &r) < 0)
+			goto out;
+	if (!r.n) {
+		done = 0;
+		goto out;
+	}
+	if (ip_patch_prepare(target, r.changes, r.n, &patch) < 0)
+		goto out;
+	done = ip_patch_apply(patch, deadline_ns, 0, ret);
+out:
+	ip_patch_destroy(patch);
+	free(r.changes);
+	return done;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe run: recording from the first instruction.
+ *
+ *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command with the
+ *      runtime preloaded and IPROBE_AREA naming our memfd.
+ *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and waits.
+ *   3. We go live as in any attach, and set `go`.
+ *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the old
+ *      image left, go live in the new one.
+ *   5. When the command has ended, drain the rest.
+ *
+ * A child that never becomes ready is not dynamically linked, or does not take LD_PRELOAD (setuid).
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+struct launch {
+	struct ip_session *s;
+	pid_t pid;
+	bool ended;
+	int status;
+	uint32_t released; /* images let go */
+	bool saw_image;
+};
+
+/* In the child. Never returns. fd: where to report an exec that failed. */
+static void exec_command(char **argv, const char *runtime, int area_fd, int wait_fd, int report_fd)
+{
+	const char *before = getenv("LD_PRELOAD");
+	_cleanup_free_ char *preload = NULL, *area = NULL;
+	int error;
+	char c;
+
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	if (read(wait_fd, &c, 1) != 1)
+		_exit(127);
+	if (asprintf(&preload, "%s%s%s", runtime, before && *before ? ":" : "", before ? before : "") < 0 ||
+	    asprintf(&area, "/proc/%d/fd/%d", getppid(), area_fd) < 0)
+		_exit(127);
+	setenv("LD_PRELOAD", preload, 1);
+	setenv(IP_ENV_AREA, area, 1);
+	execvp(argv[0], argv);
+	error = errno;
+	if (write(report_fd, &error, sizeof(error)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static int launch(struct launch *l, char **argv, const char *runtime)
+{
+	int wait_pipe[2], report_pipe[2], error = 0;
+	ssize_t n;
+
+	if (pipe2(wait_pipe, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	if (pipe2(report_pipe, O_CLOEXEC) < 0) {
+		close(wait_pipe[0]);
+		close(wait_pipe[1]);
+		return ip_error_errno("cannot make a pipe");
+	}
+	l->pid = fork();
+	if (l->pid == 0) {
+		close(wait_pipe[1]);
+		exec_command(argv, runtime, l->s->area->fd, wait_pipe[0], report_pipe[1]);
+	}
+	close(wait_pipe[0]);
+	close(report_pipe[1]);
+	if (l->pid > 0) {
+		l->s->area->header->run_pid = l->pid;
+		l->s->area->header->owner_pid = getpid();
+		if (write(wait_pipe[1], "", 1) != 1)
+			kill(l->pid, SIGKILL);
+	}
+	close(wait_pipe[1]);
+	n = l->pid > 0 ? read(report_pipe[0], &error, sizeof(error)) : 0;
+	close(report_pipe[0]);
+	if (l->pid < 0)
+		return ip_error_errno("cannot fork");
+	if (n == sizeof(error)) {
+		waitpid(l->pid, NULL, 0);
+		return ip_error("cannot run %s: %s", argv[0], strerror(error));
+	}
+	return 0;
+}
+
+/* Notes whether the command has ended; a stop may have reaped it already. */
+static bool has_ended(struct launch *l)
+{
+	int status;
+
+	if (l->ended)
+		return true;
+	if (l->s->target && l->s->target->exited) {
+		l->status = l->s->target->exit_status;
+		l->ended = true;
+	} else if (waitpid(l->pid, &status, WNOHANG) == l->pid) {
+		l->status = status;
+		l->ended = true;
+		if (l->s->target)
+			l->s->target->exited = true;
+	}
+	return l->ended;
+}
+
+/* An image waits in its constructor. */
+static bool is_waiting(const struct launch *l)
+{
+	return __atomic_load_n(&l->s->area->header->ready, __ATOMIC_SEQ_CST) != l->released;
+}
+
+static void let_go(struct launch *l)
+{
+	struct ip_area_header *h = l->s->area->header;
+
+	l->released = h->ready;
+	__atomic_store_n(&h->go, l->released, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &h->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void wait_a_little(struct launch *l)
+{
+	struct ip_area_header *h = l->s->area->header;
+	const struct timespec tick = {.tv_nsec = 2000000};
+
+	syscall(SYS_futex, &h->ready, FUTEX_WAIT, l->released, &tick, NULL, 0);
+}
+
+/* Whether the process could still become another program: one of its files imports an exec or spawn function. A shell, env, a wrapper
+ * script's interpreter. */
+static bool may_exec(const struct ip_modules *modules)
+{
+	static const char *const names[] = {"execve", "execv", "execvp", "execvpe", "execl", "execlp",
+					    "execle", "fexecve", "execveat"};
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const void *strings;
+		size_t size;
+
+		if (!modules->items[i].elf || modules->items[i].runtime ||
+		    strstr(modules->items[i].path, "/libc.so") || strstr(modules->items[i].path, "/libc-") ||
+		    strstr(modules->items[i].path, "/ld-"))
+			continue;
+		if (ip_elf_section(modules->items[i].elf, ".dynstr", NULL, &strings, &size, NULL) <= 0)
+			continue;
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			if (memmem(strings, size, names[k], strlen(names[k]) + 1))
+				return true;
+	}
+	return false;
+}
+
+/* Step 3 (and 4) for the image that waits. 1: it has no probes, and may exec; it was let go. */
+static int take_image(struct launch *l)
+{
+	struct ip_session *s = l->s;
+	int ret;
+
+	if (!s->target) {
+		if (ip_target_open(l->pid, true, &s->target) < 0)
+			return -1;
+	} else {
+		/* exec: the threads of the old image are gone */
+		if (s->collector && ip_collector_flush(s->collector) < 0) {
+			s->write_failed = true;
+			return -1;
+		}
+		if (ip_target_refresh(s->target) < 0)
+			return -1;
+	}
+	ip_area_forget_stubs(s->area);
+	s->live = false;
+	ret = ip_session_go_live(s, true);
+	if (ret == 1 && !l->saw_image) {
+		struct ip_modules modules;
+		bool hopeless;
+
+		if (ip_modules_load(s->target, &modules) < 0)
+			return -1;
+		hopeless = !may_exec(&modules);
+		if (hopeless)
+			ip_modules_no_probes(s->target, &modules);
+		ip_modules_clear(&modules);
+		if (hopeless)
+			return -1;
+	}
+	l->saw_image |= ret == 0;
+	if (ret >= 0)
+		let_go(l);
+	return ret;
+}
+
+/* Waits for the command to go on by itself after the recording has ended. A second image is let go as it is. */
+static void wait_for_end(struct launch *l)
+{
+	while (!has_ended(l)) {
+		if (is_waiting(l))
+			let_go(l);
+		else
+			wait_a_little(l);
+	}
+}
+
+/* Ends a command that has not run its own code yet. */
+static int give_up(struct launch *l)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
+	if (!has_ended(l)) {
+		kill(l->pid, SIGKILL);
+		while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		l->ended = true;
+	}
+	return ip_error("%s", why ? why : "out of memory");
+}
+
+/* The loop. NULL: never recorded anything, the message says why. */
+static const char *record(struct launch *l)
+{
+	struct ip_session *s = l->s;
+
+	for (;;) {
+		const char *reason;
+
+		if (has_ended(l)) {
+			if (s->collector)
+				return "target ended";
+			ip_error(l->saw_image || s->target
+					 ? "pid %d: no program that it ran was built with iprobe-cc"
+					 : "pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
+					   "clears LD_PRELOAD",
+				 l->pid);
+			return NULL;
+		}
+		if (is_waiting(l)) {
+			if (take_image(l) < 0)
+				return s->write_failed ? "the trace could not be written" : NULL;
+			s->start_ns = s->summary->recorded && !s->shown_ns ? ip_now_ns() : s->start_ns;
+			s->shown_ns = s->start_ns;
+		}
+		if (!s->collector) {
+			wait_a_little(l);
+			continue;
+		}
+		reason = ip_session_turn(s);
+		/* the loop itself tells the command's end, and a look at a dying image is no end */
+		if (reason && strcmp(reason, "target ended"))
+			return reason;
+	}
+}
+
+int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
+		   struct ip_session_summary *ret, int *ret_status)
+{
+	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
+	struct launch l = {.s = &s};
+	const char *reason;
+	int done = -1;
+
+	*ret = (struct ip_session_summary){0};
+	ip_clock_read(&s.start);
+	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
+	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
+	    launch(&l, argv, runtime) < 0)
+		goto out;
+	ret->pid = l.pid;
+	reason = record(&l);
+	if (!reason && !l.ended && !ret->recorded) {
+		give_up(&l);
+		goto out;
+	}
+	done = reason && !s.write_failed ? 0 : -1;
+	if (done == 0) {
+		done = ip_session_go_idle(&s);
+		if (ip_session_finish(&s, reason) < 0)
+			done = -1;
+	} else {
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
+		ip_session_go_idle(&s);
+		ip_session_finish(&s, reason ? reason : "failed");
+		ip_error("%s", why ? why : "out of memory");
+	}
+	if (!l.ended) {
+		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
+
+		wait_for_end(&l);
+		if (why)
+			ip_error("%s", why);
+	}
+	*ret_status = l.status;
+out:
+	ip_session_clear(&s);
+	return done;
+}

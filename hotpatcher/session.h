@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session: one target, its live probes, one trace directory. From outside (attach) or from the
+ * first instruction (run).
+ */
+#ifndef IP_SESSION_H
+#define IP_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define IP_DEFAULT_MEMORY   (64ull << 20)
+#define IP_DEFAULT_MAX_STOP 50000000ull
+#define IP_MAX_STOPS	    64
+
+struct ip_session_options {
+	const char *functions;	 /* NULL: all */
+	const char *dir;
+	uint64_t duration_ns;	 /* 0: until the end */
+	uint64_t memory;	 /* of the rings, bytes */
+	uint64_t max_size;	 /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
+	uint64_t max_stop_ns;
+	bool live_line;		 /* show one on stderr */
+};
+
+struct ip_session_summary {
+	pid_t pid;
+	size_t sites, functions, threads, pages, left_out;
+	uint64_t stop_ns[IP_MAX_STOPS];
+	size_t nstops;
+	uint64_t events, lost, unserved, invalid;
+	const char *end; /* why it ended, static text */
+	uint64_t length_ns;
+	bool recorded; /* probes went live */
+};
+
+/* What an attach would do. */
+struct ip_session_preview {
+	struct ip_session_summary summary;
+	struct {
+		char *path;
+		size_t sites, functions;
+	} *modules;
+	size_t nmodules;
+	uint64_t expected_stop_ns;
+};
+
+/* Set by signal handlers of the command: end the session properly. */
+extern volatile int ip_session_interrupted;
+
+/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is kept and
+ * every site is back, or the message says what is left. */
+int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret);
+
+/* The plan, without stopping or changing anything. */
+int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret);
+void ip_session_preview_clear(struct ip_session_preview *preview);
+
+/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from waitpid. -1 where it could
+ * not be launched or recorded; then it has not run its own code, unless the message says so. runtime: path of the shared object. */
+int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
+		   struct ip_session_summary *ret, int *ret_status);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What attach and run share of a session.
+ */
+#ifndef IP_SESSION_INTERNAL_H
+#define IP_SESSION_INTERNAL_H
+
+#include "common/selection.h"
+#include "hotpatcher/area.h"
+#include "hotpatcher/collector.h"
+#include "hotpatcher/modules.h"
+#include "hotpatcher/plan.h"
+#include "hotpatcher/session.h"
+#include "hotpatcher/trace.h"
+
+struct ip_session {
+	const struct ip_session_options *options;
+	struct ip_session_summary *summary;
+	struct ip_clock_reading start;
+	uint64_t start_ns;
+	struct ip_target *target;
+	struct ip_area *area;
+	struct ip_selection *selection;
+	struct ip_trace *trace;
+	struct ip_collector *collector;
+	uint64_t max_size;
+	uint64_t shown_ns, shown_events; /* of the live line */
+	bool live;			 /* sites of the target's present image may be live */
+	bool write_failed;
+};
+
+/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
+ * first call. allow_none: return 1, without an error, where no module has probes. */
+int ip_session_go_live(struct ip_session *s, bool allow_none);
+
+/* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
+const char *ip_session_turn(struct ip_session *s);
+
+/* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be stopped. */
+int ip_session_go_idle(struct ip_session *s);
+
+/* Writes the last words of the trace and fills the summary. */
+int ip_session_finish(struct ip_session *s, const char *reason);
+
+void ip_session_clear(struct ip_session *s);
+
+#endif

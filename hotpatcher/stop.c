@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stop. The steps are told in stop.h; the comments here name them.
+ */
+#include "hotpatcher/stop.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+
+uint64_t ip_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
+ * INTERRUPT and clone events are PTRACE_EVENT stops. */
+static int pending_signal(int status)
+{
+	return status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+/* Takes note of a status of thread t. The leader's exit status is kept: it may be our own child. */
+static void note_status(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
+{
+	if (WIFSTOPPED(status)) {
+		t->stopped = true;
+		t->signal = pending_signal(status);
+		if (ip_arch_pc(t->tid, &t->pc) < 0)
+			t->pc = 0;
+		return;
+	}
+	t->gone = true;
+	if (t->tid == stop->target->pid) {
+		stop->target->exited = true;
+		stop->target->exit_status = status;
+	}
+}
+
+static struct ip_stopped_thread *find(struct ip_stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].tid == tid)
+			return &stop->threads[i];
+	return NULL;
+}
+
+static int add(struct ip_stop *stop, pid_t tid)
+{
+	if (stop->n == stop->capacity) {
+		size_t grown = stop->capacity ? 2 * stop->capacity : 64;
+		void *threads = realloc(stop->threads, grown * sizeof(*stop->threads));
+
+		if (!threads)
+			return ip_error("out of memory");
+		stop->threads = threads;
+		stop->capacity = grown;
+	}
+	stop->threads[stop->n++] = (struct ip_stopped_thread){.tid = tid};
+	return 0;
+}
+
+/* A thread that has ended but is still listed: a leader whose other threads go on, or one about to vanish. */
+static bool has_ended(pid_t tid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[256], state = 'X';
+
+	snprintf(name, sizeof(name), "/proc/%d/status", tid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "State: %c", &state) == 1)
+			break;
+	return state == 'X' || state == 'Z';
+}
+
+/* Steps 1 and 3: seizes every thread not known yet. The number of new ones, or -1. */
+static int seize_new(struct ip_stop *stop)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	pid_t pid = stop->target->pid;
+	struct dirent *entry;
+	char name[64];
+	int found = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	if (!dir)
+		return ip_error("pid %d has ended", pid);
+	while ((entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		long tracer;
+
+		if (!tid || find(stop, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACECLONE) < 0) {
+			int error = errno;
+
+			if (error == ESRCH || has_ended(tid))
+				continue;
+			tracer = ip_proc_status(tid, "TracerPid");
+			if (tracer != getpid()) { /* else: born to a thread of ours, TRACECLONE has it already */
+				if (tracer > 0)
+					return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, "
+							"another iprobe?): end that first",
+							pid, tid, tracer);
+				return ip_error("pid %d: thread %d cannot be traced (%s): needs the same user or root "
+						"(CAP_SYS_PTRACE)",
+						pid, tid, strerror(error));
+			}
+		}
+		if (add(stop, tid) < 0)
+			return -1;
+		found++;
+	}
+	return found;
+}
+
+/* Step 2. */
+static int stop_all(struct ip_stop *stop, uint64_t deadline)
+{
+	if (!stop->began_ns) {
+		stop->began_ns = ip_now_ns();
+		stop->began_tsc = ip_arch_clock();
+	}
+	for (size_t i = 0; i < stop->n; i++)
+		if (!stop->threads[i].stopped && !stop->threads[i].gone)
+			ptrace(PTRACE_INTERRUPT, stop->threads[i].tid, 0, 0);
+	for (size_t i = 0; i < stop->n; i++) {
+		struct ip_stopped_thread *t = &stop->threads[i];
+
+		for (unsigned spins = 0; !t->stopped && !t->gone; spins++) {
+			int status;
+			pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+			if (got == t->tid) {
+				note_status(stop, t, status);
+			} else if (got < 0 && errno == ECHILD) {
+				t->gone = true;
+			} else if (ip_now_ns() > deadline) {
+				stop->late = true;
+				return ip_error("pid %d: thread %d did not stop in time (uninterruptible sleep or vfork?): "
+						"nothing was changed, try again",
+						stop->target->pid, t->tid);
+			} else if (spins < 50) {
+				sched_yield();
+			} else {
+				const struct timespec nap = {.tv_nsec = 20000};
+
+				nanosleep(&nap, NULL);
+			}
+		}
+	}
+	return 0;
+}
+
+int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret)
+{
+	uint64_t deadline = ip_now_ns() + deadline_ns;
+	size_t alive = 0;
+	int found;
+
+	*ret = (struct ip_stop){.target = target};
+	while ((found = seize_new(ret)) > 0)
+		if (stop_all(ret, deadline) < 0) {
+			found = -1;
+			break;
+		}
+	for (size_t i = 0; i < ret->n; i++)
+		alive += ret->threads[i].stopped;
+	if (found == 0 && alive == 0)
+		found = ip_error("pid %d has ended", target->pid);
+	if (found < 0) {
+		ip_stop_end(ret);
+		return -1;
+	}
+	return 0;
+}
+
+/* Step 5 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of ours. */
+static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
+{
+	int status;
+
+	if (t->gone)
+		return;
+	if (!t->stopped) {
+		/* Only after the deadline: DETACH needs a stopped thread. Wait for it; it is about to be. A thread that never
+		 * stops (D state) is let go when we exit, which detaches it without a stop. */
+		for (int i = 0; i < 200 && !t->stopped && !t->gone; i++) {
+			const struct timespec nap = {.tv_nsec = 100000};
+			pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+			if (got == t->tid)
+				note_status(stop, t, status);
+			else if (got < 0)
+				t->gone = true;
+			else
+				nanosleep(&nap, NULL);
+		}
+	}
+	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
+		return;
+	if (waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid)
+		note_status(stop, t, status);
+}
+
+uint64_t ip_stop_end(struct ip_stop *stop)
+{
+	uint64_t length;
+
+	for (size_t i = stop->n; i-- > 0;)
+		release(stop, &stop->threads[i]);
+	length = stop->began_ns ? ip_now_ns() - stop->began_ns : 0;
+	free(stop->threads);
+	stop->threads = NULL;
+	stop->n = stop->capacity = 0;
+	return length;
+}
+
+int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc)
+{
+	struct ip_stop stop = {.target = target};
+	int ret = -1;
+
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
+		return -1;
+	if (add(&stop, tid) == 0 && stop_all(&stop, ip_now_ns() + deadline_ns) == 0 &&
+	    stop.threads[0].stopped) {
+		*ret_pc = stop.threads[0].pc;
+		ret = 0;
+	}
+	ip_stop_end(&stop);
+	return ret;
+}

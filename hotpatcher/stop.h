@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stopping all threads of a target, and letting them go.
+ *
+ *   1. SEIZE every thread in /proc/PID/task (they run on), with TRACECLONE, so that a thread born from now on is ours
+ *      from its first instruction.
+ *   2. INTERRUPT each, wait for each.
+ *   3. List the threads again; new ones: back to 1. A pass that finds none ends the gathering: every thread
+ *      is stopped, so none can make another.
+ *   4. (the caller reads program counters, verifies, writes)
+ *   5. DETACH each, with the signal it was about to get, so that none is lost. A group-stop stays a group-stop.
+ *
+ * Past the deadline everything gathered so far is released and nothing has been changed: a thread in
+ * uninterruptible sleep (vfork parent, D state) cannot be stopped at will. If we are killed the kernel detaches every thread and they
+ * run on.
+ */
+#ifndef IP_STOP_H
+#define IP_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hotpatcher/target.h"
+
+struct ip_stopped_thread {
+	pid_t tid;
+	int signal;    /* to hand on at the release; 0: none */
+	bool stopped;
+	bool gone;
+	uint64_t pc;   /* read when it stopped */
+};
+
+struct ip_stop {
+	struct ip_target *target;
+	struct ip_stopped_thread *threads;
+	size_t n, capacity;
+	uint64_t began_ns; /* CLOCK_MONOTONIC at the first INTERRUPT */
+	uint64_t began_tsc;
+	bool late; /* the deadline passed */
+};
+
+/* Stops all threads within deadline_ns. 0; or -1 with the reason, everything released: already traced, gone, deadline. */
+int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret);
+
+/* Lets all go. Returns the length of the stop in nanoseconds: first INTERRUPT to last DETACH. */
+uint64_t ip_stop_end(struct ip_stop *stop);
+
+/* Where the one thread stands; 0 and *ret_pc, or -1 where it is gone. It is stopped for a moment. */
+int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc);
+
+uint64_t ip_now_ns(void);
+
+#endif

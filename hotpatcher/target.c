@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a target and reading what /proc tells of it.
+ */
+#include "hotpatcher/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/elf_file.h"
+#include "common/error.h"
+
+static void maps_clear(struct ip_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		free(maps->items[i].path);
+	free(maps->items);
+	maps->items = NULL;
+	maps->n = 0;
+}
+
+/* The kernel writes newlines in paths as \012. */
+static void unescape(char *path)
+{
+	char *out = path;
+
+	for (const char *in = path; *in;) {
+		if (in[0] == '\\' && !strncmp(in, "\\012", 4)) {
+			*out++ = '\n';
+			in += 4;
+		} else {
+			*out++ = *in++;
+		}
+	}
+	*out = '\0';
+}
+
+static int maps_read(pid_t pid, struct ip_maps *maps)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0, capacity = 0;
+	char name[64];
+
+	maps_clear(maps);
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	if (!file)
+		return ip_error_errno("pid %d: cannot open %s", pid, name);
+	while (getline(&line, &room, file) > 0) {
+		struct ip_mapping m = {0};
+		int path_at = 0;
+		size_t length;
+
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m.start, &m.end, m.perms, &m.offset,
+			   &m.dev_major, &m.dev_minor, &m.inode, &path_at) < 7)
+			continue;
+		length = strlen(line + path_at);
+		if (length && line[path_at + length - 1] == '\n')
+			line[path_at + --length] = '\0';
+		if (length > 10 && !strcmp(line + path_at + length - 10, " (deleted)")) {
+			m.deleted = true;
+			line[path_at + length - 10] = '\0';
+		}
+		m.path = strdup(line + path_at);
+		if (maps->n == capacity) {
+			size_t grown = capacity ? 2 * capacity : 64;
+			void *items = realloc(maps->items, grown * sizeof(*maps->items));
+
+			if (!items) {
+				free(m.path);
+				return ip_error("pid %d: out of memory reading its maps", pid);
+			}
+			maps->items = items;
+			capacity = grown;
+		}
+		if (!m.path)
+			return ip_error("pid %d: out of memory reading its maps", pid);
+		unescape(m.path);
+		maps->items[maps->n++] = m;
+	}
+	return 0;
+}
+
+const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (maps->items[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
+}
+
+long ip_proc_status(pid_t pid, const char *key)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+	size_t length = strlen(key);
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, length) && line[length] == ':')
+			return strtol(line + length + 1, NULL, 10);
+	return -1;
+}
+
+/* The leader may have ended while other threads live on: its mem is dead then, theirs is not. */
+static int open_mem(pid_t pid, int flags)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300], byte;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	fd = open(name, flags | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	/* Address 0 is never mapped: EIO from a live mm, 0 bytes from a dead one. */
+	if (pread(fd, &byte, 1, 0) < 0)
+		return fd;
+	close(fd);
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/mem", pid, entry->d_name);
+		fd = open(name, flags | O_CLOEXEC);
+		if (fd >= 0 && pread(fd, &byte, 1, 0) < 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	errno = ESRCH;
+	return -1;
+}
+
+static int check_process(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512], state = '?';
+	long tgid = -1, tracer = 0;
+	bool has_memory = false;
+
+	if (pid == getpid())
+		return ip_error("pid %d is this iprobe itself: name another process", pid);
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	if (!file)
+		return errno == ENOENT ? ip_error("pid %d: no such process", pid)
+				       : ip_error_errno("pid %d: cannot open %s", pid, name);
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "Tgid: %ld", &tgid);
+		sscanf(line, "TracerPid: %ld", &tracer);
+		has_memory |= !strncmp(line, "VmSize:", 7);
+	}
+	if (tgid >= 0 && tgid != pid)
+		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
+	if (tracer > 0)
+		return ip_error("pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
+				"first",
+				pid, tracer);
+	if (!has_memory && (state == 'Z' || state == 'X')) {
+		/* a leader that ended while other threads go on has no VmSize either */
+		if (ip_proc_status(pid, "Threads") <= 1)
+			return ip_error("pid %d has ended already (zombie)", pid);
+	} else if (!has_memory) {
+		return ip_error("pid %d is a kernel thread: it has no code of ours", pid);
+	}
+	return 0;
+}
+
+/* Class of the executable: a compat process needs other sites and registers. */
+static int check_class(pid_t pid)
+{
+	_cleanup_close_ int fd = -1;
+	unsigned char ident[EI_NIDENT] = {0};
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* a leader that has ended: the modules will tell */
+	if (read(fd, ident, sizeof(ident)) == sizeof(ident) && !memcmp(ident, ELFMAG, SELFMAG) &&
+	    ident[EI_CLASS] != ELFCLASS64)
+		return ip_error("pid %d is a 32-bit process: this iprobe works on 64-bit ones", pid);
+	return 0;
+}
+
+int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
+{
+	struct ip_target *target;
+
+	if (check_process(pid) < 0)
+		return -1;
+	target = calloc(1, sizeof(*target));
+	if (!target)
+		return ip_error("out of memory");
+	target->pid = pid;
+	target->exit_status = -1;
+	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
+	if (target->mem < 0) {
+		long uid = ip_proc_status(pid, "Uid");
+
+		if (errno == EACCES || errno == EPERM)
+			ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, or root "
+				 "(CAP_SYS_PTRACE)",
+				 pid, uid, (int)geteuid());
+		else if (errno == ENOENT || errno == ESRCH)
+			ip_error("pid %d has ended", pid);
+		else
+			ip_error_errno("pid %d: cannot open its memory", pid);
+		ip_target_close(target);
+		return -1;
+	}
+	if (check_class(pid) < 0 || ip_target_refresh(target) < 0) {
+		ip_target_close(target);
+		return -1;
+	}
+	*ret = target;
+	return 0;
+}
+
+void ip_target_close(struct ip_target *target)
+{
+	if (!target)
+		return;
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	if (target->mem >= 0)
+		close(target->mem);
+	maps_clear(&target->maps);
+	free(target);
+}
+
+/* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's address. */
+static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
+{
+	struct ip_elf_file *elf;
+	char name[4200];
+	int found;
+
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", pid, m->start, m->end);
+	if (ip_elf_open(name, &elf) < 0) {
+		snprintf(name, sizeof(name), "/proc/%d/root%s", pid, m->path);
+		if (ip_elf_open(name, &elf) < 0)
+			return -1;
+	}
+	found = ip_elf_symbol(elf, IP_ANCHOR_SYMBOL, ret_vaddr);
+	ip_elf_close(elf);
+	return found;
+}
+
+static int find_anchor(struct ip_target *target)
+{
+	target->has_runtime = false;
+	for (size_t i = 0; i < target->maps.n; i++) {
+		const struct ip_mapping *m = &target->maps.items[i];
+		const char *base = strrchr(m->path, '/');
+		uint64_t vaddr;
+
+		if (!base || strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) || m->offset)
+			continue;
+		if (anchor_offset(target->pid, m, &vaddr) <= 0)
+			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime", target->pid,
+					m->path);
+		/* the runtime's first segment has address 0 */
+		target->anchor_address = m->start + vaddr;
+		if (ip_target_read(target, target->anchor_address, &target->anchor,
+				   sizeof(target->anchor)) < 0)
+			return -1;
+		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
+			return ip_error("pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
+					target->pid, m->path, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = true;
+		return 0;
+	}
+	return 0;
+}
+
+int ip_target_refresh(struct ip_target *target)
+{
+	char byte;
+
+	/* after exec the old mem file belongs to the old image */
+	if (pread(target->mem, &byte, 1, 0) == 0) {
+		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
+		int fd = open_mem(target->pid, flags);
+
+		if (fd < 0)
+			return ip_error("pid %d has ended", target->pid);
+		close(target->mem);
+		target->mem = fd;
+	}
+	if (maps_read(target->pid, &target->maps) < 0)
+		return -1;
+	if (!target->maps.n)
+		return ip_error("pid %d has ended", target->pid);
+	return find_anchor(target);
+}
+
+bool ip_target_alive(const struct ip_target *target)
+{
+	struct pollfd p = {.fd = target->pidfd, .events = POLLIN};
+
+	if (target->exited)
+		return false;
+	if (target->pidfd >= 0)
+		return poll(&p, 1, 0) == 0;
+	return kill(target->pid, 0) == 0 || errno == EPERM;
+}
+
+int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(target->mem, (char *)buffer + done, size - done, address + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? ip_error_errno("pid %d: cannot read %#lx", target->pid, address + done)
+				 : ip_error("pid %d has ended", target->pid);
+		done += n;
+	}
+	return 0;
+}
+
+int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pwrite(target->mem, (const char *)buffer + done, size - done, address + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? ip_error_errno("pid %d: cannot write %#lx", target->pid, address + done)
+				 : ip_error("pid %d has ended", target->pid);
+		done += n;
+	}
+	return 0;
+}

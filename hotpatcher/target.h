@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A target: the process being probed, seen from outside, without stopping it.
+ */
+#ifndef IP_TARGET_H
+#define IP_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/rt_abi.h"
+
+struct ip_mapping {
+	uint64_t start, end, offset;
+	char perms[5];
+	uint32_t dev_major, dev_minor;
+	uint64_t inode;
+	char *path; /* as in /proc/PID/maps without " (deleted)"; "" for anonymous memory */
+	bool deleted;
+};
+
+struct ip_maps {
+	struct ip_mapping *items;
+	size_t n;
+};
+
+struct ip_target {
+	pid_t pid;
+	int pidfd; /* -1 where the kernel has none */
+	int mem;   /* /proc/PID/mem, read-write unless opened read-only */
+	struct ip_maps maps;
+	bool has_runtime;
+	uint64_t anchor_address;
+	struct ip_rt_anchor anchor; /* valid where has_runtime */
+	bool exited;		    /* a stop saw it end */
+	int exit_status;	    /* as from waitpid, where it is our child and a stop reaped it; else -1 */
+};
+
+/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread or
+ * zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
+ * -1 with the reason. */
+int ip_target_open(pid_t pid, bool write, struct ip_target **ret);
+void ip_target_close(struct ip_target *target);
+
+/* Reads /proc/PID/maps again (after exec, dlopen) and looks for the runtime's anchor. */
+int ip_target_refresh(struct ip_target *target);
+
+bool ip_target_alive(const struct ip_target *target);
+
+/* Whole reads and writes of the target's memory; a write goes through page protection. 0, or -1 with an error
+ * that names pid and address. */
+int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size);
+int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size);
+
+const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address);
+
+/* Value of a "Key:" line of /proc/PID/status as a number; -1 where there is none. */
+long ip_proc_status(pid_t pid, const char *key);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing a trace directory (common/trace_format.h).
+ */
+#ifndef IP_TRACE_H
+#define IP_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/trace_format.h"
+#include "hotpatcher/clock.h"
+#include "hotpatcher/plan.h"
+
+struct ip_trace;
+
+/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place of a DIR.old that is a trace. Anything
+ * else in the way is refused. command: of the target, for people. */
+int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
+		    struct ip_trace **ret);
+
+/* The modules and functions of a plan that has been bound; may be called again (exec): what is there already is not doubled.
+ * Copies the modules' probe lists. */
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		      const struct ip_area *area);
+int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
+int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
+
+/* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
+int ip_trace_sync(struct ip_trace *trace);
+
+/* The last words: calibrated clock, totals, reason. Writes all. */
+int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
+		    const char *reason);
+void ip_trace_close(struct ip_trace *trace);
+
+/* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num are filled in here. */
+int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
+			  const uint64_t *words, size_t n);
+
+uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets */
+const char *ip_trace_dir(const struct ip_trace *trace);
+
+/* "command line" of a process, arguments separated by blanks, as people would type it (malloc'ed, never NULL). */
+char *ip_proc_command(pid_t pid);
+
+#endif
