@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe detach.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+#include "hotpatcher/area.h"
+#include "hotpatcher/restore.h"
+
+#define TRIES 100 /* of 10 ms */
+
+static const char help[] = "usage: iprobe detach [--json] PID\n\n"
+			   "Puts back every site that any iprobe left live in the process, whoever did it and however it ended.\n"
+			   "A session that is still recording ends.\n";
+
+/* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
+static int detach(pid_t pid, struct ip_patch_result *result)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	struct ip_modules modules = {0};
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	int ret = -1;
+
+	if (ip_target_open(pid, true, &target) < 0)
+		return -1;
+	/* without the runtime nothing can be live, and without its memory we still can put text back */
+	if (target->has_runtime && ip_area_open(target, &area) == 0) {
+		if (ip_area_lock_patch(area, pid) < 0)
+			goto out;
+		area->header->ended = area->header->session;
+	}
+	if (ip_modules_load(target, &modules) < 0)
+		goto out;
+	for (int i = 0; i < TRIES; i++) {
+		ret = ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);
+		if (ret == 0 || !result->transient)
+			break;
+		nanosleep(&nap, NULL);
+	}
+	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
+		struct ip_module_state state;
+
+		if (!modules.items[i].list)
+			continue;
+		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
+			ret = -1;
+		else if (state.foreign)
+			ret = ip_error("pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, the "
+				       "first at %#lx: left alone (a debugger's breakpoint, another patcher?)",
+				       pid, modules.items[i].path, state.foreign, state.first_foreign);
+	}
+out:
+	ip_modules_clear(&modules);
+	ip_area_close(area);
+	ip_target_close(target);
+	return ret;
+}
+
+int cmd_detach(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct ip_patch_result result = {0};
+	bool json = false;
+	char stop[16];
+	int option, pid;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (optind + 1 != argc)
+		return cli_usage(argv[0], "one PID is needed");
+	if (ip_parse_pid(argv[optind], &pid) < 0)
+		return cli_usage(argv[0], "%s", ip_error_message());
+	if (detach(pid, &result) < 0)
+		return cli_fail();
+	free(result.inside);
+	if (json) {
+		struct ip_json j;
+
+		ip_json_init(&j, stdout);
+		ip_json_object(&j, NULL);
+		ip_json_int(&j, "pid", pid);
+		ip_json_uint(&j, "restored", result.sites);
+		ip_json_double(&j, "stop_us", result.stop_ns / 1e3);
+		ip_json_end_object(&j);
+		putchar('\n');
+	} else if (result.sites) {
+		printf("pid %d: %zu sites put back on %zu pages; stopped for %s\n", pid, result.sites, result.pages,
+		       ip_format_ns(result.stop_ns, stop));
+	} else {
+		printf("pid %d: nothing was live\n", pid);
+	}
+	return 0;
+}

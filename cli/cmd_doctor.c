@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe doctor: what this kernel, user and target allow. Changes nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+#include "hotpatcher/area.h"
+#include "hotpatcher/clock.h"
+#include "hotpatcher/restore.h"
+
+static const char help[] =
+	"usage: iprobe doctor [--json] [PID]\n\n"
+	"Checks what this kernel and user allow, and with PID whether that process can be attached to.\n"
+	"Nothing is changed. Exit code 0: all that is needed is there; 1: something is missing.\n";
+
+enum verdict { GOOD, NOTE, BAD };
+
+struct examination {
+	struct ip_json *json; /* NULL: as text */
+	unsigned bad;
+};
+
+static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void tell(struct examination *e, enum verdict verdict, const char *check, const char *format, ...)
+{
+	static const char *const words[] = {"ok", "note", "bad"};
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	e->bad += verdict == BAD;
+	if (e->json) {
+		ip_json_object(e->json, NULL);
+		ip_json_string(e->json, "check", check);
+		ip_json_string(e->json, "verdict", words[verdict]);
+		ip_json_string(e->json, "detail", text);
+		ip_json_end_object(e->json);
+	} else {
+		printf("%-5s %-18s %s\n", words[verdict], check, text);
+	}
+}
+
+/* First line of a file; "" where there is none. */
+static const char *first_line(const char *path, char *buffer, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+
+	buffer[0] = '\0';
+	if (file && fgets(buffer, size, file))
+		buffer[strcspn(buffer, "\n")] = '\0';
+	return buffer;
+}
+
+/* Tries the whole ptrace way on a child of our own. */
+static int try_ptrace(void)
+{
+	pid_t child = fork();
+	int status, error = 0;
+
+	if (child == 0) {
+		for (;;)
+			pause();
+	}
+	if (child < 0)
+		return errno;
+	if (ptrace(PTRACE_SEIZE, child, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, child, 0, 0) < 0 ||
+	    waitpid(child, &status, __WALL) < 0)
+		error = errno;
+	kill(child, SIGKILL);
+	waitpid(child, &status, __WALL);
+	return error;
+}
+
+static const char canary[4096] __attribute__((aligned(4096))) = {'a'};
+
+/* Whether /proc/PID/mem may write to pages that are not writable: kernels from 6.12 on can forbid it. */
+static bool try_mem_write(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	char byte = 'b';
+
+	return fd >= 0 && pwrite(fd, &byte, 1, (off_t)(uintptr_t)canary) == 1 &&
+	       *(const volatile char *)canary == 'b';
+}
+
+static void examine_machine(struct examination *e)
+{
+	struct utsname u;
+	struct rlimit r;
+	const char *why;
+	char line[256];
+	int error, fd;
+
+	uname(&u);
+	if (strcmp(u.machine, "x86_64"))
+		tell(e, BAD, "machine", "%s: this iprobe knows x86_64", u.machine);
+	else
+		tell(e, GOOD, "machine", "%s %s on %s", u.sysname, u.release, u.machine);
+	if (geteuid() == 0)
+		tell(e, GOOD, "user", "root: any process of this machine");
+	else
+		tell(e, NOTE, "user", "uid %d: your own processes; other people's need root", (int)geteuid());
+	error = try_ptrace();
+	if (error)
+		tell(e, BAD, "ptrace", "refused (%s): a seccomp filter or security module forbids it here",
+		     strerror(error));
+	else
+		tell(e, GOOD, "ptrace", "a process can be stopped and released");
+	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) && strcmp(line, "0") &&
+	    geteuid() != 0)
+		tell(e, BAD, "yama",
+		     "ptrace_scope is %s: attach works only on own children (iprobe run), or as root; 0 lifts it", line);
+	else
+		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
+	if (try_mem_write())
+		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
+	else
+		tell(e, BAD, "text writes",
+		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel command line)");
+	fd = memfd_create("iprobe-doctor", MFD_CLOEXEC);
+	if (fd < 0)
+		tell(e, BAD, "ring memory", "memfd_create: %s", strerror(errno));
+	else
+		tell(e, GOOD, "ring memory", "memfd works");
+	if (fd >= 0)
+		close(fd);
+	if (ip_clock_trustworthy(&why))
+		tell(e, GOOD, "clock", "invariant TSC; the kernel's clocksource is %s",
+		     first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", line,
+				sizeof(line)));
+	else
+		tell(e, NOTE, "clock", "%s: times may be wrong across CPUs", why);
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_max < 4096)
+		tell(e, NOTE, "open files", "limit %lu: one file a thread is written (ulimit -n)",
+		     (unsigned long)r.rlim_max);
+	else
+		tell(e, GOOD, "open files", "enough for a file a thread");
+	if (cli_runtime_path())
+		tell(e, GOOD, "runtime", "%s", cli_runtime_path());
+	else
+		tell(e, BAD, "runtime", "%s", ip_error_message());
+}
+
+static void examine_modules(struct examination *e, const struct ip_target *target,
+			    const struct ip_modules *modules)
+{
+	size_t probes = 0, prepared = 0;
+
+	for (size_t i = 0; i < modules->n; i++) {
+		if (modules->items[i].problem)
+			tell(e, NOTE, "module", "%s", modules->items[i].problem);
+		if (!modules->items[i].list)
+			continue;
+		prepared++;
+		probes += modules->items[i].list->header->nprobes;
+	}
+	if (probes)
+		tell(e, GOOD, "probes", "%zu in %zu of %zu modules", probes, prepared, modules->n);
+	else
+		tell(e, BAD, "probes", "none: no module of pid %d was built with iprobe-cc", target->pid);
+}
+
+static void examine_target(struct examination *e, pid_t pid)
+{
+	struct ip_modules modules;
+	struct ip_target *target;
+	struct ip_area *area;
+	long threads = ip_proc_status(pid, "Threads"), seccomp = ip_proc_status(pid, "Seccomp");
+	char size[16];
+
+	if (ip_target_open(pid, true, &target) < 0) {
+		tell(e, BAD, "process", "%s", ip_error_message());
+		return;
+	}
+	tell(e, GOOD, "process", "pid %d, %ld threads, may be traced", pid, threads);
+	if (seccomp > 0)
+		tell(e, NOTE, "seccomp", "mode %ld: the runtime makes no system call but gettid and getpid, once a thread",
+		     seccomp);
+	if (ip_modules_load(target, &modules) < 0) {
+		tell(e, BAD, "modules", "%s", ip_error_message());
+	} else {
+		examine_modules(e, target, &modules);
+		ip_modules_clear(&modules);
+	}
+	if (ip_area_open(target, &area) < 0) {
+		tell(e, BAD, "runtime there", "%s", ip_error_message());
+	} else {
+		tell(e, GOOD, "runtime there", "room for %s of ring memory",
+		     ip_format_size(area->window - IP_AREA_DATA_OFFSET, size));
+		if (ip_area_lock_session(area, pid) < 0)
+			tell(e, NOTE, "session", "%s", ip_error_message());
+		else
+			tell(e, GOOD, "session", "none: free to attach");
+		ip_area_close(area);
+	}
+	ip_target_close(target);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct examination e = {0};
+	struct ip_json j;
+	bool json = false;
+	int option, pid = 0;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (optind + 1 < argc)
+		return cli_usage(argv[0], "one PID, or none");
+	if (optind < argc && ip_parse_pid(argv[optind], &pid) < 0)
+		return cli_usage(argv[0], "%s", ip_error_message());
+	if (json) {
+		ip_json_init(&j, stdout);
+		ip_json_object(&j, NULL);
+		ip_json_array(&j, "checks");
+		e.json = &j;
+	}
+	examine_machine(&e);
+	if (pid)
+		examine_target(&e, pid);
+	if (json) {
+		ip_json_end_array(&j);
+		ip_json_uint(&j, "bad", e.bad);
+		ip_json_end_object(&j);
+		putchar('\n');
+	}
+	if (e.bad) {
+		ip_error("%u thing%s stand%s in the way: see the lines marked bad", e.bad, e.bad == 1 ? "" : "s",
+			 e.bad == 1 ? "s" : "");
+		return cli_fail();
+	}
+	return 0;
+}

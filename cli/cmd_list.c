@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe list.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/elf_file.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/selection.h"
+#include "common/units.h"
+#include "hotpatcher/modules.h"
+
+static const char help[] = "usage: iprobe list [-f SEL] [--json] ELF|PID\n\n"
+			   "The probes of a file, or of every module of a running process.\n\n"
+			   "  -f, --functions SEL   only those selected\n"
+			   "      --json            one document: path, build-id, placement and probes of each module\n";
+
+struct listing {
+	const struct ip_selection *selection;
+	struct ip_json *json; /* NULL: as text */
+	uint64_t shown, probes;
+	const char **names; /* of all functions, for "nearest" */
+	size_t nnames;
+};
+
+static void show_probe(struct listing *l, const struct ip_probe_list *list, const struct ip_pl_probe *probe)
+{
+	const struct ip_pl_function *f = &list->functions[probe->function];
+	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), true);
+	const char *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
+
+	l->shown++;
+	if (!l->json) {
+		printf("%16lx %u %-9s %s", probe->offset, probe->length, ip_probe_kind_name(probe->kind), name);
+		if (file)
+			printf("  %s:%u", file, probe->line ? probe->line : f->line);
+		puts(probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
+		return;
+	}
+	ip_json_object(l->json, NULL);
+	ip_json_string(l->json, "function", name);
+	ip_json_string(l->json, "linker_name", ip_probe_list_string(list, f->name));
+	ip_json_string(l->json, "kind", ip_probe_kind_name(probe->kind));
+	ip_json_string(l->json, "file", file);
+	if (probe->line || f->line)
+		ip_json_uint(l->json, "line", probe->line ? probe->line : f->line);
+	else
+		ip_json_string(l->json, "line", NULL);
+	ip_json_uint(l->json, "offset", probe->offset);
+	ip_json_uint(l->json, "length", probe->length);
+	ip_json_bool(l->json, "inlined", probe->flags & IP_PROBE_INLINED);
+	ip_json_end_object(l->json);
+}
+
+static int show_module(struct listing *l, const char *path, const struct ip_probe_list *list)
+{
+	const struct ip_pl_header *h = list->header;
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	const char **grown = realloc(l->names, (l->nnames + h->nfunctions + 1) * sizeof(*grown));
+	_cleanup_free_ uint8_t *selected = calloc(h->nfunctions + 1, 1);
+
+	if (grown)
+		l->names = grown;
+	if (!grown || !selected)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < h->nfunctions; i++) {
+		const char *name = ip_probe_list_string(list, list->functions[i].name);
+		const char *file =
+			list->functions[i].file ? ip_probe_list_string(list, list->functions[i].file) : NULL;
+
+		l->names[l->nnames++] = name;
+		selected[i] = ip_selection_match(l->selection, name, file, path);
+	}
+	ip_build_id_format(h->build_id, h->build_id_size, id);
+	l->probes += h->nprobes;
+	if (l->json) {
+		ip_json_object(l->json, NULL);
+		ip_json_string(l->json, "path", path);
+		ip_json_string(l->json, "build_id", id);
+		ip_json_string(l->json, "placement", ip_placement_name(h->placement));
+		ip_json_array(l->json, "probes");
+	} else {
+		printf("%s: %u probes in %u functions, placement %s, build-id %s\n", path, h->nprobes,
+		       h->nfunctions, ip_placement_name(h->placement), id);
+	}
+	for (uint32_t i = 0; i < h->nprobes; i++)
+		if (selected[list->probes[i].function])
+			show_probe(l, list, &list->probes[i]);
+	if (l->json) {
+		ip_json_end_array(l->json);
+		ip_json_end_object(l->json);
+	}
+	return 0;
+}
+
+/* An error where the selection matched nothing. */
+static int check_shown(const struct listing *l, const char *what)
+{
+	_cleanup_free_ char *nearest = NULL;
+
+	if (l->shown)
+		return 0;
+	nearest = ip_selection_nearest(l->selection, l->names, l->nnames);
+	if (nearest && *nearest)
+		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s", what, l->probes,
+				nearest);
+	return ip_error("%s: the selection matches none of its %lu probes", what, l->probes);
+}
+
+static int list_file(struct listing *l, const char *path)
+{
+	struct ip_probe_list *list = NULL;
+	struct ip_elf_file *elf;
+	int ret;
+
+	if (ip_elf_open(path, &elf) < 0)
+		return -1;
+	ret = ip_probe_list_from_elf(elf->fd, path, &list);
+	if (ret == 0) {
+		_cleanup_free_ char *beside = NULL;
+
+		if (asprintf(&beside, "%s.probes", path) >= 0 && access(beside, R_OK) == 0)
+			ret = ip_probe_list_load(beside, &list) < 0 ? -1 : 1;
+	}
+	if (ret == 0)
+		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)", path);
+	if (ret > 0 && (list->header->build_id_size != elf->build_id_size ||
+			memcmp(list->header->build_id, elf->build_id, elf->build_id_size)))
+		ret = ip_error("%s: its probe list belongs to another build (build-id differs): run coldpatch on it again",
+			       path);
+	if (ret > 0)
+		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
+	ip_probe_list_destroy(list);
+	ip_elf_close(elf);
+	return ret;
+}
+
+static int list_process(struct listing *l, pid_t pid)
+{
+	struct ip_modules modules;
+	struct ip_target *target;
+	char what[32];
+	int ret = 0;
+
+	if (ip_target_open(pid, false, &target) < 0)
+		return -1;
+	if (ip_modules_load(target, &modules) < 0) {
+		ip_target_close(target);
+		return -1;
+	}
+	for (size_t i = 0; ret == 0 && i < modules.n; i++)
+		if (modules.items[i].list)
+			ret = show_module(l, modules.items[i].path, modules.items[i].list);
+	snprintf(what, sizeof(what), "pid %d", pid);
+	if (ret == 0)
+		ret = l->probes ? check_shown(l, what) : ip_modules_no_probes(target, &modules);
+	/* names point into the lists */
+	free(l->names);
+	l->names = NULL;
+	ip_modules_clear(&modules);
+	ip_target_close(target);
+	return ret;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	_cleanup_free_ char *text = NULL;
+	size_t text_size = 0;
+	struct ip_selection *selection;
+	struct listing l = {0};
+	const char *functions = NULL;
+	struct ip_json j;
+	bool json = false;
+	FILE *buffer = NULL;
+	int option, pid, ret;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":f:h", long_options, NULL)) >= 0) {
+		if (option == 'f') {
+			functions = optarg;
+		} else if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (optind + 1 != argc)
+		return cli_usage(argv[0], "one ELF file or PID is needed");
+	if (ip_selection_parse(functions, &selection) < 0)
+		return cli_fail();
+	l.selection = selection;
+	if (json) {
+		/* nothing on stdout where it fails half way */
+		buffer = open_memstream(&text, &text_size);
+		if (!buffer)
+			return 1;
+		ip_json_init(&j, buffer);
+		ip_json_object(&j, NULL);
+		ip_json_array(&j, "modules");
+		l.json = &j;
+	}
+	/* digits alone are a process; a file of such a name is ./1234 */
+	if (strspn(argv[optind], "0123456789") == strlen(argv[optind]) && ip_parse_pid(argv[optind], &pid) == 0)
+		ret = list_process(&l, pid);
+	else
+		ret = list_file(&l, argv[optind]);
+	if (json) {
+		ip_json_end_array(&j);
+		ip_json_end_object(&j);
+		fclose(buffer);
+		if (ret == 0)
+			puts(text);
+	}
+	free(l.names);
+	ip_selection_destroy(selection);
+	return ret < 0 ? cli_fail() : 0;
+}

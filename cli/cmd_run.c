@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe run.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+
+static const char help[] =
+	"usage: iprobe run [OPTIONS] [--] CMD [ARGS...]\n\n"
+	"Runs the command and records it from its first instruction, constructors included. Exits with the command's\n"
+	"code (128 + N where signal N ended it), or 1 where it could not be run or recorded.\n\n"
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE reads them\n"
+	"                        (default: all probes)\n"
+	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
+	"      --duration T      record for T only (200ms, 10s, 2m); the command goes on\n"
+	"      --memory SIZE     ring memory (default 64M)\n"
+	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the free space)\n"
+	"      --max-stop T      deadline for gathering threads (default 50ms)\n"
+	"      --json            the summary as one line of JSON on stdout, after the command's own output\n"
+	"  -q, --quiet           no live line, no summary\n"
+	"  -h, --help\n";
+
+int cmd_run(int argc, char **argv)
+{
+	struct cli_record_options options;
+	struct ip_session_summary summary;
+	const char *runtime;
+	int next, status = 0, code;
+
+	code = cli_record_parse(argc, argv, help, false, &options, &next);
+	if (code >= 0)
+		return code;
+	if (next >= argc)
+		return cli_usage(argv[0], "which command? CMD is missing");
+	/* the live line would run into the command's own output */
+	options.session.live_line = false;
+	runtime = cli_runtime_path();
+	if (!runtime)
+		return cli_fail();
+	/* Ctrl-C goes to the command as well: it decides when to end, and we record until then. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	if (ip_session_run(argv + next, runtime, &options.session, &summary, &status) < 0) {
+		code = cli_fail();
+		cli_record_summary(&options, &summary);
+		return code;
+	}
+	cli_record_summary(&options, &summary);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe status.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+#include "hotpatcher/restore.h"
+
+static const char help[] =
+	"usage: iprobe status [--json] [PID]\n\n"
+	"Compares every byte of every executable segment of the process with the files on disk and tells which\n"
+	"sites are live. Without PID: all processes that have iprobe's runtime.\n";
+
+static void show_module(struct ip_json *j, const struct ip_module *module, const struct ip_module_state *state)
+{
+	if (j) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "path", module->path);
+		ip_json_uint(j, "probes", module->list ? module->list->header->nprobes : 0);
+		ip_json_uint(j, "patched", state->patched);
+		ip_json_uint(j, "foreign", state->foreign);
+		ip_json_bool(j, "text_matches_file", state->text_matches_file);
+		ip_json_end_object(j);
+		return;
+	}
+	printf("  %-9s %8u probes %8zu live  %s", state->text_matches_file ? "as on disk" : "changed",
+	       module->list ? module->list->header->nprobes : 0, state->patched, module->path);
+	if (state->foreign)
+		printf("  (%zu foreign, first at %#lx)", state->foreign, state->first_foreign);
+	putchar('\n');
+}
+
+/* One process. With j: an object. */
+static int show(struct ip_json *j, pid_t pid)
+{
+	struct ip_module_state *states;
+	struct ip_modules modules;
+	struct ip_target *target;
+	size_t patched = 0;
+	int ret = 0;
+
+	if (ip_target_open(pid, false, &target) < 0)
+		return -1;
+	if (ip_modules_load(target, &modules) < 0) {
+		ip_target_close(target);
+		return -1;
+	}
+	states = calloc(modules.n + 1, sizeof(*states));
+	for (size_t i = 0; states && i < modules.n && ret == 0; i++)
+		if (modules.items[i].elf) {
+			ret = ip_module_inspect(target, &modules.items[i], &states[i]);
+			patched += states[i].patched;
+		}
+	if (!states)
+		ret = ip_error("out of memory");
+	if (ret == 0 && j) {
+		ip_json_object(j, NULL);
+		ip_json_int(j, "pid", pid);
+		ip_json_bool(j, "runtime", target->has_runtime);
+		ip_json_uint(j, "patched", patched);
+		ip_json_array(j, "modules");
+	} else if (ret == 0) {
+		printf("pid %d: %zu sites live%s\n", pid, patched,
+		       target->has_runtime ? "" : " (no runtime: cannot be attached)");
+	}
+	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
+		if (modules.items[i].elf)
+			show_module(j, &modules.items[i], &states[i]);
+		else
+			fprintf(stderr, "iprobe: pid %d: %s\n", pid, modules.items[i].problem);
+	}
+	if (ret == 0 && j) {
+		ip_json_end_array(j);
+		ip_json_end_object(j);
+	}
+	free(states);
+	ip_modules_clear(&modules);
+	ip_target_close(target);
+	return ret;
+}
+
+static bool has_runtime(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[4300];
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, "/" IP_RT_SONAME))
+			return true;
+	return false;
+}
+
+static int show_all(bool json)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	struct ip_json j;
+	unsigned found = 0;
+
+	ip_json_init(&j, stdout);
+	if (json)
+		ip_json_array(&j, NULL);
+	while (dir && (entry = readdir(dir))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (!pid || !has_runtime(pid))
+			continue;
+		found++;
+		if (show(json ? &j : NULL, pid) < 0)
+			cli_fail(); /* one that just ended, or is not ours, does not hide the others */
+	}
+	if (json) {
+		ip_json_end_array(&j);
+		putchar('\n');
+	} else if (!found) {
+		puts("no process that we may look at has iprobe's runtime");
+	}
+	return 0;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct ip_json j;
+	bool json = false;
+	int option, pid;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (optind == argc)
+		return show_all(json);
+	if (optind + 1 != argc)
+		return cli_usage(argv[0], "one PID, or none for all");
+	if (ip_parse_pid(argv[optind], &pid) < 0)
+		return cli_usage(argv[0], "%s", ip_error_message());
+	ip_json_init(&j, stdout);
+	if (show(json ? &j : NULL, pid) < 0)
+		return cli_fail();
+	if (json)
+		putchar('\n');
+	return 0;
+}

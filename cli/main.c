@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe: finds the sub-command.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{"list", cmd_list, "the probes of a file or of a running process"},
+	{"run", cmd_run, "run a command and record it from its first instruction"},
+	{"attach", cmd_attach, "record a running process; everything is put back afterwards"},
+	{"detach", cmd_detach, "put back what any iprobe left live in a process"},
+	{"status", cmd_status, "what is patched where, checked against the files on disk"},
+	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void print_help(FILE *out)
+{
+	fputs("usage: iprobe COMMAND [OPTIONS] ...\n\n"
+	      "Traces functions of programs that were built with iprobe-cc, while they run.\n\n",
+	      out);
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+	fputs("\niprobe COMMAND --help tells a command's options; iprobe --version the version.\n", out);
+}
+
+int cli_fail(void)
+{
+	fprintf(stderr, "iprobe: %s\n", ip_error_message());
+	return 1;
+}
+
+int cli_usage(const char *command, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "iprobe %s: ", command);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, " (see iprobe %s --help)\n", command);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("iprobe " IP_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (!strcmp(argv[1], commands[i].name)) {
+			int code = commands[i].run(argc - 1, argv + 1);
+
+			if (fflush(stdout) != 0 && !code) {
+				perror("iprobe: cannot write to stdout");
+				code = 1;
+			}
+			return code;
+		}
+	fprintf(stderr, "iprobe: no command '%s' (iprobe --help lists them)\n", argv[1]);
+	return 2;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What run and attach have in common: options, signals, summary, the runtime's place.
+ */
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+
+enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN };
+
+static const struct option long_options[] = {
+	{"functions", required_argument, NULL, 'f'},
+	{"output", required_argument, NULL, 'o'},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"memory", required_argument, NULL, OPT_MEMORY},
+	{"max-size", required_argument, NULL, OPT_MAX_SIZE},
+	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+int cli_bad_option(const char *command, int argc, char **argv)
+{
+	const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "?";
+
+	if (optopt && optopt < 256)
+		return cli_usage(command, "option -%c is unknown or lacks its value", optopt);
+	return cli_usage(command, "option %s is unknown, ambiguous, or wrong in its value", word);
+}
+
+static int parse_value(int option, const char *text, struct ip_session_options *session)
+{
+	switch (option) {
+	case OPT_DURATION:
+		return ip_parse_duration(text, &session->duration_ns);
+	case OPT_MEMORY:
+		return ip_parse_size(text, &session->memory);
+	case OPT_MAX_SIZE:
+		return ip_parse_size(text, &session->max_size);
+	default:
+		return ip_parse_duration(text, &session->max_stop_ns);
+	}
+}
+
+int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, struct cli_record_options *ret,
+		     int *ret_next)
+{
+	const char *command = argv[0];
+	int option;
+
+	*ret = (struct cli_record_options){
+		.session = {.dir = "iprobe.data",
+			    .memory = IP_DEFAULT_MEMORY,
+			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .live_line = isatty(STDERR_FILENO)},
+	};
+	opterr = 0;
+	optind = 0;
+	while ((option = getopt_long(argc, argv, "+:f:o:qh", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			ret->session.functions = optarg;
+			break;
+		case 'o':
+			if (!*optarg)
+				return cli_usage(command, "-o needs the name of a directory");
+			ret->session.dir = optarg;
+			break;
+		case OPT_JSON:
+			ret->json = true;
+			break;
+		case 'q':
+			ret->quiet = true;
+			break;
+		case OPT_DRY_RUN:
+			if (!dry_run)
+				return cli_usage(command, "--dry-run goes with attach");
+			ret->dry_run = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case OPT_DURATION:
+		case OPT_MEMORY:
+		case OPT_MAX_SIZE:
+		case OPT_MAX_STOP:
+			if (parse_value(option, optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			break;
+		default:
+			return cli_bad_option(command, argc, argv);
+		}
+	}
+	if (ret->quiet)
+		ret->session.live_line = false;
+	*ret_next = optind;
+	return -1;
+}
+
+static void on_signal(int signal_number)
+{
+	ip_session_interrupted = signal_number;
+}
+
+void cli_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", s->pid);
+	ip_json_uint(&j, "sites", s->sites);
+	ip_json_uint(&j, "functions", s->functions);
+	ip_json_uint(&j, "threads", s->threads);
+	ip_json_uint(&j, "pages", s->pages);
+	ip_json_array(&j, "stop_us");
+	for (size_t i = 0; i < s->nstops; i++)
+		ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
+	ip_json_end_array(&j);
+	ip_json_uint(&j, "events", s->events);
+	ip_json_uint(&j, "lost", s->lost);
+	ip_json_string(&j, "dir", options->session.dir);
+	ip_json_uint(&j, "duration_ns", s->length_ns);
+	ip_json_string(&j, "end", s->end);
+	ip_json_end_object(&j);
+	putchar('\n');
+}
+
+void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
+{
+	char events[32], lost[32], sites[32], functions[32], length[16], stop[16];
+
+	if (!s->recorded)
+		return;
+	if (s->left_out)
+		fprintf(stderr, "iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
+			s->left_out);
+	if (s->invalid)
+		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n", s->pid,
+			s->invalid);
+	if (s->lost)
+		fprintf(stderr,
+			"iprobe: %s events lost (the rings were full: select fewer functions, or give more --memory)\n",
+			ip_format_count(s->lost, lost));
+	if (s->end && !strcmp(s->end, "size limit reached"))
+		fprintf(stderr, "iprobe: recording stopped at the size limit (--max-size)\n");
+	if (options->json) {
+		print_json(options, s);
+		return;
+	}
+	if (options->quiet)
+		return;
+	fprintf(stderr, "iprobe: %s events of %s functions (%s sites, %zu thread%s) in %s, %s lost; stopped for",
+		ip_format_count(s->events, events), ip_format_count(s->functions, functions),
+		ip_format_count(s->sites, sites), s->threads, s->threads == 1 ? "" : "s",
+		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none");
+	for (size_t i = 0; i < s->nstops; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stop_ns[i], stop));
+	fprintf(stderr, "; trace in %s\n", options->session.dir);
+}
+
+const char *cli_runtime_path(void)
+{
+	static char path[PATH_MAX + 64];
+	static const char *const places[] = {"../runtime/libiprobe-rt.so", IP_RT_FROM_BIN "/libiprobe-rt.so"};
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n > 0) {
+		exe[n] = '\0';
+		*strrchr(exe, '/') = '\0';
+		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+			char candidate[2 * PATH_MAX];
+
+			snprintf(candidate, sizeof(candidate), "%s/%s", exe, places[i]);
+			if (access(candidate, R_OK) == 0 && realpath(candidate, path))
+				return path;
+		}
+	}
+	ip_error("libiprobe-rt.so is neither in %s nor in a build folder beside iprobe: install iprobe whole",
+		 IP_RT_FROM_BIN);
+	return NULL;
+}
