@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the command line of a compiler. See command_line.h.
+ *
+ * Where an option is not known to take its value as the next argument, that value looks
+ * like an input file. That does no harm: inputs only decide whether flags are added that the
+ * compiler ignores where they do not apply, and whether a file that was not touched is looked at.
+ */
+#include "coldpatch/command_line.h"
+
+#include "common/error.h"
+
+#include <libiberty/libiberty.h>
+#include <string.h>
+
+/* Options whose value is the next argument (many also take it joined; then it is one argument). */
+static const char *const with_value[] = {
+	"--config",
+	"--define-macro",
+	"--dyld-prefix",
+	"--for-linker",
+	"--imacros",
+	"--include",
+	"--include-directory",
+	"--include-directory-after",
+	"--include-prefix",
+	"--include-with-prefix",
+	"--include-with-prefix-after",
+	"--library-directory",
+	"--param",
+	"--prefix",
+	"--serialize-diagnostics",
+	"--sysroot",
+	"--undefine-macro",
+	"-A",
+	"-B",
+	"-D",
+	"-F",
+	"-G",
+	"-I",
+	"-L",
+	"-MF",
+	"-MJ",
+	"-MQ",
+	"-MT",
+	"-R",
+	"-T",
+	"-Tbss",
+	"-Tdata",
+	"-Ttext",
+	"-U",
+	"-V",
+	"-Xanalyzer",
+	"-Xassembler",
+	"-Xclang",
+	"-Xpreprocessor",
+	"-arch",
+	"-aux-info",
+	"-b",
+	"-cxx-isystem",
+	"-dumpbase",
+	"-dumpbase-ext",
+	"-dumpdir",
+	"-e",
+	"-framework",
+	"-gcc-toolchain",
+	"-h",
+	"-idirafter",
+	"-iframework",
+	"-imacros",
+	"-imultiarch",
+	"-imultilib",
+	"-include",
+	"-include-pch",
+	"-iprefix",
+	"-iquote",
+	"-isysroot",
+	"-isystem",
+	"-ivfsoverlay",
+	"-iwithprefix",
+	"-iwithprefixbefore",
+	"-isystem-after",
+	"-mllvm",
+	"-mthread-model",
+	"-resource-dir",
+	"-rpath",
+	"-u",
+	"-working-directory",
+	"-wrapper",
+	"-z",
+};
+
+/* What ends before the linker. */
+static const char *const stops[] = {
+	"-E",
+	"-M",
+	"-MM",
+	"-S",
+	"-c",
+	"-emit-ast",
+	"-emit-interface-stubs",
+	"-fsyntax-only",
+	"--analyze",
+	"--assemble",
+	"--compile",
+	"--dependencies",
+	"--precompile",
+	"--preprocess",
+	"--user-dependencies",
+};
+
+/* Of those, what also ends before machine code. */
+static const char *const stops_early[] = {
+	"-E",
+	"-M",
+	"-MM",
+	"-emit-ast",
+	"-fsyntax-only",
+	"--analyze",
+	"--dependencies",
+	"--preprocess",
+	"--user-dependencies",
+};
+
+/* Sources that the instrumentation flag means something for. */
+static const char *const sources[] = {
+	"C",	"CPP", "F",   "F90", "F95", "FOR",  "M",   "adb",  "ads", "c",	 "c++",
+	"c++m", "cc",  "ccm", "cp",  "cpp", "cppm", "cxx", "cxxm", "d",	  "f",	 "f03",
+	"f08",	"f90", "f95", "for", "go",  "i",    "ii",  "m",	   "mi",  "mii", "mm",
+};
+
+static const char *const headers[] = {
+	"H", "HPP", "h", "h++", "hh", "hp", "hpp", "hxx", "tcc",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static bool is_one_of(const char *text, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(text, list[i]))
+			return true;
+	return false;
+}
+
+static bool starts_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+struct reading {
+	struct command_line *line;
+	const char *language; /* of -x; NULL: by suffix */
+	bool stops, stops_early, asks, freestanding, no_libc;
+	bool link_input; /* something that only the linker reads, or a source that leads to it */
+	bool header;
+};
+
+static void read_language(struct reading *r, const char *language)
+{
+	r->language = strcmp(language, "none") ? language : NULL;
+}
+
+static void read_input(struct reading *r, const char *path)
+{
+	const char *base = strrchr(path, '/'), *suffix;
+
+	base = base ? base + 1 : path;
+	suffix = strrchr(base, '.');
+	if (r->language) {
+		bool header = strstr(r->language, "header");
+
+		if (!starts_with(r->language, "assembler") && !starts_with(r->language, "ir"))
+			r->line->compiles = true;
+		r->header |= header;
+		r->link_input |= !header;
+		return;
+	}
+	if (suffix && is_one_of(suffix + 1, headers, COUNT(headers))) {
+		r->line->compiles = true;
+		r->header = true;
+		return;
+	}
+	if (suffix && is_one_of(suffix + 1, sources, COUNT(sources)))
+		r->line->compiles = true;
+	r->link_input = true;
+}
+
+static void read_target(struct reading *r, const char *target)
+{
+	if (!starts_with(target, "x86_64") && !starts_with(target, "amd64"))
+		r->line->hands_off = true;
+}
+
+/* An option without, or with a joined, value. */
+static void read_option(struct reading *r, const char *a)
+{
+	struct command_line *l = r->line;
+
+	if (is_one_of(a, stops, COUNT(stops))) {
+		r->stops = true;
+		r->stops_early |= is_one_of(a, stops_early, COUNT(stops_early));
+	} else if (starts_with(a, "-o") && !starts_with(a, "-objcmt")) {
+		l->output = a + 2;
+	} else if (starts_with(a, "--output=")) {
+		l->output = a + strlen("--output=");
+	} else if (starts_with(a, "-x")) {
+		read_language(r, a + 2);
+	} else if (starts_with(a, "--language=")) {
+		read_language(r, a + strlen("--language="));
+	} else if (!strcmp(a, "-m32") || !strcmp(a, "-mx32") || !strcmp(a, "-m16")) {
+		l->hands_off = true;
+	} else if (!strcmp(a, "-m64")) {
+		l->hands_off = false;
+	} else if (starts_with(a, "--target=")) {
+		read_target(r, a + strlen("--target="));
+	} else if (starts_with(a, "-Wl,")) {
+		r->link_input = true;
+		l->build_id |= strstr(a, "-build-id") != NULL;
+	} else if (starts_with(a, "-l")) {
+		r->link_input = true;
+	} else if (!strcmp(a, "-###")) {
+		l->prints_only = true;
+	} else if (!strcmp(a, "-ffreestanding") || !strcmp(a, "-mcmodel=kernel")) {
+		r->freestanding = true;
+	} else if (!strcmp(a, "-fhosted")) {
+		r->freestanding = false;
+	} else if (!strcmp(a, "-nostdlib") || !strcmp(a, "-nodefaultlibs") || !strcmp(a, "-nolibc")) {
+		r->no_libc = true;
+	} else if (starts_with(a, "-print-") || starts_with(a, "--print-") ||
+		   starts_with(a, "-dumpversion") || starts_with(a, "-dumpfullversion") ||
+		   starts_with(a, "-dumpmachine") || starts_with(a, "-dumpspecs") ||
+		   starts_with(a, "--help") || !strcmp(a, "--version") || !strcmp(a, "--target-help") ||
+		   starts_with(a, "-cc1")) {
+		r->asks = true;
+	}
+}
+
+static void read_arguments(struct reading *r, char **argv)
+{
+	for (size_t i = 1; argv[i]; i++) {
+		const char *a = argv[i], *value = argv[i + 1];
+
+		if (a[0] != '-' || !a[1]) {
+			read_input(r, a);
+			continue;
+		}
+		if (!strcmp(a, "--")) {
+			while (argv[++i])
+				read_input(r, argv[i]);
+			return;
+		}
+		if (!strcmp(a, "-o") || !strcmp(a, "--output") || !strcmp(a, "-x") ||
+		    !strcmp(a, "--language") || !strcmp(a, "-target") || !strcmp(a, "-Xlinker") ||
+		    !strcmp(a, "-l")) {
+			if (!value)
+				return; /* the compiler will complain */
+			i++;
+			if (!strcmp(a, "-o") || !strcmp(a, "--output"))
+				r->line->output = value;
+			else if (!strcmp(a, "-x") || !strcmp(a, "--language"))
+				read_language(r, value);
+			else if (!strcmp(a, "-target"))
+				read_target(r, value);
+			else
+				r->link_input = true;
+			if (!strcmp(a, "-Xlinker") && strstr(value, "-build-id"))
+				r->line->build_id = true;
+			continue;
+		}
+		if (is_one_of(a, with_value, COUNT(with_value))) {
+			if (!value)
+				return;
+			i++;
+			continue;
+		}
+		read_option(r, a);
+	}
+}
+
+int command_line_parse(int argc, char **argv, struct command_line *ret)
+{
+	struct reading r = {.line = ret};
+
+	memset(ret, 0, sizeof(*ret));
+	ret->output = "a.out";
+	ret->expanded = dupargv(argv);
+	if (!ret->expanded)
+		return ip_error("out of memory");
+	/* what the compilers themselves use; it replaces the vector where there is an @file */
+	argv = ret->expanded;
+	expandargv(&argc, &argv);
+	if (argv != ret->expanded) {
+		/* expandargv does not free a vector that it did not make */
+		freeargv(ret->expanded);
+		ret->expanded = argv;
+	}
+	read_arguments(&r, ret->expanded);
+	ret->links = r.link_input && !r.stops && !r.asks;
+	ret->compiles &= !r.stops_early && !r.asks;
+	ret->hands_off |= r.freestanding || (r.no_libc && ret->compiles && ret->links);
+	return 0;
+}
+
+void command_line_release(struct command_line *line)
+{
+	freeargv(line->expanded);
+	memset(line, 0, sizeof(*line));
+}

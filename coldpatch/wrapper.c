@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe-cc and iprobe-c++: the compiler, and on what it links ColdPatch. Which of the two it is, the name
+ * decides that it was called by.
+ *
+ *  - What does not link is handed to the real compiler by exec, with the instrumentation flag where a source
+ * is compiled: nothing of us is left that could behave differently.
+ *  - What links runs as a child; its output and exit code are ours. Then ColdPatch runs on the
+ *    file that it wrote. Where ColdPatch refuses, the file stays as it was linked, which works, and one
+ *    line on stderr says why.
+ */
+#include "coldpatch/coldpatch.h"
+#include "coldpatch/command_line.h"
+#include "coldpatch/real_compiler.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libiberty/libiberty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOT_FOUND 127
+
+static const char *self;
+static bool verbose;
+static volatile sig_atomic_t child;
+
+static int say(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", self, what);
+	return 1;
+}
+
+static void show(char *const *argv)
+{
+	fprintf(stderr, "%s:", self);
+	for (size_t i = 0; argv[i]; i++) {
+		if (*argv[i] &&
+		    !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789_-+=./,:@%^")]) {
+			fprintf(stderr, " %s", argv[i]);
+			continue;
+		}
+		fputs(" '", stderr);
+		for (const char *p = argv[i]; *p; p++) {
+			if (*p == '\'')
+				fputs("'\\''", stderr);
+			else
+				fputc(*p, stderr);
+		}
+		fputc('\'', stderr);
+	}
+	fputc('\n', stderr);
+}
+
+static int run_compiler(char **argv)
+{
+	if (verbose)
+		show(argv);
+	setenv(ENV_ACTIVE, "1", 1);
+	execv(argv[0], argv);
+	fprintf(stderr, "%s: %s: %s\n", self, argv[0], strerror(errno));
+	return NOT_FOUND;
+}
+
+static void pass_on(int signal)
+{
+	if (child > 0)
+		kill(child, signal);
+}
+
+/* Runs the compiler to its end; its wait status. Ctrl-C reaches it by itself; what is sent to us alone is
+ * passed on. */
+static int wait_for_compiler(char **argv)
+{
+	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+	struct sigaction old[4], action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+	sigset_t block, before;
+	int status = NOT_FOUND << 8;
+	pid_t pid;
+
+	sigemptyset(&block);
+	for (size_t i = 0; i < 4; i++)
+		sigaddset(&block, signals[i]);
+	sigprocmask(SIG_BLOCK, &block, &before);
+	for (size_t i = 0; i < 4; i++) {
+		sigaction(signals[i], NULL, &old[i]);
+		action.sa_handler = i < 2 ? SIG_IGN : pass_on;
+		if (old[i].sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
+	pid = fork();
+	if (pid == 0) {
+		for (size_t i = 0; i < 4; i++)
+			sigaction(signals[i], &old[i], NULL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		_exit(run_compiler(argv));
+	}
+	child = pid;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid < 0)
+		say("cannot start the compiler: out of processes or memory");
+	else
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+	child = 0;
+	for (size_t i = 0; i < 4; i++)
+		sigaction(signals[i], &old[i], NULL);
+	return status;
+}
+
+/* A linked x86-64 program or library; all else is none of ColdPatch's business. */
+static bool is_linked_elf(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	Elf64_Ehdr ehdr;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    pread(fd, &ehdr, sizeof(ehdr), 0) != sizeof(ehdr))
+		return false;
+	return !memcmp(ehdr.e_ident, ELFMAG, SELFMAG) && ehdr.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       ehdr.e_machine == EM_X86_64 && (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static void coldpatch(const char *path)
+{
+	struct ip_coldpatch_options options = {0};
+	struct ip_coldpatch_result result;
+
+	if (verbose)
+		fprintf(stderr, "%s: coldpatch %s\n", self, path);
+	if (ip_coldpatch(path, &options, &result))
+		fprintf(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
+}
+
+static int link_and_patch(const struct command_line *line, char **argv)
+{
+	struct stat before, after;
+	bool existed = !stat(line->output, &before);
+	int status = wait_for_compiler(argv);
+
+	if (WIFSIGNALED(status)) {
+		signal(WTERMSIG(status), SIG_DFL);
+		raise(WTERMSIG(status));
+		return 128 + WTERMSIG(status);
+	}
+	if (WEXITSTATUS(status))
+		return WEXITSTATUS(status);
+	/* a run that linked nothing after all (--version to the linker, ...) has left the file alone */
+	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
+	    is_linked_elf(line->output))
+		coldpatch(line->output);
+	return 0;
+}
+
+/* real words | our flags | the user's arguments as they came */
+static char **compose(char **real, const struct command_line *line, int argc, char **argv)
+{
+	char **all = calloc(countargv(real) + argc + 3, sizeof(*all));
+	size_t n = 0;
+
+	if (!all)
+		return NULL;
+	for (size_t i = 0; real[i]; i++)
+		all[n++] = real[i];
+	/* in front, so that the user's own -fno-instrument-functions has the last word */
+	if (line->compiles && !line->hands_off)
+		all[n++] = "-finstrument-functions";
+	if (line->links && !line->hands_off && !line->build_id)
+		all[n++] = "-Wl,--build-id=sha1";
+	for (int i = 1; i < argc; i++)
+		all[n++] = argv[i];
+	return all;
+}
+
+int main(int argc, char **argv)
+{
+	const char *base = argc && argv[0] ? strrchr(argv[0], '/') : NULL;
+	const char *placement = getenv("IPROBE_PLACEMENT"), *loud = getenv("IPROBE_VERBOSE");
+	struct command_line line;
+	char **real, **all;
+	bool cxx;
+
+	self = base ? base + 1 : argc && argv[0] ? argv[0] : "iprobe-cc";
+	cxx = strstr(self, "++");
+	verbose = loud && *loud && strcmp(loud, "0");
+	if (placement && *placement && strcmp(placement, "instrument")) {
+		fprintf(stderr, "%s: IPROBE_PLACEMENT=%s: this version knows instrument only\n", self,
+			placement);
+		return 1;
+	}
+	real = real_compiler_find(cxx);
+	if (!real) {
+		say(ip_error_message());
+		return NOT_FOUND;
+	}
+	if (command_line_parse(argc, argv, &line))
+		return say(ip_error_message());
+	/* a compiler that runs cc again, and finds us: the flags are there already */
+	if (getenv(ENV_ACTIVE))
+		line.hands_off = true;
+	all = compose(real, &line, argc, argv);
+	if (!all)
+		return say("out of memory");
+	if (!line.links || line.hands_off || line.prints_only)
+		return run_compiler(all);
+	return link_and_patch(&line, all);
+}
