@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/selection_item.h"
 
 #define MANGLED_MAX    16384
 #define DEMANGLED_MAX  32768
@@ -146,4 +147,25 @@ char *ip_demangle(const char *linker_name, bool with_args)
 			result = demangle_d(base, with_args);
 	}
 	return result ? result : ip_steal_ptr(base);
+}
+
+char *ip_without_abi_tags(const char *name)
+{
+	char *copy, *out;
+
+	if (!strstr(name, "[abi:"))
+		return NULL;
+	copy = out = malloc(strlen(name) + 1);
+	if (!copy)
+		return NULL;
+	while (*name) {
+		const char *end = strncmp(name, "[abi:", 5) ? NULL : strchr(name, ']');
+
+		if (end)
+			name = end + 1;
+		else
+			*out++ = *name++;
+	}
+	*out = '\0';
+	return copy;
 }

@@ -24,6 +24,18 @@ static bool glob_matches(const char *glob, const char *text)
 	return text && fnmatch(glob, text, 0) == 0;
 }
 
+/* A demangled name, with its ABI tags and without: what returns a std::string is f[abi:cxx11] to the linker,
+ * but nobody wrote that. */
+static bool glob_matches_demangled(const char *glob, const char *name)
+{
+	_cleanup_free_ char *bare = NULL;
+
+	if (glob_matches(glob, name))
+		return true;
+	bare = name ? ip_without_abi_tags(name) : NULL;
+	return bare && glob_matches(glob, bare);
+}
+
 static const char *names_plain(struct names *names)
 {
 	if (!names->plain)
@@ -54,8 +66,8 @@ static bool matches_function(const struct ip_selection_item *item, struct names 
 	if (names->linker[0] != '_')
 		return false; /* no demangler changes it */
 	/* Without '(' in it a glob means the name alone: 'set*int' is not to match set(int). */
-	return glob_matches(item->glob, names_plain(names)) ||
-	       (item->has_paren && glob_matches(item->glob, names_with_args(names)));
+	return glob_matches_demangled(item->glob, names_plain(names)) ||
+	       (item->has_paren && glob_matches_demangled(item->glob, names_with_args(names)));
 }
 
 static bool matches_path(const char *glob, const char *path)

@@ -15,7 +15,8 @@
  * ns::foo, `*::foo` is. A backslash takes a character's meaning away: operator\[\].
  * Commas inside (), <> and [] do not separate: f(int, char) and map<int,int>::* are one item.
  * '!' works on every form (!file:..., !lib:...). Suffixes that compilers add
- * (.isra.0, .part.1, .constprop.2, .cold, .lto_priv.3, .llvm.123) do not count. NULL or "" selects everything.
+ * (.isra.0, .part.1, .constprop.2, .cold, .lto_priv.3, .llvm.123) and ABI tags ([abi:cxx11]) do not count.
+ * NULL or "" selects everything.
  */
 #ifndef IP_SELECTION_H
 #define IP_SELECTION_H
@@ -36,8 +37,9 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 
 bool ip_selection_is_all(const struct ip_selection *selection);
 
-/* For "nothing matched": the up to three names among names[n] (demangled base names) that are nearest (edit distance, case
- * folded) to the selection's first positive item, as "a, b, c" (malloc'ed, "" where none is near). */
+/* For "nothing matched": the up to three names among names[n] (demangled base names) that are nearest (edit
+ * distance, case folded) to the selection's first positive item, as "a, b, c" (malloc'ed, "" where none is
+ * near). */
 char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names, size_t n);
 
 /* Demangled name by libiberty (C++, Rust, D), malloc'ed; a plain copy where it is not mangled.

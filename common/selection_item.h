@@ -26,4 +26,7 @@ struct ip_selection {
 	size_t nitems, npositive;
 };
 
+/* A copy (malloc'ed) of a demangled name without its "[abi:...]"; NULL where it has none. */
+char *ip_without_abi_tags(const char *name);
+
 #endif

@@ -149,7 +149,8 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 
 	for (size_t i = 0; i < n; i++) {
 		char *name = ip_demangle(linker_names[i], item->has_paren);
-		unsigned d = name ? judge(wanted, name, limit) : limit + 1;
+		_cleanup_free_ char *bare = name ? ip_without_abi_tags(name) : NULL;
+		unsigned d = name ? judge(wanted, bare ? bare : name, limit) : limit + 1;
 
 		if (d <= limit)
 			consider(best, name, d);

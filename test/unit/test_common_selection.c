@@ -18,6 +18,7 @@
 #define INDEX	  "_ZN1XixEi"		    /* X::operator[](int) */
 #define ANONYMOUS "_ZN12_GLOBAL__N_13bazEv" /* (anonymous namespace)::baz() */
 #define MAP	  "_ZN3mapIiiE3getEv"	    /* map<int, int>::get() */
+#define TAGGED	  "_ZN2ns4textB5cxx11Ei"    /* ns::text[abi:cxx11](int) */
 #define RUST	  "_ZN4core3fmt5write17h0123456789abcdefE"
 #define RUST_V0	  "_RNvC6_123foo3bar"
 #define DLANG	  "_D3std5stdio7writelnFZv"
@@ -388,6 +389,7 @@ static void test_nearest(void **state)
 	static const char *const names[] = {
 		"main",	 "parse_line", "parse_lines", "parse_file.isra.0", "parse_file",
 		FOO_INT, "tokenize",   BAR_T,	      "json_parse_value"};
+	static const char *const tagged[] = {"main", TAGGED};
 	char long_name[300];
 
 	(void)state;
@@ -396,6 +398,7 @@ static void test_nearest(void **state)
 	nearest("parse_lin", names, N_ELEMENTS(names), "parse_line, parse_lines, parse_file");
 	nearest("!x,foo", names, N_ELEMENTS(names), "ns::foo");
 	nearest("ns::fo0(int)", names, N_ELEMENTS(names), "ns::foo(int)");
+	nearest("ns::tex", tagged, N_ELEMENTS(tagged), "ns::text[abi:cxx11]");
 	nearest("tokenise*", names, N_ELEMENTS(names), "tokenize");
 	nearest("_parse_", names, N_ELEMENTS(names), "json_parse_value");
 	nearest("quite_different", names, N_ELEMENTS(names), "");
