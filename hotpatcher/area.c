@@ -186,7 +186,7 @@ void ip_area_unlock_patch(struct ip_area *area)
 int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 {
 	uint64_t n = subbufs_for(memory), size = n * IP_SUBBUF_SIZE;
-	struct ip_area_header *h = area->header;
+	struct ip_area_header *h;
 	char have[16];
 	struct stat st;
 
@@ -203,6 +203,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 				      ip_format_size(size, have));
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
+	h = area->header;
 	area->nsubbufs = n;
 	memset(area->slots, 0, IP_AREA_SLOTS * sizeof(*area->slots));
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
