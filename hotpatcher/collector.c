@@ -232,16 +232,16 @@ static bool is_claimed(const struct ip_collector *c, uint32_t slot)
 }
 
 /* Step 1 for a sub-buffer that its thread has not handed over. quiet: no thread writes any more. */
-static bool has_been_left(const struct ip_collector *c, uint32_t index, const struct ip_subbuf *b, bool quiet)
+static bool has_been_left(const struct ip_collector *c, const struct ready *r, bool quiet)
 {
-	const struct ip_slot *slot = &c->area->slots[b->slot];
+	const struct ip_slot *slot = &c->area->slots[r->slot];
 	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
 
-	if (cur >> IP_POSITION_BITS == index)
+	if (cur >> IP_POSITION_BITS == r->subbuf)
 		return false;
-	if ((cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS <= b->ordinal)
+	if ((cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS <= r->ordinal)
 		return false;
-	quiet |= c->gone && c->gone[b->slot];
+	quiet |= c->gone && c->gone[r->slot];
 	for (int i = 0; !quiet && i < 64; i++)
 		if (!__atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE))
 			return true;
@@ -267,13 +267,16 @@ static int drain_full(struct ip_collector *c, bool quiet)
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
 		const struct ip_subbuf *b = &c->area->subbufs[i];
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
-		uint32_t slot = b->slot;
+		/* read once: the target may change it after we have checked it */
+		struct ready r = {__atomic_load_n(&b->slot, __ATOMIC_RELAXED), i,
+				  __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED)};
 
-		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || slot >= used || !is_claimed(c, slot))
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || r.slot >= used ||
+		    !is_claimed(c, r.slot))
 			continue;
-		if (state == IP_SUBBUF_OWNED && !has_been_left(c, i, b, quiet))
+		if (state == IP_SUBBUF_OWNED && !has_been_left(c, &r, quiet))
 			continue;
-		c->ready[n++] = (struct ready){slot, i, b->ordinal};
+		c->ready[n++] = r;
 	}
 	qsort(c->ready, n, sizeof(*c->ready), by_order);
 	for (size_t k = 0; k < n; k++) {

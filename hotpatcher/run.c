@@ -39,6 +39,15 @@ struct launch {
 	bool saw_image;
 };
 
+/* What asks us to end is meant for the command: it decides, and we record until then. */
+static volatile pid_t launched;
+
+static void pass_on(int signal_number)
+{
+	if (launched > 0)
+		kill(launched, signal_number);
+}
+
 /* In the child. Never returns. fd: where to report an exec that failed. */
 static void exec_command(char **argv, const char *runtime, int area_fd, int wait_fd, int report_fd)
 {
@@ -78,6 +87,7 @@ static int launch(struct launch *l, char **argv, const char *runtime)
 		close(wait_pipe[1]);
 		return ip_error_errno("cannot make a pipe");
 	}
+	fflush(NULL);
 	l->pid = fork();
 	if (l->pid == 0) {
 		close(wait_pipe[1]);
@@ -86,6 +96,11 @@ static int launch(struct launch *l, char **argv, const char *runtime)
 	close(wait_pipe[0]);
 	close(report_pipe[1]);
 	if (l->pid > 0) {
+		const struct sigaction action = {.sa_handler = pass_on};
+
+		launched = l->pid;
+		sigaction(SIGTERM, &action, NULL);
+		sigaction(SIGHUP, &action, NULL);
 		l->s->area->header->run_pid = l->pid;
 		l->s->area->header->owner_pid = getpid();
 		if (write(wait_pipe[1], "", 1) != 1)
@@ -153,6 +168,7 @@ static bool may_exec(const struct ip_modules *modules)
 					    "execle", "fexecve", "execveat"};
 
 	for (size_t i = 0; i < modules->n; i++) {
+		GElf_Shdr shdr;
 		const void *strings;
 		size_t size;
 
@@ -160,7 +176,7 @@ static bool may_exec(const struct ip_modules *modules)
 		    strstr(modules->items[i].path, "/libc.so") || strstr(modules->items[i].path, "/libc-") ||
 		    strstr(modules->items[i].path, "/ld-"))
 			continue;
-		if (ip_elf_section(modules->items[i].elf, ".dynstr", NULL, &strings, &size, NULL) <= 0)
+		if (ip_elf_section(modules->items[i].elf, ".dynstr", &shdr, &strings, &size, NULL) <= 0)
 			continue;
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			if (memmem(strings, size, names[k], strlen(names[k]) + 1))

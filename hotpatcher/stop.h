@@ -8,6 +8,8 @@
  *   3. List the threads again; new ones: back to 1. A pass that finds none ends the gathering: every thread
  *      is stopped, so none can make another.
  *   4. (the caller reads program counters, verifies, writes)
+ *      We run with real-time priority from the first INTERRUPT to the last DETACH, where we may: the length of a stop is mostly
+ *      waiting for a CPU.
  *   5. DETACH each, with the signal it was about to get, so that none is lost. A group-stop stays a group-stop.
  *
  * Past the deadline everything gathered so far is released and nothing has been changed: a thread in
@@ -17,6 +19,7 @@
 #ifndef IP_STOP_H
 #define IP_STOP_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +40,9 @@ struct ip_stop {
 	uint64_t began_ns; /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
 	bool late; /* the deadline passed */
+	bool boosted;
+	int policy; /* ours before the boost */
+	struct sched_param priority;
 };
 
 /* Stops all threads within deadline_ns. 0; or -1 with the reason, everything released: already traced, gone, deadline. */

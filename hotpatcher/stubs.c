@@ -67,13 +67,14 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
 	uint64_t size = (uint64_t)nfunctions * STUBS_PER_FUNCTION * arch->stub_size;
+	uint32_t nmodules = __atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
 	uint64_t first = 1;
 	struct ip_area_module *m;
 
-	if (h->nmodules >= IP_AREA_MODULES)
+	if (nmodules >= IP_AREA_MODULES)
 		return ip_error("pid %d: more than %u modules have been patched: restart it", target->pid,
 				IP_AREA_MODULES);
-	for (uint32_t i = 0; i < h->nmodules; i++) {
+	for (uint32_t i = 0; i < nmodules; i++) {
 		uint64_t end = area->modules[i].first_number +
 			       (uint64_t)IP_NUMBERS_PER_FUNCTION * area->modules[i].nfunctions;
 
@@ -89,7 +90,7 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 		    size > anchor->pools[p].size - used ||
 		    !reaches(module, anchor->pools[p].address, anchor->pools[p].size, arch->reach))
 			continue;
-		m = &area->modules[h->nmodules];
+		m = &area->modules[nmodules];
 		*m = (struct ip_area_module){.load_bias = module->load_bias,
 					     .stubs = anchor->pools[p].address + used,
 					     .first_number = first,
@@ -97,7 +98,7 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 					     .build_id_size = module->elf->build_id_size};
 		memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
 		h->stubs_used[p] = used + size;
-		__atomic_store_n(&h->nmodules, h->nmodules + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
 		*ret = m;
 		return 0;
 	}
