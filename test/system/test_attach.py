@@ -36,7 +36,7 @@ def test_a_signal_ends_a_session_properly(actor, steady, number):
     proc.send_signal(number)
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert summary["events"] > 0 and summary["functions"] == 1
     assert patched(actor, steady.pid) == 0
     memory.assert_untouched(steady.pid)
@@ -58,7 +58,7 @@ def test_dry_run_changes_nothing(actor, steady):
     where = actor.dir()
     done = actor.iprobe("attach", steady.pid, "--dry-run", "--json", "-f", "step_1*", "-o", where / "trace")
     assert done.returncode == 0, repr(done)
-    plan = json.loads(done.stdout.splitlines()[-1])
+    plan = done.summary()
     assert plan["functions"] == 8 and plan["sites"] >= 16 and plan["pid"] == steady.pid
     assert os.listdir(where) == []
     memory.assert_untouched(steady.pid)
@@ -68,7 +68,7 @@ def test_stops_are_measured_and_told(actor, steady):
     directory = actor.dir() / "trace"
     done = actor.iprobe("attach", steady.pid, "--duration", "50ms", "--json", "-o", directory)
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert len(summary["stop_us"]) == 2
     assert all(0 < us < 2e6 for us in summary["stop_us"])
     info = actor.iprobe("info", directory)
@@ -107,7 +107,7 @@ def test_second_attach_while_one_is_at_work(actor, steady):
     first.send_signal(signal.SIGINT)
     done = last_words(first)
     assert done.returncode == 0, repr(done)
-    assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    assert done.summary()["events"] > 0
     assert actor.iprobe("detach", steady.pid).returncode == 0
     memory.assert_untouched(steady.pid)
     steady.wait_for_progress()
@@ -242,7 +242,7 @@ def test_binary_replaced_on_disk(actor, programs, targets):
     done = actor.iprobe("attach", target.pid, "-f", "step_1*", "--duration", "50ms", "--json", "-o",
                         actor.dir() / "trace")
     if done.returncode == 0:
-        assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+        assert done.summary()["events"] > 0
     else:
         assert "steady" in one_line(done)
         assert not actor.is_root, repr(done)

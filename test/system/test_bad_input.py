@@ -386,7 +386,7 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
         actors.end(proc)
     memory.wait_for("still traced", lambda: memory.status_field(target.pid, "TracerPid") == "0")
     assert target.alive()
-    target.wait_for_progress(threads=2)
+    target.wait_for_progress()
 
 
 @pytest.mark.parametrize("args", [

@@ -69,10 +69,9 @@ def record(actor, program, args, options=()):
     directory = actor.dir() / "trace"
     done = actor.iprobe("run", "--json", *options, "-o", directory, "--", program, *args)
     assert done.returncode == 0, repr(done)
-    lines = done.stdout.splitlines()
-    summary = json.loads(lines[-1])
+    summary = done.summary()
     assert summary["dir"] and summary["pid"] > 0 and summary["sites"] > 0 and summary["functions"] > 0
-    return directory, summary, *own_counts("\n".join(lines[:-1]))
+    return directory, summary, *own_counts(done.stdout)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -147,7 +146,7 @@ def attach_around_the_work(actor, targets, program, args, options=()):
     memory.assert_untouched(target.pid)
     target.say()
     target.finish()
-    return directory, json.loads(done.stdout.splitlines()[-1]), *own_counts("".join(lines))
+    return directory, done.summary(), *own_counts("".join(lines))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -188,7 +187,7 @@ def test_attach_until_the_target_ends(actor, programs, targets):
     calls, total = own_counts(target.finish().stdout)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
-    check(actor, directory, json.loads(done.stdout.splitlines()[-1]), calls, total, 2)
+    check(actor, directory, done.summary(), calls, total, 2)
 
 
 def test_two_sessions_one_after_the_other(actor, programs, targets):
@@ -196,7 +195,7 @@ def test_two_sessions_one_after_the_other(actor, programs, targets):
     target = targets.start(actor, [programs.simple("count"), "-w", "-t", "2", "-n", "20000"])
     first = actor.iprobe("attach", target.pid, "--json", "--duration", "50ms", "-o", actor.dir() / "trace")
     assert first.returncode == 0, repr(first)
-    assert json.loads(first.stdout.splitlines()[-1])["events"] == 0
+    assert first.summary()["events"] == 0
     directory = actor.dir() / "trace"
     session = actor.start_iprobe("attach", target.pid, "--json", "-o", directory)
     memory.wait_until_live(target.pid, session)
@@ -204,4 +203,4 @@ def test_two_sessions_one_after_the_other(actor, programs, targets):
     calls, total = own_counts(target.finish().stdout)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
-    check(actor, directory, json.loads(done.stdout.splitlines()[-1]), calls, total, 2)
+    check(actor, directory, done.summary(), calls, total, 2)

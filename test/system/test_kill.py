@@ -90,7 +90,7 @@ def kill_many(actor, targets, program, count, seed):
     # And the target can be worked on as ever.
     done = actor.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", directory)
     assert done.returncode == 0, repr(done)
-    assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+    assert done.summary()["events"] > 0
     memory.assert_untouched(target.pid)
     target.finish()
 
@@ -113,7 +113,7 @@ def test_killed_at_each_ptrace_request(me, programs, targets):
     for when in range(1, min(count, 40) + 1):
         kill_at(me, target, directory, "ptrace", when)
         assert target.alive(), when
-        target.wait_for_progress(threads=2)
+        target.wait_for_progress()
         done = me.iprobe("detach", target.pid)
         assert done.returncode == 0, f"ptrace number {when}: {done!r}"
         memory.assert_untouched(target.pid)
@@ -148,7 +148,7 @@ def test_attach_after_a_kill(actor, programs, targets):
     done = actor.iprobe("attach", target.pid, "-f", "step_2*", "--duration", "50ms", "--json", "-o",
                         actor.dir() / "trace")
     if done.returncode == 0:
-        assert json.loads(done.stdout.splitlines()[-1])["events"] > 0
+        assert done.summary()["events"] > 0
     else:
         actors.one_line(done)
     check_and_restore(actor, target, "a session after a killed one")
@@ -166,7 +166,7 @@ def test_target_killed_while_attached(actor, programs, targets):
     target.proc.wait()
     done = actors.last_words(proc)
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert summary["events"] > 0
     report = actor.iprobe("report", "--json", directory)
     assert report.returncode == 0, repr(report)

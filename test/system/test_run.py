@@ -95,7 +95,7 @@ def test_max_size_stops_the_recording_only(actor, programs):
     done = actor.iprobe("run", "--json", "--max-size", "1M", "-o", directory, "--", finish(programs), "loop", 2000000)
     assert done.returncode == 0, repr(done)
     assert done.stdout.splitlines()[0] == "done"
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert "max-size" in done.stderr or "1.0 MiB" in done.stderr or "limit" in done.stderr, repr(done)
     assert 0 < summary["events"] <= 1024 * 1024 / 8
     assert size_of(directory) <= 1.2 * 1024 * 1024
@@ -128,7 +128,7 @@ def test_an_inherited_runtime_is_no_obstacle(me, programs):
     done = me.iprobe("run", "--json", "-o", directory, "--", finish(programs), "loop", 5,
                      env={"LD_PRELOAD": str(me.runtime_path)})
     assert done.returncode == 0, repr(done)
-    assert json.loads(done.stdout.splitlines()[-1])["events"] == 2 * (5 + 1 + 2)
+    assert done.summary()["events"] == 2 * (5 + 1 + 2)
 
 
 def test_run_in_run(me, programs):
@@ -137,7 +137,7 @@ def test_run_in_run(me, programs):
     done = me.iprobe("run", "-o", outer, "--", "/bin/sh", "-c",
                      f"exec {me.iprobe_path} run --json -o {inner} -- {finish(programs)} loop 7")
     if done.returncode == 0:
-        assert json.loads(done.stdout.splitlines()[-1])["events"] == 2 * (7 + 1 + 2), repr(done)
+        assert done.summary()["events"] == 2 * (7 + 1 + 2), repr(done)
     else:
         one_line(done)
 

@@ -11,7 +11,6 @@ import shutil
 import pytest
 
 from iptest import memory
-from iptest.target import BEATS
 
 BUSY = [f"step_{i}{j}" for i in range(1, 9) for j in range(8)] + [
     "by_double", "by_long_double", "by_vector", "by_int128", "by_pair", "by_mixed", "by_large", "by_stack", "by_dots",
@@ -36,7 +35,7 @@ def cycle(actor, target, directory, rng):
     chosen = rng.sample(BUSY, rng.choice([1, 2, 5, 20, len(BUSY)]))
     done = actor.iprobe("attach", target.pid, "-f", ",".join(chosen), "--duration", "20ms", "--json", "-o", directory)
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert summary["functions"] == len(chosen), (chosen, summary)
     assert summary["events"] > 0, (chosen, summary)
     assert summary["pid"] == target.pid
@@ -46,8 +45,6 @@ def cycle(actor, target, directory, rng):
 
 def survive(actor, targets, program, count, flags, seed):
     target = targets.steady(actor, program, *flags)
-    # The thread that creates threads has a beat too.
-    extra = [BEATS - 1] if "-c" in flags else []
     directory = actor.dir() / "trace"
     rng = random.Random(seed)
     for n in range(count):
@@ -55,10 +52,10 @@ def survive(actor, targets, program, count, flags, seed):
         assert target.alive(), f"cycle {n}: {target.proc.returncode} {target.proc.stderr.read()}"
         if n % 50 == 0 or n == count - 1:
             assert memory.text_differences(target.pid) == [], f"after cycle {n}"
-            target.wait_for_progress(extra=extra)
+            target.wait_for_progress()
     assert_status_clean(actor, target.pid)
     memory.assert_untouched(target.pid)
-    target.wait_for_progress(extra=extra)
+    target.wait_for_progress()
     target.finish()
 
 
@@ -84,7 +81,7 @@ def test_idle_target_computes_right(me, programs, targets):
     """Without any session, with and without the runtime."""
     for preload in (False, True):
         target = targets.steady(me, programs.simple("steady"), "-c", "-i", preload=preload)
-        target.wait_for_progress(extra=[BEATS - 1])
+        target.wait_for_progress()
         target.finish()
 
 
@@ -95,7 +92,7 @@ def test_a_long_session_under_everything(me, programs, targets):
     done = me.iprobe("attach", target.pid, "--duration", "5s", "--memory", "4M", "--max-size", "200M", "--json", "-o",
                      me.dir() / "trace")
     assert done.returncode == 0, repr(done)
-    target.wait_for_progress(extra=[BEATS - 1])
+    target.wait_for_progress()
     assert_status_clean(me, target.pid)
     memory.assert_untouched(target.pid)
     target.finish()

@@ -33,7 +33,7 @@ def record(actor, command, options=()):
     done = actor.iprobe("run", "--json", "--memory", "256M", *options, "-o", directory, "--", *command,
                         env={"TREE_LOG": str(logs)})
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     assert summary["lost"] == 0, summary
     dump = actor.iprobe("dump", "--json", directory)
     assert dump.returncode == 0, repr(dump)
@@ -155,7 +155,7 @@ def test_jumps_out_of_handlers_at_any_moment(actor, programs, compiler, opt, rou
     done = actor.iprobe("run", "--json", "--memory", "256M", "-o", directory, "--", program, rounds, "jump",
                         env={"TREE_LOG": str(logs)})
     assert done.returncode == 0, repr(done)
-    summary = json.loads(done.stdout.splitlines()[-1])
+    summary = done.summary()
     ((key, log),) = trees.read_log(logs).items()
     jumps = sum(s.name == "on_tick" and s.event == "entry" for s in log)
     assert jumps >= 5

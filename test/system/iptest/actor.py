@@ -6,6 +6,7 @@ Every process is started with IPROBE_TEST_MARK in its environment, so that one t
 session of its own, so that it is ended without touching anything else.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -27,6 +28,10 @@ class Result:
 
     def __init__(self, args, returncode, stdout, stderr):
         self.args, self.returncode, self.stdout, self.stderr = args, returncode, stdout, stderr
+
+    def summary(self):
+        """The JSON that `run` and `attach` print last."""
+        return json.loads(self.stdout.rstrip().rsplit("\n", 1)[-1])
 
     def __repr__(self):
         return (f"{' '.join(map(str, self.args))}\n  exit {self.returncode}\n  stdout: {self.stdout[-2000:]!r}\n"

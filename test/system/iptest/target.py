@@ -14,6 +14,7 @@ class Target:
 
     def __init__(self, proc, program, beats=None):
         self.proc, self.pid, self.program, self.beats_path = proc, proc.pid, program, beats
+        self.beating = range(8)  # of the beats, those that move
 
     def alive(self):
         return self.proc.poll() is None
@@ -23,15 +24,14 @@ class Target:
         data = self.beats_path.read_bytes()
         return struct.unpack(f"<{BEATS}Q", data)
 
-    def wait_for_progress(self, threads=8, extra=(), timeout=30):
+    def wait_for_progress(self, timeout=30):
         """Each checking thread does one more round; a wrong result would have ended the program."""
         before = self.beats()
-        indices = [*range(threads), *extra]
 
         def all_moved():
             assert self.alive(), f"the target died: {self.proc.returncode} {self.proc.stderr.read()}"
             now = self.beats()
-            return all(now[i] > before[i] for i in indices)
+            return all(now[i] > before[i] for i in self.beating)
 
         memory.wait_for("a thread of the target makes no progress", all_moved, timeout, 0.002)
 
@@ -78,5 +78,7 @@ class Targets:
         """The program that checks its own arithmetic, with all of its threads under way."""
         beats = actor.dir() / "beats"
         target = self.start(actor, [program, "-b", beats, *flags], preload, beats=beats)
-        target.wait_for_progress(extra=[BEATS - 1] if "-c" in flags else [])
+        threads = int(flags[flags.index("-t") + 1]) if "-t" in flags else 8
+        target.beating = [*range(threads), *([BEATS - 1] if "-c" in flags else [])]
+        target.wait_for_progress()
         return target
