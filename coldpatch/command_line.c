@@ -219,6 +219,10 @@ static void read_option(struct reading *r, const char *a)
 		l->build_id |= strstr(a, "-build-id") != NULL;
 	} else if (starts_with(a, "-l")) {
 		r->link_input = true;
+	} else if (!strcmp(a, "-flto") || starts_with(a, "-flto=")) {
+		l->lto = true;
+	} else if (!strcmp(a, "-fno-lto")) {
+		l->lto = false;
 	} else if (!strcmp(a, "-###")) {
 		l->prints_only = true;
 	} else if (!strcmp(a, "-ffreestanding") || !strcmp(a, "-mcmodel=kernel")) {

@@ -146,3 +146,23 @@ char **real_compiler_find(bool cxx)
 	ip_error("no compiler found; set %s to the real one", variable);
 	return NULL;
 }
+
+bool real_compiler_is_clang(char *const *words)
+{
+	for (size_t i = 0; words[i]; i++) {
+		_cleanup_free_ char *path = NULL, *real = NULL;
+		const char *base;
+
+		/* options of the compiler, or of what stands in front of it */
+		if (words[i][0] == '-')
+			continue;
+		base = strrchr(words[i], '/');
+		if (strstr(base ? base : words[i], "clang"))
+			return true;
+		path = find_in_path(words[i]);
+		real = path ? realpath(path, NULL) : NULL;
+		if (real && strstr(strrchr(real, '/'), "clang"))
+			return true;
+	}
+	return false;
+}

@@ -14,4 +14,7 @@
  * else what the system calls cc or c++; never ourselves. NULL with an error where there is none. */
 char **real_compiler_find(bool cxx);
 
+/* Whether that command is clang, by name or behind a link; else it takes gcc's options. */
+bool real_compiler_is_clang(char *const *words);
+
 #endif

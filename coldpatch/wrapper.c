@@ -169,21 +169,46 @@ static int link_and_patch(const struct command_line *line, char **argv)
 	return 0;
 }
 
+/*
+ * What is added, in front of the user's own arguments, so that those have the last word.
+ *
+ * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
+ * joined, one site would be the exit of several functions; so this is turned off.
+ */
+static const char *const gcc_compile[] = {"-finstrument-functions", "-fno-crossjumping", NULL};
+static const char *const clang_compile[] = {"-finstrument-functions",	      "-mllvm",
+					    "-enable-tail-merge=0",	      "-mllvm",
+					    "-simplifycfg-sink-common=false", NULL};
+static const char *const clang_lto_link[] = {"-Wl,-plugin-opt=-enable-tail-merge=0",
+					     "-Wl,-plugin-opt=-simplifycfg-sink-common=false", NULL};
+static const char *const any_link[] = {"-Wl,--build-id=sha1", NULL};
+#define MOST_FLAGS 16
+
+static size_t append(char **all, size_t n, const char *const *flags)
+{
+	while (*flags)
+		all[n++] = (char *)*flags++;
+	return n;
+}
+
 /* real words | our flags | the user's arguments as they came */
 static char **compose(char **real, const struct command_line *line, int argc, char **argv)
 {
-	char **all = calloc(countargv(real) + argc + 3, sizeof(*all));
-	size_t n = 0;
+	char **all = calloc(countargv(real) + argc + MOST_FLAGS, sizeof(*all));
+	bool clang = real_compiler_is_clang(real);
+	size_t n;
 
 	if (!all)
 		return NULL;
-	for (size_t i = 0; real[i]; i++)
-		all[n++] = real[i];
-	/* in front, so that the user's own -fno-instrument-functions has the last word */
+	n = append(all, 0, (const char *const *)real);
 	if (line->compiles && !line->hands_off)
-		all[n++] = "-finstrument-functions";
-	if (line->links && !line->hands_off && !line->build_id)
-		all[n++] = "-Wl,--build-id=sha1";
+		n = append(all, n, clang ? clang_compile : gcc_compile);
+	if (line->links && !line->hands_off) {
+		if (!line->build_id)
+			n = append(all, n, any_link);
+		if (clang && line->lto)
+			n = append(all, n, clang_lto_link);
+	}
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
 	return all;
