@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call stack of one thread, from its events. Told by the stack pointer of each event, it closes frames
+ * where they ended, whatever ended them: exit, tail exit, longjmp, exceptions, switched stacks, lost events.
+ *
+ * How frames end, and what a user of this sees:
+ *   exit        its exit event came. closed() with IP_END_EXIT.
+ *   unwound     an event showed that the frame is gone or has been left: left() at once; closed() with
+ * IP_END_UNWOUND later, when it is certain that it does not come back. The frame's end is the time of the
+ * event that showed it. resumed     it was left, but comes back: a coroutine. resumed(); then closed() like
+ * any other. unfinished  still open at the end. closed() with IP_END_UNFINISHED.
+ *
+ * Each opened frame is closed exactly once.
+ */
+#ifndef IP_FRAMES_H
+#define IP_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/session.h"
+#include "analysis/stream.h"
+
+enum ip_frame_end {
+	IP_END_EXIT,
+	IP_END_UNWOUND,
+	IP_END_UNFINISHED,
+};
+
+#define IP_FRAME_INNER                                                                                       \
+	0x1 /* a recursion: another frame of the function was open in the thread at its entry */
+#define IP_FRAME_SUSPECT 0x2 /* events were lost while it was open: it may be several calls taken for one */
+
+struct ip_frame {
+	uint64_t sp;
+	uint64_t start;	   /* TSC of the entry */
+	uint64_t self;	   /* ticks during which it was the innermost frame */
+	uint32_t function; /* index into session->functions */
+	uint32_t flags;	   /* IP_FRAME_... */
+};
+
+/* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. */
+struct ip_frames_ops {
+	void (*opened)(void *context, const struct ip_frame *frame, size_t depth);
+	void (*left)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
+	void (*resumed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
+	void (*closed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		       enum ip_frame_end how);
+	/* An exit whose call began before the recording did, or whose entry was lost. */
+	void (*orphan)(void *context, uint32_t function, size_t depth, uint64_t ts);
+	void (*point)(void *context, uint32_t function, size_t depth, uint64_t ts);
+};
+
+struct ip_frames;
+
+/* session and ops are borrowed. NULL, with an error, where memory ran out. */
+struct ip_frames *ip_frames_create(const struct ip_recording *session, const struct ip_frames_ops *ops,
+				   void *context);
+void ip_frames_destroy(struct ip_frames *frames); /* closes nothing */
+
+/* n events of the thread, in their order. 0, or -1 with an error where memory ran out. */
+int ip_frames_feed(struct ip_frames *frames, const struct ip_event *events, size_t n);
+
+/* Events of the thread were lost at this point. */
+void ip_frames_loss(struct ip_frames *frames);
+
+/* The thread has ended: closes all that is open, and leaves the machine as new, for the next thread. end: TSC
+ * up to which open frames ran; never before the thread's last event. */
+void ip_frames_finish(struct ip_frames *frames, uint64_t end);
+
+/* TSC of the last event; 0: there was none since the creation or ip_frames_finish(). */
+uint64_t ip_frames_now(const struct ip_frames *frames);
+
+#endif

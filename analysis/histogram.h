@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A histogram of durations for percentiles: log-linear, 64 steps to each power of two, so that a value read
+ * out of it is less than 0.8 % from the true one; values below 128 are exact. Memory grows with the range of
+ * the values, 256 bytes for each power of two that occurs.
+ */
+#ifndef IP_HISTOGRAM_H
+#define IP_HISTOGRAM_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#define IP_HISTOGRAM_STEP_BITS 6
+#define IP_HISTOGRAM_STEPS     (1u << IP_HISTOGRAM_STEP_BITS)
+#define IP_HISTOGRAM_ROWS      (64 - IP_HISTOGRAM_STEP_BITS + 1)
+
+/* All zero: an empty one. */
+struct ip_histogram {
+	uint32_t *rows[IP_HISTOGRAM_ROWS];
+	uint64_t count;
+	uint64_t dropped; /* values that could not be counted for want of memory */
+};
+
+void ip_histogram_deinit(struct ip_histogram *histogram);
+
+/* Makes a row; private to ip_histogram_add(). NULL where memory ran out. */
+uint32_t *ip_histogram_row(struct ip_histogram *histogram, unsigned row);
+
+/* A count stops at 2^32 - 1. */
+static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
+{
+	/* Row 0 holds 0..63 one by one; row r > 0 the 64 steps of [64 << (r - 1), 64 << r). */
+	unsigned row = 64 - __builtin_clzll(value | (IP_HISTOGRAM_STEPS - 1)) - IP_HISTOGRAM_STEP_BITS;
+	unsigned step = (row ? value >> (row - 1) : value) & (IP_HISTOGRAM_STEPS - 1);
+	uint32_t *counts = h->rows[row];
+
+	if (__builtin_expect(!counts, 0)) {
+		counts = ip_histogram_row(h, row);
+		if (!counts) {
+			h->dropped++;
+			return;
+		}
+	}
+	h->count++;
+	counts[step] += counts[step] != UINT32_MAX;
+}
+
+/* The value that the share (0..1) of all values does not exceed (nearest rank); 0 where it is empty. */
+uint64_t ip_histogram_percentile(const struct ip_histogram *histogram, double share);
+
+#endif

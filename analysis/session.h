@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DIR/iprobe/session of a trace (common/trace_format.h), parsed: where the recording comes from, and which
+ * function a probe number stands for. The file is input from outside: everything is checked.
+ *
+ * Numbers of one function become one function here: its out-of-line and its inlined instances, and the
+ * parts that the compiler split off (.part.0, .cold ...), each within one module.
+ */
+#ifndef IP_RECORDING_H
+#define IP_RECORDING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/trace_format.h"
+
+struct ip_recording_module {
+	const char *path;
+	const char *build_id; /* hexadecimal */
+	const char *placement;
+	uint64_t load_bias;
+	uint32_t first_number;
+	uint32_t same_as; /* the first module with this path and build-id; its own index where it is the first
+			   */
+	bool present;
+};
+
+struct ip_recording_function {
+	const char *linker_name; /* without the compiler's suffixes */
+	const char *file;	 /* NULL: unknown */
+	uint32_t line;		 /* 0: unknown */
+	uint32_t module;	 /* index into modules */
+};
+
+struct ip_recording_stop {
+	const char *kind; /* "attach", "detach" */
+	uint64_t tsc, duration_ns, threads, pages, sites;
+};
+
+struct ip_recording_thread {
+	uint32_t tid;
+	const char *name;
+};
+
+/* The process became another program at that moment: none of its calls went on. */
+struct ip_recording_exec {
+	uint32_t pid;
+	uint64_t tsc;
+};
+
+/* What a number stands for. */
+struct ip_recording_number {
+	uint32_t function; /* index into functions */
+	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of 16. 0: the
+	 * instance is inlined, its frame is the caller's. */
+	uint32_t room;
+};
+
+struct ip_recording {
+	const char *host, *kernel, *command, *end; /* NULL: not there. end: why the recording ended */
+	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
+	uint64_t events, lost, unserved;			  /* 0 where the recording was cut off */
+	bool ended; /* the last lines are there: the recording ended properly */
+
+	struct ip_recording_module *modules;
+	size_t nmodules;
+	/* functions[0] stands for numbers that the file does not know; its module is NO_MODULE */
+	struct ip_recording_function *functions;
+	size_t nfunctions;
+	struct ip_recording_stop *stops;
+	size_t nstops;
+	struct ip_recording_thread *threads;
+	size_t nthreads;
+	struct ip_recording_exec *execs;
+	size_t nexecs;
+
+	struct ip_recording_number *numbers; /* IP_NUMBER_MAX + 1 */
+
+	/* private: what the strings point into, and the index that merges functions */
+	char *text;
+	uint32_t *index;
+	size_t index_size;
+};
+
+#define IP_NO_MODULE	     UINT32_MAX
+#define IP_RECORDING_MODULES 8192u
+
+/* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and line. */
+int ip_recording_load(const char *dir, struct ip_recording **ret);
+
+/* The same from memory; name is for messages. */
+int ip_recording_parse(const char *name, const void *data, size_t size, struct ip_recording **ret);
+
+void ip_recording_destroy(struct ip_recording *session);
+
+/* Last component of the path of the function's module; "[unknown]" where there is none. */
+const char *ip_recording_module_name(const struct ip_recording *session,
+				     const struct ip_recording_function *function);
+
+/* TSC ticks in nanoseconds, rounded to nearest. */
+uint64_t ip_recording_ns(const struct ip_recording *session, uint64_t ticks);
+
+/* What the TSC ts is in nanoseconds since tsc_start; 0 for what lies before it. */
+uint64_t ip_recording_since_start(const struct ip_recording *session, uint64_t ts);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Figures per function over a whole trace.
+ *
+ * calls       every entry, whatever became of it
+ * total       time in the function, callees included; in a recursion the outermost frame's only
+ * self        time in which the function was the innermost one (callees that were not recorded are part of
+ * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them: calls that had
+ * not finished at the end of the recording (their time up to there is in total and self), and calls during
+ *             which events were lost
+ */
+#ifndef IP_STATS_H
+#define IP_STATS_H
+
+#include <stdint.h>
+
+#include "analysis/histogram.h"
+#include "analysis/trace.h"
+
+/* Times in TSC ticks. */
+struct ip_function_stats {
+	uint64_t calls, total, self;
+	uint64_t min, max;
+	uint64_t threads;
+	uint64_t unwound, unfinished,
+		suspect;	     /* of calls: left without an exit; not finished; doubtful for losses */
+	double offset, sum, squares; /* of calls in min .. max, durations less offset */
+	uint64_t run;		     /* private: the last run that called it */
+	struct ip_histogram histogram;
+};
+
+struct ip_stats {
+	struct ip_function_stats *functions; /* as in session->functions */
+	size_t nfunctions;
+	uint64_t events;
+	uint64_t orphans; /* exits of calls that began before the recording, or whose entry was lost */
+	uint64_t unwound, unfinished, suspect;
+	uint64_t run; /* private */
+};
+
+/* Times in nanoseconds; all 0 but total and self where no call has ended. */
+struct ip_stats_summary {
+	uint64_t total, self, min, avg, p50, p90, p99, p999, max;
+	double stddev;
+};
+
+/* Reads the whole trace. 0, or -1 with an error. */
+int ip_stats_collect(struct ip_trace_reader *trace, struct ip_stats **ret);
+void ip_stats_destroy(struct ip_stats *stats);
+
+void ip_stats_summarize(const struct ip_recording *session, const struct ip_function_stats *f,
+			struct ip_stats_summary *ret);
+
+#endif

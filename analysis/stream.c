@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decoding a stream file.
+ *
+ * A compact record is decoded from the record before it (time and stack pointer), across packets of the
+ * same thread as long as nothing is missing in between. Where that is not known, compact records are skipped
+ * up to the next extended one: the writer begins each sub-buffer with one.
+ *
+ * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a bad
+ * record ends its packet.
+ */
+#include "analysis/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/trace_format.h"
+
+#define BUFFER_SIZE 32768u
+#define PACKET_MAX  (1ull << 30) /* bytes; ours are 32 KiB */
+#define WORD	    sizeof(uint64_t)
+
+struct ip_stream {
+	int fd;
+	char *path;
+	uint64_t size;
+
+	uint64_t next;	   /* offset of the next packet's header */
+	uint64_t position; /* offset of the next word to read into the buffer */
+	uint64_t left;	   /* bytes of the packet that are not decoded yet, those in the buffer included */
+	size_t at, filled; /* in words of the buffer */
+
+	bool begun; /* a packet has been read */
+	uint64_t begin, end;
+	uint64_t sequence, discarded;
+	uint32_t pid, tid;
+	uint8_t uuid[16];
+
+	bool known; /* time and sp are those of the record before */
+	uint64_t ts, sp;
+
+	char *damage;
+	uint64_t buffer[BUFFER_SIZE / WORD];
+};
+
+static void damaged(struct ip_stream *s, uint64_t offset, const char *what)
+{
+	if (s->damage)
+		return;
+	if (asprintf(&s->damage, "%s: %s at byte %llu of %llu: only what is good has been read", s->path,
+		     what, (unsigned long long)offset, (unsigned long long)s->size) < 0)
+		s->damage = NULL;
+}
+
+const char *ip_stream_damage(const struct ip_stream *s)
+{
+	return s->damage;
+}
+
+/* What is wrong with a header, or NULL. */
+static const char *check_header(const struct ip_stream *s, const struct ip_packet_header *h)
+{
+	if (h->magic != IP_CTF_MAGIC)
+		return "no packet";
+	if (h->stream_id)
+		return "packet of an unknown kind of stream";
+	if (s->begun && memcmp(h->uuid, s->uuid, sizeof(h->uuid)))
+		return "packet of another trace";
+	if (h->content_size % (8 * WORD) || h->content_size < 8 * sizeof(*h) ||
+	    h->packet_size < h->content_size || h->packet_size % (8 * WORD) ||
+	    h->packet_size / 8 > PACKET_MAX)
+		return "packet of an impossible size";
+	if (h->timestamp_end < h->timestamp_begin)
+		return "packet that ends before it begins";
+	return NULL;
+}
+
+static int read_header(const struct ip_stream *s, struct ip_packet_header *ret)
+{
+	return ip_read_at(s->fd, s->path, s->next, ret, sizeof(*ret));
+}
+
+int ip_stream_open(const char *path, struct ip_stream **ret)
+{
+	struct ip_stream *s = malloc(sizeof(*s));
+	struct ip_packet_header header;
+	const char *problem;
+
+	if (!s)
+		return ip_error("out of memory");
+	memset(s, 0, offsetof(struct ip_stream, buffer));
+	s->fd = -1;
+	s->path = strdup(path);
+	if (!s->path) {
+		ip_stream_close(s);
+		return ip_error("out of memory");
+	}
+	s->fd = ip_open_regular(path, &s->size);
+	if (s->fd < 0) {
+		ip_stream_close(s);
+		return -1;
+	}
+	if (s->size >= sizeof(header)) {
+		if (read_header(s, &header) < 0) {
+			ip_stream_close(s);
+			return -1;
+		}
+		problem = check_header(s, &header);
+		if (problem) {
+			ip_stream_close(s);
+			return ip_error(
+				"%s: not a stream of iprobe, or damaged from the start (%s at byte 0)", path,
+				problem);
+		}
+	}
+	*ret = s;
+	return 0;
+}
+
+void ip_stream_close(struct ip_stream *s)
+{
+	if (!s)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->path);
+	free(s->damage);
+	free(s);
+}
+
+const char *ip_stream_path(const struct ip_stream *s)
+{
+	return s->path;
+}
+
+int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
+{
+	struct ip_packet_header h;
+	const char *problem;
+	uint64_t end, rest;
+
+	s->left = 0;
+	if (s->next >= s->size)
+		return 0;
+	rest = s->size - s->next;
+	if (rest < sizeof(h)) {
+		damaged(s, s->next, "cut off in a packet header");
+		s->next = s->size;
+		return 0;
+	}
+	if (read_header(s, &h) < 0)
+		return -1;
+	problem = check_header(s, &h);
+	if (problem) {
+		damaged(s, s->next, problem);
+		s->next = s->size;
+		return 0;
+	}
+	end = h.packet_size / 8;
+	s->left = h.content_size / 8 - sizeof(h);
+	if (end > rest) {
+		damaged(s, s->next, "packet that is cut off");
+		end = rest;
+		if (s->left > rest - sizeof(h))
+			s->left = (rest - sizeof(h)) / WORD * WORD;
+	}
+	*ret = (struct ip_packet){.offset = s->next,
+				  .begin = h.timestamp_begin,
+				  .end = h.timestamp_end,
+				  .pid = h.pid,
+				  .tid = h.tid};
+	if (h.events_discarded > s->discarded || !s->begun)
+		ret->lost = h.events_discarded - (s->begun ? s->discarded : 0);
+	if (s->begun && h.packet_seq_num > s->sequence + 1)
+		ret->missing = h.packet_seq_num - s->sequence - 1;
+	if (!s->begun || ret->missing || s->pid != h.pid || s->tid != h.tid)
+		s->known = false;
+	memcpy(s->uuid, h.uuid, sizeof(s->uuid));
+	s->begun = true;
+	s->begin = h.timestamp_begin;
+	s->end = h.timestamp_end;
+	s->sequence = h.packet_seq_num;
+	s->discarded = h.events_discarded;
+	s->pid = h.pid;
+	s->tid = h.tid;
+	s->position = s->next + sizeof(h);
+	s->next += end;
+	s->at = s->filled = 0;
+	return 1;
+}
+
+/* Moves what is left in the buffer to its front and fills it up. */
+static int refill(struct ip_stream *s)
+{
+	size_t kept = s->filled - s->at;
+	uint64_t want = s->left - kept * WORD;
+
+	memmove(s->buffer, s->buffer + s->at, kept * WORD);
+	if (want > BUFFER_SIZE - kept * WORD)
+		want = BUFFER_SIZE - kept * WORD;
+	if (ip_read_at(s->fd, s->path, s->position, s->buffer + kept, want) < 0)
+		return -1;
+	s->position += want;
+	s->at = 0;
+	s->filled = kept + want / WORD;
+	return 0;
+}
+
+/* Ends the packet at its word at. */
+static void bad_record(struct ip_stream *s, size_t at, const char *what)
+{
+	damaged(s, s->position - (s->filled - at) * WORD, what);
+	s->left = 0;
+	s->known = false;
+}
+
+/* An extended record at w. What is wrong with it, or NULL. A time out of the packet's bounds, with one turn
+ * of the compact clock as slack, would spoil all that follows. */
+static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struct ip_event *ret)
+{
+	uint64_t id = (w[0] >> 3) & IP_TIME_MASK, ts = w[0] >> 32 | w[1] << 32;
+	uint64_t slack = IP_TIME_MASK;
+
+	if (id < IP_ID_EXT_BASE + 1 || id >= IP_ID_EXT_BASE + IP_ID_EXTENDED)
+		return "record of an unknown kind";
+	if ((ts < s->begin && s->begin - ts > slack) || (ts > s->end && ts - s->end > slack))
+		return "record with an impossible time";
+	ret->ts = s->ts = ts;
+	ret->sp = s->sp = w[2] & ~(uint64_t)15;
+	ret->number = (w[1] >> 32) & IP_NUMBER_MAX;
+	ret->kind = id - IP_ID_EXT_BASE;
+	return ret->number ? NULL : "record without a probe number";
+}
+
+ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && s->left) {
+		const uint64_t *w, *end;
+		uint64_t ts = s->ts, sp = s->sp;
+		const char *problem = NULL;
+
+		if (s->filled - s->at < IP_EXT_WORDS && s->left > (s->filled - s->at) * WORD && refill(s) < 0)
+			return -1;
+		w = s->buffer + s->at;
+		end = s->buffer + s->filled;
+
+		/* the tight loop: compact records whose predecessor is known */
+		if (s->known) {
+			while (n < max && w < end) {
+				uint64_t word = *w;
+				uint32_t kind = word & 7, number = (word >> 32) & IP_NUMBER_MAX;
+
+				if (kind == IP_ID_EXTENDED || kind == 0 || number == 0)
+					break;
+				ts = (ts & ~IP_TIME_MASK) | ((word >> 3) & IP_TIME_MASK);
+				/* the signed 11-bit difference to the sp before, in units of 16 */
+				sp += (int64_t)(((word >> 53) - (sp >> IP_SP_SHIFT)) << 53) >>
+				      (53 - IP_SP_SHIFT);
+				events[n++] = (struct ip_event){ts, sp, number, kind};
+				w++;
+			}
+			s->left -= (w - s->buffer - s->at) * WORD;
+			s->at = w - s->buffer;
+			s->ts = ts;
+			s->sp = sp;
+			if (n == max || w == end)
+				continue;
+		}
+
+		if ((*w & 7) == IP_ID_EXTENDED) {
+			if (end - w < IP_EXT_WORDS && s->left >= IP_EXT_WORDS * WORD)
+				continue; /* its rest is not in the buffer yet */
+			if (end - w < IP_EXT_WORDS)
+				problem = "record that is cut off";
+			else
+				problem = decode_extended(s, w, &events[n]);
+			if (problem) {
+				bad_record(s, s->at, problem);
+				break;
+			}
+			n++;
+			s->known = true;
+			s->at += IP_EXT_WORDS;
+			s->left -= IP_EXT_WORDS * WORD;
+		} else if (s->known) {
+			bad_record(s, s->at, "record of an unknown kind");
+		} else {
+			damaged(s, s->position - (s->filled - s->at) * WORD,
+				"record that needs one which is missing");
+			s->at++;
+			s->left -= WORD;
+		}
+	}
+	return n;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading one stream file of a trace: packets, and the events in them (common/trace_format.h).
+ *
+ * The file is input from outside, and may have been cut off by a crash or a full disk: what is good is
+ * read, what is not is left out and told by ip_stream_damage(). Memory is one fixed buffer, whatever the
+ * packets claim. Not mmap: a file that shrinks under the reader would kill it.
+ */
+#ifndef IP_STREAM_H
+#define IP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ip_event {
+	uint64_t ts;	 /* TSC */
+	uint64_t sp;	 /* stack pointer, lowest 4 bits 0 */
+	uint32_t number; /* probe number, never 0 */
+	uint32_t kind;	 /* enum ip_probe_kind; other values belong to a newer version */
+};
+
+struct ip_packet {
+	uint64_t offset; /* in the file */
+	uint64_t begin, end;
+	uint64_t lost;	  /* events lost between the packet before and this one */
+	uint64_t missing; /* packets that are missing before this one */
+	uint32_t pid, tid;
+};
+
+struct ip_stream;
+
+/* Opens a stream and looks at its first packet. 0, or -1 with an error: cannot open, or the first packet is
+ * not one of iprobe's. An empty file is a stream without packets. */
+int ip_stream_open(const char *path, struct ip_stream **ret);
+void ip_stream_close(struct ip_stream *stream);
+
+/* Goes to the next packet (what was not read of the one before is skipped). 1; 0 at the end, which may be
+ * where the damage begins; -1 with an error where reading fails. */
+int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);
+
+/* Decodes up to max events of the packet into events. The number of them; 0 at the packet's end; -1 with an
+ * error where reading fails. */
+ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t max);
+
+const char *ip_stream_path(const struct ip_stream *stream);
+
+/* What is wrong with the file as far as it has been read, as one line that names file and offset; NULL:
+ * nothing. Owned by the stream. */
+const char *ip_stream_damage(const struct ip_stream *stream);
+
+#endif

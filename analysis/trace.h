@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace directory as its readers see it: the session, the streams, and the threads that wrote them.
+ */
+#ifndef IP_TRACE_READER_H
+#define IP_TRACE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/frames.h"
+#include "analysis/session.h"
+#include "analysis/stream.h"
+
+/* Consecutive packets of one thread in one stream. A thread has one run, unless its process became another
+ * program. */
+struct ip_run {
+	uint32_t stream; /* index into names */
+	uint32_t pid, tid;
+	uint32_t packets;
+	uint64_t begin;
+	uint64_t end; /* up to when the thread may have run: the next run of the stream or of the thread, an
+			 exec, or the trace's end */
+};
+
+struct ip_trace_reader {
+	char *dir;
+	struct ip_recording *session;
+	char **names; /* of the stream files, with dir, by number */
+	size_t nstreams;
+	struct ip_run *runs; /* by stream, in the order of the file */
+	size_t nruns;
+	uint64_t threads;    /* different threads */
+	uint64_t begin, end; /* TSC: the session's, or of the first and last event where it has none */
+	uint64_t lost;	     /* events, over all */
+	uint64_t missing;    /* packets that are not there */
+	char **damages;	     /* a line for each stream that is damaged, as far as packet headers tell */
+	size_t ndamages;
+};
+
+/* Opens a trace and looks at all packet headers. 0, or -1 with an error. */
+int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
+void ip_trace_reader_close(struct ip_trace_reader *trace);
+
+/* Where the events of a trace go, one thread after the other: */
+struct ip_trace_visitor {
+	const struct ip_frames_ops *ops;
+	void *context;					      /* of ops and run */
+	void (*run)(void *context, const struct ip_run *run); /* the events that follow are this thread's */
+};
+
+/* Feeds all events to the visitor, thread by thread. *ret_events: how many. 0, or -1 with an error. */
+int ip_trace_reader_visit(struct ip_trace_reader *trace, const struct ip_trace_visitor *visitor,
+			  uint64_t *ret_events);
+
+/* Counts all events. 0, or -1 with an error. */
+int ip_trace_reader_count(struct ip_trace_reader *trace, uint64_t *ret_events);
+
+/* The next packet of a run, which was there when the trace was opened. 1, or -1 with an error. */
+int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret);
+
+/* Notes a damage line, once. 0, or -1 with an error where memory ran out. */
+int ip_trace_reader_damaged(struct ip_trace_reader *trace, const char *line);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe dump: every event of a trace, all threads in the order of time.
+ *
+ * A frame that ended without an exit event (longjmp, exception) gets an exit line, marked "unwound", where an
+ * event showed that it is gone; so entries and exits are balanced but for calls that were open at the
+ * beginning or end of the recording.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/merge.h"
+#include "analysis/names.h"
+#include "cli/cli.h"
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe dump [OPTIONS] [DIR]\n\n"
+	"Prints each event of a trace (iprobe.data): time since its start, thread, function, indented by "
+	"depth; at an\n"
+	"exit, how long the call took.\n\n"
+	"  -f, --functions SEL  these functions only\n"
+	"      --tid TID        this thread only\n"
+	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
+
+/* Deeper calls are not indented any further. */
+#define INDENT_MAX 60u
+
+struct dump {
+	struct ip_trace_reader *trace;
+	struct ip_names *names;
+	bool *selected;
+	char **fragments; /* what a function's lines have in common, made when first needed */
+	uint32_t tid;
+	bool json, stop;
+};
+
+/* "function":...,"module":...,"linker_name":... */
+static char *json_fragment(struct dump *d, uint32_t function)
+{
+	const struct ip_recording *s = d->trace->session;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct ip_json j;
+
+	if (!out)
+		return NULL;
+	ip_json_init(&j, out);
+	ip_json_object(&j, NULL);
+	ip_json_string(&j, "function", ip_names_get(d->names, function));
+	ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[function]));
+	ip_json_string(&j, "linker_name", s->functions[function].linker_name);
+	ip_json_end_object(&j);
+	if (fclose(out) != 0 || !text || size < 3) {
+		free(text);
+		return NULL;
+	}
+	/* without the braces and the newline */
+	text[strcspn(text, "\n")] = '\0';
+	text[strlen(text) - 1] = '\0';
+	memmove(text, text + 1, strlen(text));
+	return text;
+}
+
+static char *text_fragment(struct dump *d, uint32_t function)
+{
+	char *text = strdup(ip_names_get(d->names, function));
+
+	if (text)
+		ip_clean(text);
+	return text;
+}
+
+static const char *fragment(struct dump *d, uint32_t function)
+{
+	if (!d->fragments[function])
+		d->fragments[function] = d->json ? json_fragment(d, function) : text_fragment(d, function);
+	if (!d->fragments[function])
+		d->stop = true;
+	return d->fragments[function];
+}
+
+/* The common part of a line. false: nothing is to be printed. */
+static bool begin_line(struct dump *d, uint32_t function, const char *event, size_t depth, uint64_t ts)
+{
+	uint64_t ns = ip_recording_since_start(d->trace->session, ts);
+	const char *text;
+
+	if (!d->selected[function] || d->stop)
+		return false;
+	text = fragment(d, function);
+	if (!text)
+		return false;
+	if (d->json)
+		printf("{\"ts\":%" PRIu64 ",\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns, d->tid, event,
+		       depth, text);
+	else
+		printf("%5" PRIu64 ".%09" PRIu64 " %8u  %*s%s%s", ns / 1000000000, ns % 1000000000, d->tid,
+		       (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
+		       *event == 'e' && event[1] == 'x' ? "} " : "", text);
+	return true;
+}
+
+static void end_line(struct dump *d, const char *text, const char *json)
+{
+	puts(d->json ? json : text);
+	if (ferror(stdout))
+		d->stop = true;
+}
+
+static void print_exit(struct dump *d, const struct ip_frame *frame, size_t depth, uint64_t ts,
+		       const char *text, const char *json)
+{
+	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
+	char buffer[16];
+
+	if (!begin_line(d, frame->function, "exit", depth, ts))
+		return;
+	if (d->json)
+		printf(",\"duration_ns\":%" PRIu64, ns);
+	else
+		printf("  %s", ip_format_ns(ns, buffer));
+	end_line(d, text, json);
+}
+
+static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+{
+	if (begin_line(context, frame->function, "entry", depth, frame->start))
+		end_line(context, " {", "}");
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	print_exit(context, frame, depth, ts, "  (unwound)", ",\"unwound\":true}");
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	if (begin_line(context, frame->function, "entry", depth, ts))
+		end_line(context, " {  (resumed)", ",\"resumed\":true}");
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	if (how == IP_END_EXIT)
+		print_exit(context, frame, depth, end, "", "}");
+}
+
+static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	if (begin_line(context, function, "exit", depth, ts))
+		end_line(context, "  (its entry is not in the trace)", ",\"orphan\":true}");
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	if (begin_line(context, function, "point", depth, ts))
+		end_line(context, "  (point)", "}");
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct dump *d = context;
+
+	d->tid = run->tid;
+}
+
+static int print_all(struct dump *d, uint32_t tid)
+{
+	static const struct ip_frames_ops ops = {.opened = on_opened,
+						 .left = on_left,
+						 .resumed = on_resumed,
+						 .closed = on_closed,
+						 .orphan = on_orphan,
+						 .point = on_point};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = d, .run = on_run};
+	uint64_t events;
+
+	if (ip_merge(d->trace, tid, &visitor, &d->stop, &events) < 0)
+		return -1;
+	if (cli_reader_check_stdout() < 0)
+		return -1;
+	if (d->stop)
+		return ip_error("out of memory");
+	if (tid && !events)
+		return ip_error("%s: no events of a thread %u", d->trace->dir, tid);
+	return 0;
+}
+
+static void clear(struct dump *d)
+{
+	for (size_t i = 0; d->fragments && i < d->trace->session->nfunctions; i++)
+		free(d->fragments[i]);
+	free(d->fragments);
+	free(d->selected);
+	ip_names_destroy(d->names);
+	ip_trace_reader_close(d->trace);
+}
+
+static int show(const char *dir, const char *selection, uint32_t tid, bool json)
+{
+	struct dump d = {.json = json};
+	int ret = ip_trace_reader_open(dir, &d.trace);
+
+	if (ret == 0) {
+		d.selected = cli_reader_select(d.trace, selection);
+		ret = d.selected ? 0 : -1;
+	}
+	if (ret == 0) {
+		d.names = ip_names_create(d.trace->session);
+		d.fragments = calloc(d.trace->session->nfunctions, sizeof(*d.fragments));
+		ret = !d.names ? -1 : d.fragments ? 0 : ip_error("out of memory");
+	}
+	if (ret == 0)
+		ret = print_all(&d, tid);
+	if (ret == 0)
+		cli_reader_warn(d.trace);
+	clear(&d);
+	return ret < 0 ? cli_fail() : 0;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
+						     {"tid", required_argument, NULL, 't'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	const char *selection = NULL, *dir;
+	bool json = false;
+	int option, code, tid = 0;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			selection = optarg;
+			break;
+		case 't':
+			if (ip_parse_pid(optarg, &tid) < 0)
+				return cli_usage(argv[0], "'%s' is no thread id", optarg);
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	/* a pager that was left ends us without a word */
+	signal(SIGPIPE, SIG_DFL);
+	return show(dir, selection, tid, json);
+}

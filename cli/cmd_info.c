@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe info: where a trace comes from, and how far it can be trusted.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/names.h"
+#include "cli/cli.h"
+#include "cli/reader.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+
+static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
+			   "Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
+			   "stops of the process, events, losses.\n";
+
+static uint64_t duration_ns(const struct ip_trace_reader *t)
+{
+	return ip_recording_ns(t->session, t->end - t->begin);
+}
+
+static uint32_t functions_of(const struct ip_recording *s, uint32_t module)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 1; i < s->nfunctions; i++)
+		n += s->functions[i].module == module;
+	return n;
+}
+
+/* UTC, to the nanosecond; buffer of 64. */
+static char *format_time(uint64_t ns, char *buffer)
+{
+	time_t seconds = ns / 1000000000;
+	struct tm tm;
+
+	if (!gmtime_r(&seconds, &tm) || !strftime(buffer, 40, "%Y-%m-%dT%H:%M:%S", &tm))
+		return strcpy(buffer, "?");
+	snprintf(buffer + strlen(buffer), 16, ".%09uZ", (unsigned)(ns % 1000000000));
+	return buffer;
+}
+
+static void json_modules(struct ip_json *j, const struct ip_recording *s)
+{
+	ip_json_array(j, "modules");
+	for (size_t i = 0; i < s->nmodules; i++) {
+		const struct ip_recording_module *m = &s->modules[i];
+
+		if (!m->present)
+			continue;
+		ip_json_object(j, NULL);
+		ip_json_string(j, "path", m->path);
+		ip_json_string(j, "build_id", m->build_id);
+		ip_json_uint(j, "load_bias", m->load_bias);
+		ip_json_string(j, "placement", m->placement);
+		ip_json_uint(j, "functions", functions_of(s, i));
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void json_stops(struct ip_json *j, const struct ip_recording *s)
+{
+	ip_json_array(j, "stops");
+	for (size_t i = 0; i < s->nstops; i++) {
+		const struct ip_recording_stop *stop = &s->stops[i];
+
+		ip_json_object(j, NULL);
+		ip_json_string(j, "kind", stop->kind);
+		ip_json_uint(j, "ts", ip_recording_since_start(s, stop->tsc));
+		ip_json_double(j, "stop_us", stop->duration_ns / 1e3);
+		ip_json_uint(j, "threads", stop->threads);
+		ip_json_uint(j, "pages", stop->pages);
+		ip_json_uint(j, "sites", stop->sites);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void json_threads(struct ip_json *j, const struct ip_recording *s)
+{
+	ip_json_array(j, "thread_names");
+	for (size_t i = 0; i < s->nthreads; i++) {
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "tid", s->threads[i].tid);
+		ip_json_string(j, "name", s->threads[i].name);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void print_json(const struct ip_trace_reader *t, uint64_t events)
+{
+	const struct ip_recording *s = t->session;
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_string(&j, "dir", t->dir);
+	ip_json_string(&j, "host", s->host);
+	ip_json_string(&j, "kernel", s->kernel);
+	ip_json_string(&j, "command", s->command);
+	ip_json_uint(&j, "pid", s->pid);
+	ip_json_uint(&j, "start_realtime_ns", s->start_realtime);
+	ip_json_uint(&j, "duration_ns", duration_ns(t));
+	ip_json_uint(&j, "tsc_start", s->tsc_start);
+	ip_json_uint(&j, "tsc_hz", s->tsc_hz);
+	ip_json_uint(&j, "events", events);
+	ip_json_uint(&j, "lost", t->lost);
+	ip_json_uint(&j, "threads", t->threads);
+	ip_json_uint(&j, "streams", t->nstreams);
+	ip_json_uint(&j, "functions", s->nfunctions - 1);
+	ip_json_bool(&j, "ended", s->ended);
+	ip_json_string(&j, "end", s->end);
+	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
+	json_modules(&j, s);
+	json_stops(&j, s);
+	json_threads(&j, s);
+	ip_json_end_object(&j);
+}
+
+static void print_field(const char *name, const char *value)
+{
+	printf("%-10s ", name);
+	ip_print_clean(stdout, value && *value ? value : "unknown");
+	putchar('\n');
+}
+
+static void print_modules(const struct ip_recording *s)
+{
+	char count[32];
+
+	for (size_t i = 0; i < s->nmodules; i++) {
+		const struct ip_recording_module *m = &s->modules[i];
+
+		if (!m->present)
+			continue;
+		fputs("module     ", stdout);
+		ip_print_clean(stdout, m->path);
+		printf("\n             build-id ");
+		ip_print_clean(stdout, *m->build_id ? m->build_id : "none");
+		printf(", loaded at %#" PRIx64 ", placement ", m->load_bias);
+		ip_print_clean(stdout, m->placement);
+		if (m->same_as == i)
+			printf(", %s functions", ip_format_count(functions_of(s, i), count));
+		putchar('\n');
+	}
+}
+
+static void print_stops(const struct ip_recording *s)
+{
+	char at[16], length[16];
+
+	for (size_t i = 0; i < s->nstops; i++) {
+		const struct ip_recording_stop *stop = &s->stops[i];
+
+		fputs("stop       ", stdout);
+		ip_print_clean(stdout, stop->kind);
+		printf(" after %s, for %s: %" PRIu64 " threads, %" PRIu64 " sites on %" PRIu64 " pages\n",
+		       ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
+		       ip_format_ns(stop->duration_ns, length), stop->threads, stop->sites, stop->pages);
+	}
+}
+
+static void print_text(const struct ip_trace_reader *t, uint64_t events)
+{
+	const struct ip_recording *s = t->session;
+	char buffer[64], count[32], lost[32];
+
+	print_field("trace", t->dir);
+	print_field("host", s->host);
+	print_field("kernel", s->kernel);
+	print_field("command", s->command);
+	printf("%-10s %" PRIu64 "\n", "pid", s->pid);
+	print_field("start", format_time(s->start_realtime, buffer));
+	print_field("duration", ip_format_ns(duration_ns(t), buffer));
+	print_field("end", s->ended ? s->end : "none: still going on, or cut off");
+	printf("%-10s TSC, %.6f MHz\n", "clock", s->tsc_hz / 1e6);
+	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
+	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
+	if (s->ended && s->events != events)
+		printf(" (%s were written)", ip_format_count(s->events, count));
+	putchar('\n');
+	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
+	print_modules(s);
+	print_stops(s);
+	for (size_t i = 0; i < s->nthreads; i++) {
+		printf("%-10s %u ", "thread", s->threads[i].tid);
+		ip_print_clean(stdout, s->threads[i].name);
+		putchar('\n');
+	}
+}
+
+static int show(const char *dir, bool json)
+{
+	struct ip_trace_reader *trace;
+	uint64_t events;
+	int ret;
+
+	if (ip_trace_reader_open(dir, &trace) < 0)
+		return cli_fail();
+	ret = ip_trace_reader_count(trace, &events);
+	if (ret == 0) {
+		cli_reader_warn(trace);
+		if (json)
+			print_json(trace, events);
+		else
+			print_text(trace, events);
+		ret = cli_reader_check_stdout();
+	}
+	ip_trace_reader_close(trace);
+	return ret < 0 ? cli_fail() : 0;
+}
+
+int cmd_info(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	const char *dir;
+	bool json = false;
+	int option, code;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+		if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	return code >= 0 ? code : show(dir, json);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What report, dump and info have in common.
+ */
+#include "cli/reader.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/names.h"
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection.h"
+#include "common/units.h"
+
+int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
+{
+	if (argc - optind > 1)
+		return cli_usage(command, "one trace directory at most, not '%s' as well", argv[optind + 1]);
+	*ret = optind < argc ? argv[optind] : CLI_DEFAULT_DIR;
+	return -1;
+}
+
+static void *nothing_selected(const struct ip_recording *s, const struct ip_selection *selection,
+			      const char *dir)
+{
+	_cleanup_free_ const char **names = calloc(s->nfunctions, sizeof(*names));
+	_cleanup_free_ char *nearest = NULL;
+
+	for (size_t i = 1; names && i < s->nfunctions; i++)
+		names[i - 1] = s->functions[i].linker_name;
+	if (names)
+		nearest = ip_selection_nearest(selection, names, s->nfunctions - 1);
+	if (nearest && *nearest)
+		ip_error("%s: no function of the trace is selected; the nearest are: %s", dir, nearest);
+	else
+		ip_error("%s: no function of the trace is selected (iprobe report shows them all)", dir);
+	return NULL;
+}
+
+bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
+{
+	const struct ip_recording *s = trace->session;
+	_cleanup_free_ bool *selected = calloc(s->nfunctions, sizeof(*selected));
+	struct ip_selection *selection;
+	size_t n = 0;
+
+	if (!selected) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (ip_selection_parse(text, &selection) < 0)
+		return NULL;
+	for (size_t i = 0; i < s->nfunctions; i++) {
+		const struct ip_recording_function *f = &s->functions[i];
+		const char *path = f->module == IP_NO_MODULE ? NULL : s->modules[f->module].path;
+
+		selected[i] = ip_selection_match(selection, f->linker_name, f->file, path);
+		n += selected[i];
+	}
+	if (!n) {
+		nothing_selected(s, selection, trace->dir);
+		ip_selection_destroy(selection);
+		return NULL;
+	}
+	ip_selection_destroy(selection);
+	return ip_steal_ptr(selected);
+}
+
+void cli_reader_warn(const struct ip_trace_reader *trace)
+{
+	char count[32];
+
+	for (size_t i = 0; i < trace->ndamages; i++) {
+		fputs("iprobe: ", stderr);
+		ip_print_clean(stderr, trace->damages[i]);
+		putc('\n', stderr);
+	}
+	if (!trace->session->ended)
+		fprintf(stderr,
+			"iprobe: %s: the recording was cut off: it is still going on, or iprobe was killed; "
+			"what had been written is shown\n",
+			trace->dir);
+	if (trace->lost)
+		fprintf(stderr,
+			"iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are missing "
+			"from them\n",
+			trace->dir, ip_format_count(trace->lost, count));
+	if (trace->missing)
+		fprintf(stderr, "iprobe: %s: %s packets are missing: their events are not in the figures\n",
+			trace->dir, ip_format_count(trace->missing, count));
+}
+
+int cli_reader_check_stdout(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return ip_error_errno("cannot write to stdout");
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands that read traces share.
+ */
+#ifndef IP_CLI_READER_H
+#define IP_CLI_READER_H
+
+#include <stdbool.h>
+
+#include "analysis/trace.h"
+
+#define CLI_DEFAULT_DIR "iprobe.data"
+
+/* The operand DIR, or iprobe.data. -1: it is in *ret; else the exit code of wrong usage. */
+int cli_reader_dir(const char *command, int argc, char **argv, const char **ret);
+
+/* Which functions a selection (NULL: all) means: an array as trace->session->functions, the caller's. NULL
+ * with an error: bad selection, or nothing matches (the error names the nearest). */
+bool *cli_reader_select(const struct ip_trace_reader *trace, const char *selection);
+
+/* After the events have been read: tells on stderr what is damaged, cut off or lost. */
+void cli_reader_warn(const struct ip_trace_reader *trace);
+
+/* "stdout" could not be written, if so: an error, and -1. */
+int cli_reader_check_stdout(void);
+
+#endif
