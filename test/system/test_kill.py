@@ -36,6 +36,7 @@ def kill_after(actor, target, directory, delay):
     proc = actor.start_iprobe("attach", target.pid, "--duration", "40ms", "-o", directory)
     time.sleep(delay)
     early = proc.poll() is None
+    proc.kill()
     actors.end(proc)
     shutil.rmtree(directory, ignore_errors=True)
     return early
@@ -125,6 +126,7 @@ def test_live_sites_of_a_dead_session_do_no_harm(actor, programs, targets):
     target = targets.steady(actor, programs.simple("steady"))
     proc = actor.start_iprobe("attach", target.pid, "--memory", "1M", "-o", actor.dir() / "trace")
     memory.wait_until_live(target.pid, proc)
+    proc.kill()
     actors.end(proc)
     assert memory.text_differences(target.pid) != []
     for _ in range(5):
@@ -144,6 +146,7 @@ def test_attach_after_a_kill(actor, programs, targets):
     target = targets.steady(actor, programs.simple("steady"))
     proc = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "-o", actor.dir() / "trace")
     memory.wait_until_live(target.pid, proc)
+    proc.kill()
     actors.end(proc)
     done = actor.iprobe("attach", target.pid, "-f", "step_2*", "--duration", "50ms", "--json", "-o",
                         actor.dir() / "trace")

@@ -117,6 +117,34 @@ def test_interrupting_run_ends_the_command_not_the_trace(actor, programs):
     assert {f["function"] for f in json.loads(report.stdout)["functions"]} >= {"main"}
 
 
+def test_ignored_signals_stay_ignored(actor, programs):
+    """nohup iprobe run CMD: what the command would have inherited from the shell it inherits from us."""
+    proc = actor.popen(["sh", "-c", 'trap "" HUP INT PIPE USR1; exec "$@"', "sh", actor.iprobe_path, "run", "-o",
+                        actor.dir() / "trace", "--", finish(programs), "idle"])
+    (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
+    memory.wait_for("no exec", lambda: os.path.basename(os.readlink(f"/proc/{child}/exe")) == "finish")
+    ignored = int(memory.status_field(child, "SigIgn"), 16)
+    blocked = int(memory.status_field(child, "SigBlk"), 16)
+    assert last_words(proc).returncode == 0
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGUSR1):
+        assert ignored >> (number - 1) & 1, f"{signal.Signals(number).name} is no longer ignored"
+    assert not ignored >> (signal.SIGTERM - 1) & 1 and not blocked
+
+
+def test_the_command_has_our_descriptors_only(actor, programs):
+    """Nothing of iprobe's own leaks into the command: descriptors, working directory, niceness, parent."""
+    where = actor.dir()
+    proc = actor.start_iprobe("run", "-o", "trace", "--", finish(programs), "idle", cwd=where)
+    (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
+    memory.wait_for("not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read())
+    opened = {fd: os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
+    assert os.readlink(f"/proc/{child}/cwd") == str(where)
+    assert os.sched_getscheduler(int(child)) == os.SCHED_OTHER
+    assert last_words(proc).returncode == 0
+    # The runtime keeps its memory open for an ordinary user's attach; nothing else.
+    assert {fd for fd, what in opened.items() if "memfd" not in what} == {"0", "1", "2"}, opened
+
+
 def has_child(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         return f.read().split()

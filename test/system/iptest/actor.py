@@ -43,7 +43,7 @@ def last_words(proc, timeout=PATIENCE):
     try:
         out, err = proc.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        proc.kill()
+        os.killpg(proc.pid, signal.SIGKILL)
         out, err = proc.communicate()
         raise AssertionError(f"hangs: {Result(proc.args, None, out, err)!r}") from None
     return Result(proc.args, proc.returncode, out, err)
@@ -130,10 +130,10 @@ class Actor:
 
 
 def end(proc):
-    """Ends a process that we started, whatever state it is in."""
+    """Ends a process that we started and those it started, whatever state they are in."""
     if proc.poll() is None:
-        proc.send_signal(signal.SIGCONT)
-        proc.kill()
+        # Not yet waited for, so the number still means the session that popen() made.
+        os.killpg(proc.pid, signal.SIGKILL)
     try:
         proc.wait(timeout=10)
     except subprocess.TimeoutExpired:
