@@ -60,7 +60,6 @@ static void print_preview(const struct cli_record_options *options, const struct
 	}
 	ip_json_end_array(&j);
 	ip_json_end_object(&j);
-	putchar('\n');
 }
 
 /* PID may stand before the options: `iprobe attach PID -f SEL` is how people type it. */

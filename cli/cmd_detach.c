@@ -100,7 +100,6 @@ int cmd_detach(int argc, char **argv)
 		ip_json_uint(&j, "restored", result.sites);
 		ip_json_double(&j, "stop_us", result.stop_ns / 1e3);
 		ip_json_end_object(&j);
-		putchar('\n');
 	} else if (result.sites) {
 		printf("pid %d: %zu sites put back on %zu pages; stopped for %s\n", pid, result.sites, result.pages,
 		       ip_format_ns(result.stop_ns, stop));

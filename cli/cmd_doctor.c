@@ -255,7 +255,6 @@ int cmd_doctor(int argc, char **argv)
 		ip_json_end_array(&j);
 		ip_json_uint(&j, "bad", e.bad);
 		ip_json_end_object(&j);
-		putchar('\n');
 	}
 	if (e.bad) {
 		ip_error("%u thing%s stand%s in the way: see the lines marked bad", e.bad, e.bad == 1 ? "" : "s",

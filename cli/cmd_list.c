@@ -224,7 +224,7 @@ int cmd_list(int argc, char **argv)
 		ip_json_end_object(&j);
 		fclose(buffer);
 		if (ret == 0)
-			puts(text);
+			fputs(text, stdout);
 	}
 	free(l.names);
 	ip_selection_destroy(selection);

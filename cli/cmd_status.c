@@ -123,7 +123,6 @@ static int show_all(bool json)
 	}
 	if (json) {
 		ip_json_end_array(&j);
-		putchar('\n');
 	} else if (!found) {
 		puts("no process that we may look at has iprobe's runtime");
 	}
@@ -158,7 +157,5 @@ int cmd_status(int argc, char **argv)
 	ip_json_init(&j, stdout);
 	if (show(json ? &j : NULL, pid) < 0)
 		return cli_fail();
-	if (json)
-		putchar('\n');
 	return 0;
 }

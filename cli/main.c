@@ -20,6 +20,9 @@ static const struct {
 	{"attach", cmd_attach, "record a running process; everything is put back afterwards"},
 	{"detach", cmd_detach, "put back what any iprobe left live in a process"},
 	{"status", cmd_status, "what is patched where, checked against the files on disk"},
+	{"report", cmd_report, "a trace as a table: calls and times per function"},
+	{"dump", cmd_dump, "a trace event by event"},
+	{"info", cmd_info, "where a trace comes from: host, command, modules, clock, losses, stops"},
 	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},
 };
 

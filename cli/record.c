@@ -145,7 +145,6 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
 	ip_json_end_object(&j);
-	putchar('\n');
 }
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)

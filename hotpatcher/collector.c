@@ -51,12 +51,14 @@ struct ip_collector {
 	uint64_t *records; /* the records found in it */
 	uint64_t events, invalid;
 	uint64_t lost_done; /* by claims that have ended */
+	uint64_t max_size, beyond; /* events that did not fit into max_size */
+	bool full;
 	uint64_t reaped_ns;
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
 };
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
-			struct ip_collector **ret)
+			uint64_t max_size, struct ip_collector **ret)
 {
 	struct ip_collector *c = calloc(1, sizeof(*c));
 
@@ -65,6 +67,7 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 	c->area = area;
 	c->trace = trace;
 	c->target = target;
+	c->max_size = max_size;
 	c->slots = calloc(IP_AREA_SLOTS, sizeof(*c->slots));
 	c->ready = calloc(area->nsubbufs, sizeof(*c->ready));
 	c->copy = malloc(IP_SUBBUF_SIZE);
@@ -165,6 +168,13 @@ static int write_records(struct ip_collector *c, uint32_t slot, const struct con
 					  .pid = s->pid,
 					  .tid = s->tid};
 
+	if (c->full ||
+	    ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size) {
+		/* once full, always: a later, smaller packet would make it look as if nothing were missing */
+		c->full = true;
+		c->beyond += found->events;
+		return 0;
+	}
 	if (discarded < s->last_discarded)
 		discarded = s->last_discarded;
 	header.events_discarded = s->last_discarded = discarded;
@@ -480,6 +490,11 @@ int ip_collector_flush(struct ip_collector *c)
 	return 0;
 }
 
+bool ip_collector_full(const struct ip_collector *c)
+{
+	return c->full;
+}
+
 bool ip_collector_in_flight(const struct ip_collector *c)
 {
 	for (uint32_t i = 0; i < slots_used(c); i++)
@@ -490,7 +505,9 @@ bool ip_collector_in_flight(const struct ip_collector *c)
 
 void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats *ret)
 {
-	*ret = (struct ip_collector_stats){.events = c->events, .lost = c->lost_done, .invalid = c->invalid};
+	*ret = (struct ip_collector_stats){.events = c->events, 
+					    .lost = c->lost_done + c->beyond,
+					    .invalid = c->invalid};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		const struct ip_slot *slot = &c->area->slots[i];
 		uint64_t position = slot->cur & IP_POSITION_MASK;

@@ -89,13 +89,14 @@ static uint64_t default_max_size(const char *dir)
 static int begin_trace(struct ip_session *s)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
+	uint64_t max_size;
 
 	if (ip_area_begin(s->area, s->target->pid, s->options->memory) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;
-	s->max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
-	return ip_collector_create(s->area, s->trace, s->target, &s->collector);
+	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
+	return ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector);
 }
 
 static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
@@ -203,7 +204,7 @@ const char *ip_session_turn(struct ip_session *s)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
-	if (ip_trace_bytes(s->trace) >= s->max_size)
+	if (ip_collector_full(s->collector))
 		return "size limit reached";
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";

@@ -23,7 +23,6 @@ struct ip_session {
 	struct ip_selection *selection;
 	struct ip_trace *trace;
 	struct ip_collector *collector;
-	uint64_t max_size;
 	uint64_t shown_ns, shown_events; /* of the live line */
 	bool live;			 /* sites of the target's present image may be live */
 	bool write_failed;

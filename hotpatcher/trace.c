@@ -420,13 +420,21 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
 }
 
+/* Out of descriptors: streams can be opened again when they get their next packet. */
+static void close_streams(struct ip_trace *trace)
+{
+	for (size_t i = 0; i < trace->nstreams; i++)
+		if (trace->streams[i].fd >= 0) {
+			close(trace->streams[i].fd);
+			trace->streams[i].fd = -1;
+		}
+}
+
 void ip_trace_close(struct ip_trace *trace)
 {
 	if (!trace)
 		return;
-	for (size_t i = 0; i < trace->nstreams; i++)
-		if (trace->streams[i].fd >= 0)
-			close(trace->streams[i].fd);
+	close_streams(trace);
 	for (size_t i = 0; i < trace->nlabels; i++)
 		free((char *)trace->labels[i].label);
 	for (size_t i = 0; i < trace->nmodules; i++)
@@ -464,8 +472,14 @@ static int stream_fd(struct ip_trace *trace, uint32_t stream)
 	if (trace->streams[stream].fd >= 0)
 		return trace->streams[stream].fd;
 	snprintf(name, sizeof(name), "stream-%u", stream);
-	trace->streams[stream].fd =
-		openat(trace->dirfd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	for (int i = 0; i < 2 && trace->streams[stream].fd < 0; i++) {
+		if (i && errno != EMFILE)
+			break;
+		if (i)
+			close_streams(trace);
+		trace->streams[stream].fd =
+			openat(trace->dirfd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	}
 	if (trace->streams[stream].fd < 0)
 		return ip_error_errno("cannot make %s/%s", trace->dir, name);
 	return trace->streams[stream].fd;
