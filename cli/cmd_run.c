@@ -2,7 +2,6 @@
 /*
  * iprobe run.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -42,10 +41,6 @@ int cmd_run(int argc, char **argv)
 	runtime = cli_runtime_path();
 	if (!runtime)
 		return cli_fail();
-	/* Ctrl-C goes to the command as well: it decides when to end, and we record until then. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
 	if (ip_session_run(argv + next, runtime, &options.session, &summary, &status) < 0) {
 		code = cli_fail();
 		cli_record_summary(&options, &summary);

@@ -159,12 +159,15 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (s->invalid)
 		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n", s->pid,
 			s->invalid);
-	if (s->lost)
+	if (s->end && !strcmp(s->end, "size limit reached"))
+		fprintf(stderr,
+			"iprobe: recording stopped at the size limit (--max-size); %s events recorded until then were "
+			"dropped\n",
+			ip_format_count(s->lost, lost));
+	else if (s->lost)
 		fprintf(stderr,
 			"iprobe: %s events lost (the rings were full: select fewer functions, or give more --memory)\n",
 			ip_format_count(s->lost, lost));
-	if (s->end && !strcmp(s->end, "size limit reached"))
-		fprintf(stderr, "iprobe: recording stopped at the size limit (--max-size)\n");
 	if (options->json) {
 		print_json(options, s);
 		return;

@@ -48,6 +48,38 @@ static void pass_on(int signal_number)
 		kill(launched, signal_number);
 }
 
+static const struct {
+	int number;
+	void (*handler)(int);
+} our_signals[] = {
+	/* the terminal sends these to the command as well */
+	{SIGINT, SIG_IGN},
+	{SIGQUIT, SIG_IGN},
+	{SIGTERM, pass_on},
+	{SIGHUP, pass_on},
+	{SIGPIPE, SIG_IGN},
+};
+
+#define NSIGNALS (sizeof(our_signals) / sizeof(*our_signals))
+
+static struct sigaction inherited[NSIGNALS];
+
+static void take_signals(void)
+{
+	for (size_t i = 0; i < NSIGNALS; i++) {
+		const struct sigaction action = {.sa_handler = our_signals[i].handler};
+
+		sigaction(our_signals[i].number, &action, &inherited[i]);
+	}
+}
+
+/* The command gets what we were given: what nohup ignores stays ignored. */
+static void restore_signals(void)
+{
+	for (size_t i = 0; i < NSIGNALS; i++)
+		sigaction(our_signals[i].number, &inherited[i], NULL);
+}
+
 /* In the child. Never returns. fd: where to report an exec that failed. */
 static void exec_command(char **argv, const char *runtime, int area_fd, int wait_fd, int report_fd)
 {
@@ -56,11 +88,7 @@ static void exec_command(char **argv, const char *runtime, int area_fd, int wait
 	int error;
 	char c;
 
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-	signal(SIGPIPE, SIG_DFL);
+	restore_signals();
 	if (read(wait_fd, &c, 1) != 1)
 		_exit(127);
 	if (asprintf(&preload, "%s%s%s", runtime, before && *before ? ":" : "", before ? before : "") < 0 ||
@@ -73,6 +101,54 @@ static void exec_command(char **argv, const char *runtime, int area_fd, int wait
 	if (write(report_fd, &error, sizeof(error)) < 0)
 		_exit(126);
 	_exit(127);
+}
+
+/* Finds the file that execvp would take. NULL: none, execvp will say so. */
+static char *find_command(const char *name)
+{
+	const char *path = getenv("PATH");
+	char *found;
+
+	if (strchr(name, '/'))
+		return strdup(name);
+	for (path = path ? path : "/bin:/usr/bin"; *path; path += *path == ':') {
+		size_t length = strcspn(path, ":");
+
+		if (asprintf(&found, "%.*s%s%s", (int)length, path, length ? "/" : "./", name) < 0)
+			return NULL;
+		if (access(found, X_OK) == 0)
+			return found;
+		free(found);
+		path += length;
+	}
+	return NULL;
+}
+
+/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
+ * hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
+static int check_command(const char *name)
+{
+	_cleanup_free_ char *path = find_command(name);
+	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	struct ip_elf_file *elf;
+	char magic[SELFMAG];
+	bool dynamic = false;
+	size_t n;
+
+	if (fd < 0 || pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
+		return 0;
+	if (ip_elf_open_fd(fd, path, &elf) < 0)
+		return -1;
+	if (elf_getphdrnum(elf->elf, &n) == 0)
+		for (size_t i = 0; i < n; i++) {
+			GElf_Phdr phdr;
+
+			dynamic |= gelf_getphdr(elf->elf, i, &phdr) && phdr.p_type == PT_INTERP;
+		}
+	ip_elf_close(elf);
+	return dynamic ? 0
+		       : ip_error("%s is statically linked: the runtime cannot be loaded into it (link it dynamically)",
+				  path);
 }
 
 static int launch(struct launch *l, char **argv, const char *runtime)
@@ -88,6 +164,7 @@ static int launch(struct launch *l, char **argv, const char *runtime)
 		return ip_error_errno("cannot make a pipe");
 	}
 	fflush(NULL);
+	take_signals();
 	l->pid = fork();
 	if (l->pid == 0) {
 		close(wait_pipe[1]);
@@ -96,11 +173,7 @@ static int launch(struct launch *l, char **argv, const char *runtime)
 	close(wait_pipe[0]);
 	close(report_pipe[1]);
 	if (l->pid > 0) {
-		const struct sigaction action = {.sa_handler = pass_on};
-
 		launched = l->pid;
-		sigaction(SIGTERM, &action, NULL);
-		sigaction(SIGHUP, &action, NULL);
 		l->s->area->header->run_pid = l->pid;
 		l->s->area->header->owner_pid = getpid();
 		if (write(wait_pipe[1], "", 1) != 1)
@@ -296,13 +369,14 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
 	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
+	    check_command(argv[0]) < 0 || ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, runtime) < 0)
 		goto out;
 	ret->pid = l.pid;
 	reason = record(&l);
-	if (!reason && !l.ended && !ret->recorded) {
+	if (!reason && !ret->recorded) {
 		give_up(&l);
+		ip_session_finish(&s, "not recorded");
 		goto out;
 	}
 	done = reason && !s.write_failed ? 0 : -1;

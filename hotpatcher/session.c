@@ -24,6 +24,7 @@
 #define TRIES		20
 #define TRY_NS		5000000ull
 #define GO_IDLE_NS	5000000000ull /* how long going idle is tried */
+#define MAX_DETACH_STOP_NS 1000000000ull
 #define SETTLE_NS	200000000ull
 #define LIVE_LINE_NS	250000000ull
 #define COST_THREAD_NS	25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
@@ -215,10 +216,19 @@ const char *ip_session_turn(struct ip_session *s)
 	return NULL;
 }
 
-/* Back to NOPs, in one stop. */
+/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate first. */
+static void close_gate(struct ip_session *s)
+{
+	const uint32_t closed = 0;
+
+	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
+}
+
+/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
+ * than a longer stop. */
 static int restore_all(struct ip_session *s)
 {
-	uint64_t limit = ip_now_ns() + GO_IDLE_NS;
+	uint64_t limit = ip_now_ns() + GO_IDLE_NS, deadline = s->options->max_stop_ns;
 	struct ip_patch_result result = {0};
 	int ret = -1;
 
@@ -229,10 +239,11 @@ static int restore_all(struct ip_session *s)
 
 		if (ip_target_refresh(s->target) < 0 || ip_modules_load(s->target, &modules) < 0)
 			break;
-		ret = ip_restore(s->target, &modules, s->options->max_stop_ns, &result);
+		ret = ip_restore(s->target, &modules, deadline, &result);
 		ip_modules_clear(&modules);
 		if (ret == 0 || ip_now_ns() > limit)
 			break;
+		deadline = 2 * deadline < MAX_DETACH_STOP_NS ? 2 * deadline : MAX_DETACH_STOP_NS;
 		if (ip_collector_poll(s->collector) < 0)
 			s->write_failed = true;
 		nap(TRY_NS);
@@ -251,6 +262,7 @@ int ip_session_go_idle(struct ip_session *s)
 	int ret = 0;
 
 	if (s->live && ip_target_alive(s->target)) {
+		close_gate(s);
 		ret = restore_all(s);
 		if (ret < 0 && !ip_target_alive(s->target))
 			ret = 0;
@@ -290,8 +302,11 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
-	if (!s->collector)
+	if (!sum->recorded) {
+		ip_trace_discard(s->trace);
+		s->trace = NULL;
 		return 0;
+	}
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
 	sum->lost = stats.lost;

@@ -38,7 +38,7 @@ const char *ip_session_turn(struct ip_session *s);
 /* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be stopped. */
 int ip_session_go_idle(struct ip_session *s);
 
-/* Writes the last words of the trace and fills the summary. */
+/* Writes the last words of the trace and fills the summary. Where nothing ever went live the trace goes away again. */
 int ip_session_finish(struct ip_session *s, const char *reason);
 
 void ip_session_clear(struct ip_session *s);

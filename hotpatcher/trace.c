@@ -51,6 +51,7 @@ struct ip_trace {
 	size_t nmodules;
 	uint8_t *known; /* bitmap of numbers written */
 	char *ending;
+	bool moved_old; /* what was there is DIR.old now */
 };
 
 /* Whether path is a directory that we may move away: a trace of ours, or empty. */
@@ -74,11 +75,12 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static int make_room(const char *dir)
+static int make_room(const char *dir, bool *ret_moved)
 {
 	_cleanup_free_ char *old = NULL;
 	struct stat st;
 
+	*ret_moved = false;
 	if (lstat(dir, &st) < 0)
 		return 0;
 	if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(dir))
@@ -95,6 +97,7 @@ static int make_room(const char *dir)
 	}
 	if (rename(dir, old) < 0)
 		return ip_error_errno("cannot keep %s as %s", dir, old);
+	*ret_moved = true;
 	return 0;
 }
 
@@ -152,15 +155,15 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command, const struc
 		    struct ip_trace **ret)
 {
 	struct ip_trace *trace;
+	bool moved;
 
-	if (make_room(dir) < 0)
+	if (make_room(dir, &moved) < 0)
 		return -1;
-	if (mkdir(dir, 0777) < 0)
-		return ip_error_errno("cannot make the trace directory %s", dir);
 	trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return ip_error("out of memory");
 	trace->dirfd = -1;
+	trace->moved_old = moved;
 	trace->dir = strdup(dir);
 	trace->command = strdup(command);
 	trace->pid = pid;
@@ -172,10 +175,11 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command, const struc
 		return ip_error("out of memory");
 	}
 	raise_descriptor_limit();
-	trace->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mkdir(dir, 0777) == 0)
+		trace->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (trace->dirfd < 0 || mkdirat(trace->dirfd, IP_TRACE_SUBDIR, 0777) < 0) {
 		ip_error_errno("cannot make the trace directory %s", dir);
-		ip_trace_close(trace);
+		ip_trace_discard(trace);
 		return -1;
 	}
 	if (getrandom(trace->uuid, sizeof(trace->uuid), 0) != sizeof(trace->uuid))
@@ -452,6 +456,19 @@ void ip_trace_close(struct ip_trace *trace)
 	free(trace->dir);
 	free(trace->command);
 	free(trace);
+}
+
+void ip_trace_discard(struct ip_trace *trace)
+{
+	_cleanup_free_ char *old = NULL;
+
+	if (!trace)
+		return;
+	if (trace->dirfd >= 0)
+		nftw(trace->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	if (trace->moved_old && asprintf(&old, "%s.old", trace->dir) >= 0)
+		rename(old, trace->dir); /* fails where the directory could not be removed: then both stay */
+	ip_trace_close(trace);
 }
 
 static int stream_fd(struct ip_trace *trace, uint32_t stream)

@@ -35,6 +35,9 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 		    const char *reason);
 void ip_trace_close(struct ip_trace *trace);
 
+/* Removes the directory again, brings back the one that was kept as DIR.old for it, and closes. NULL is fine. */
+void ip_trace_discard(struct ip_trace *trace);
+
 /* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num are filled in here. */
 int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
 			  const uint64_t *words, size_t n);
