@@ -45,7 +45,7 @@ static void note_status(struct ip_stop *stop, struct ip_stopped_thread *t, int s
 	if (WIFSTOPPED(status)) {
 		t->stopped = true;
 		t->signal = pending_signal(status);
-		if (ip_arch_pc(t->tid, &t->pc) < 0)
+		if (ip_arch_stopped(t->tid, status >> 16 == PTRACE_EVENT_STOP, &t->pc) < 0)
 			t->pc = 0;
 		return;
 	}

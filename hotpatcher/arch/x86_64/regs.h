@@ -9,16 +9,46 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/user.h>
 #include <x86intrin.h>
 
-/* 0, or -1 where the thread is gone. */
-static inline int ip_arch_pc(pid_t tid, uint64_t *ret)
+/* Whether a system call that returns EINTR after any stop waits without a limit: such a call may simply start again. (Most
+ * calls restart by themselves, see signal(7). One with a time limit would wait for all of it again: it is left alone.) */
+static inline int ip_arch_waits_for_ever(const struct user_regs_struct *r)
 {
-	errno = 0;
-	*ret = ptrace(PTRACE_PEEKUSER, tid, offsetof(struct user_regs_struct, rip), 0);
-	return errno ? -1 : 0;
+	switch (r->orig_rax) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int)r->r10 < 0;
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		return !r->r10;
+	case SYS_rt_sigtimedwait:
+		return !r->rdx;
+	case SYS_io_getevents:
+		return !r->r8;
+	case SYS_semop:
+		return 1;
+	}
+	return 0;
+}
+
+/* Reads the program counter of a stopped thread. interrupted: by our own INTERRUPT, not by a signal; a call that it
+ * broke off is made to start again where that is exact: -ERESTARTNOHAND lets the kernel do it, unless a signal with a
+ * handler comes first, which the program then sees as EINTR, as it would without us. 0, or -1 where the thread is gone. */
+static inline int ip_arch_stopped(pid_t tid, int interrupted, uint64_t *ret_pc)
+{
+	const long restart_unless_handler = -514;
+	struct user_regs_struct r;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
+		return -1;
+	if (interrupted && (long)r.orig_rax >= 0 && (long)r.rax == -EINTR && ip_arch_waits_for_ever(&r))
+		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rax), restart_unless_handler);
+	*ret_pc = r.rip;
+	return 0;
 }
 
 static inline uint64_t ip_arch_clock(void)
