@@ -24,6 +24,10 @@ struct cold_arch {
 	/* Finds all sites. -1 with an error where a reference to a hook cannot be turned into a NOP. */
 	int (*sweep)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
 
+	/* Checks the sites against relocations that the linker kept. -1 with an error where they do not
+	 * agree. */
+	int (*check_kept)(const struct cold_module *module, const struct cold_sites *sites);
+
 	/* Follows the first argument to each site of the sites and fills in what it found. */
 	int (*flow)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
 };

@@ -108,6 +108,17 @@ static struct function function_at(struct namer *n, uint64_t address)
 	return named(name, strlen(name), address);
 }
 
+/* Whether one of the symbols at address is called that, but for what compilers append. */
+static bool has_name(const struct cold_module *m, uint64_t address, const char *name, size_t length)
+{
+	const struct cold_symbol *s = cold_module_symbol(m, address);
+
+	for (; s && s < m->symbols + m->nsymbols && s->address == address; s++)
+		if (ip_base_name_length(s->name) == length && !memcmp(s->name, name, length))
+			return true;
+	return false;
+}
+
 /* The function whose code holds the site, cold parts and clones under the name of the function. */
 static struct function owner_of(struct namer *n, const struct cold_site *site)
 {
@@ -117,18 +128,17 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 
 	if (site->range == COLD_NONE)
 		return f;
-	name = cold_range_name(n->m, site->range);
-	if (!name)
-		return function_at(n, n->m->ranges[site->range].start);
-	f = named(name, ip_base_name_length(name), n->m->ranges[site->range].start);
-	if (!cold_range_is_cold(n->m, site->range))
-		return f;
-	f.address = 0;
 	proper = n->owners[cold_range_root(n->m, site->range)];
-	if (proper == COLD_NONE)
-		return f;
-	name = cold_range_name(n->m, proper);
-	if (ip_base_name_length(name) == f.length && !memcmp(name, f.name, f.length))
+	name = cold_range_name(n->m, site->range);
+	if (!cold_range_is_cold(n->m, site->range)) {
+		if (!name)
+			return function_at(n, n->m->ranges[site->range].start);
+		return named(name, ip_base_name_length(name), n->m->ranges[site->range].start);
+	}
+	if (!name)
+		return function_at(n, n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
+	f = named(name, ip_base_name_length(name), 0);
+	if (proper != COLD_NONE && has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
 		f.address = n->m->ranges[proper].start;
 	return f;
 }
@@ -152,7 +162,7 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	uint32_t line = 0, row_line = 0;
 	uint64_t address;
 	int64_t function;
-	bool inlined;
+	bool inlined, unsure = false;
 
 	/* made-up names share one buffer */
 	if (owner.name == n->made_up) {
@@ -176,13 +186,18 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 			stated = make_up_name(n, site->address);
 			f = named(stated, strlen(stated), site->address);
 		}
+		/*
+		 * Most likely an exit of several inlined functions that an optimiser made one. Taken for the
+		 * owner's it would close the owner's frame.
+		 */
+		unsure = site->depth == COLD_DEPTH_UNKNOWN;
 		count->by_symbol++;
 	}
 	name = strndup(f.name, f.length);
 	if (!name)
 		return ip_error("out of memory");
 	f.name = name;
-	inlined = owner.name && !same_function(f, owner);
+	inlined = unsure || (owner.name && !same_function(f, owner));
 	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
 		inlined = true;
 	count->inlined += inlined;
@@ -222,7 +237,7 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		uint32_t root = cold_range_root(m, i);
 
-		if (n.owners[root] == COLD_NONE && cold_range_name(m, i) && !cold_range_is_cold(m, i))
+		if (n.owners[root] == COLD_NONE && !cold_range_is_cold(m, i))
 			n.owners[root] = i;
 	}
 	if (cold_debug_open(m, &n.debug))

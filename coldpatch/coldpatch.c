@@ -122,6 +122,8 @@ static int analyse(struct cold_module *m, struct cold_sites *sites, void **ret_l
 		result = sites->n ? refuse_definition(m, &hooks) : 0;
 		goto out;
 	}
+	if (arch->check_kept(m, sites))
+		goto out;
 	for (size_t i = 0; i < sites->n; i++)
 		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER : COLD_HOOK_IS_EXIT] =
 			true;
@@ -188,13 +190,17 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 		     const struct cold_sites *sites, const void *list, size_t size, const struct stat *before)
 {
 	struct cold_new_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, too_big;
 	struct stat like = *before;
 	sigset_t all, old;
 	int result = -1;
 
-	/* Ctrl-C in a build must not leave a half-named file */
+	/* Ctrl-C in a build must not leave a half-named file, and a limit on file sizes is an error like
+	 * others */
 	sigfillset(&all);
+	sigdelset(&all, SIGXFSZ); /* the kernel keeps a blocked signal for later even where it is ignored */
 	pthread_sigmask(SIG_BLOCK, &all, &old);
+	sigaction(SIGXFSZ, &ignore, &too_big);
 	if (o->list) {
 		like.st_mode = before->st_mode & 0666;
 		if (cold_new_file_open(o->list, &listing) || cold_new_file_write(&listing, list, size, 0) ||
@@ -217,6 +223,7 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 out:
 	cold_new_file_release(&listing);
 	cold_new_file_release(&module);
+	sigaction(SIGXFSZ, &too_big, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return result;
 }

@@ -79,6 +79,9 @@ int main(int argc, char **argv)
 	struct ip_json j;
 	int c, status = 0;
 
+	/* getopt puts it in front of what it prints */
+	if (argc)
+		argv[0] = (char *)"coldpatch";
 	while ((c = getopt_long(argc, argv, "o:qh", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'o':

@@ -257,6 +257,7 @@ static int add_range(struct cold_range **ranges, size_t *n, struct cold_range ra
 	if (reserve(ranges, *n, sizeof(**ranges)))
 		return -1;
 	range.parent = *n;
+	range.jumper = COLD_NONE;
 	(*ranges)[(*n)++] = range;
 	return 0;
 }
@@ -524,5 +525,5 @@ bool cold_range_is_cold(const struct cold_module *m, uint32_t range)
 {
 	const char *name = cold_range_name(m, range);
 
-	return name && strstr(name, ".cold");
+	return m->ranges[range].cold || (name && strstr(name, ".cold"));
 }

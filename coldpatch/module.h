@@ -51,6 +51,9 @@ struct cold_range {
 	uint32_t symbol; /* index of the symbol that starts here; COLD_NONE */
 	uint32_t parent; /* union of ranges that jump into each other (a function and its cold part) */
 	bool gap;	 /* neither symbol nor unwind entry: between the others, or a module stripped bare */
+	uint32_t jumper; /* where it has no symbol: a range that jumps to its start; COLD_NONE */
+	bool called;	 /* where it has no symbol: is called, or jumped to from several ranges */
+	bool cold;	 /* has no symbol, but how it is reached shows that it is part of a function */
 	bool clean;	 /* decodes from start to end without a doubt */
 	bool returns;	 /* has a way out: a return, a jump elsewhere, or one of unknown target */
 	bool sites;	 /* set on the root: at least one member has a site */
@@ -92,7 +95,7 @@ uint32_t cold_module_range(const struct cold_module *module, uint64_t address);
 /* The ranges that belong to one function share a root. */
 uint32_t cold_range_root(const struct cold_module *module, uint32_t range);
 void cold_range_join(struct cold_module *module, uint32_t a, uint32_t b);
-/* "f.cold": code that only jumps reach. */
+/* "f.cold", or known by how it is reached: code that only jumps reach. */
 bool cold_range_is_cold(const struct cold_module *module, uint32_t range);
 /* Name of the symbol of a range; NULL where it has none. */
 const char *cold_range_name(const struct cold_module *module, uint32_t range);

@@ -108,6 +108,41 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 	return cold_sites_add(sites, site);
 }
 
+/* A jump or call from one range to another. */
+static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target, bool jump)
+{
+	uint32_t to = cold_module_range(m, target);
+
+	if (jump)
+		m->ranges[from].returns = true;
+	if (to == COLD_NONE)
+		return;
+	if (jump && (target != m->ranges[to].start || cold_range_is_cold(m, to))) {
+		cold_range_join(m, from, to);
+		return;
+	}
+	if (m->ranges[to].symbol != COLD_NONE)
+		return;
+	if (!jump || (m->ranges[to].jumper != COLD_NONE && m->ranges[to].jumper != from))
+		m->ranges[to].called = true;
+	else
+		m->ranges[to].jumper = from;
+}
+
+/* Without symbols: code that one function jumps to and nobody calls is that function's cold part. (Were it a
+ * function that only one other tail-calls, nothing would be the worse.) */
+static void join_cold_parts(struct cold_module *m)
+{
+	for (uint32_t i = 0; i < m->nranges; i++) {
+		struct cold_range *range = &m->ranges[i];
+
+		if (range->jumper == COLD_NONE || range->called || range->gap)
+			continue;
+		range->cold = true;
+		cold_range_join(m, range->jumper, i);
+	}
+}
+
 static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, const ZydisDecoder *decoder,
 		       uint32_t index, struct cold_sites *sites)
 {
@@ -130,14 +165,8 @@ static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, co
 			hook = cold_hook_at(hooks, target, false);
 			if (hook && add_site(m, &insn, hook, false, index, !clean, sites))
 				return -1;
-			if (cold_insn_is_jump(&insn) && (target < range->start || target >= range->end)) {
-				uint32_t other = cold_module_range(m, target);
-
-				range->returns = true;
-				if (other != COLD_NONE &&
-				    (target != m->ranges[other].start || cold_range_is_cold(m, other)))
-					cold_range_join(m, index, other);
-			}
+			if (target < range->start || target >= range->end)
+				note_transfer(m, index, target, cold_insn_is_jump(&insn));
 		} else if (cold_insn_memory(&insn, &target)) {
 			hook = cold_hook_at(hooks, target, true);
 			if (hook && add_site(m, &insn, hook, true, index, !clean, sites))
@@ -232,12 +261,13 @@ static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct c
 	for (uint32_t i = 0; i < m->nranges; i++)
 		if (sweep_range(m, hooks, &decoder, i, sites))
 			return -1;
+	join_cold_parts(m);
 	cold_sites_sort(sites);
 	for (size_t i = 0; i < m->nsections; i++)
 		if (m->sections[i].exec && !m->sections[i].plt &&
 		    scan_section(m, hooks, &m->sections[i], sites))
 			return -1;
-	return check_kept(m, sites);
+	return 0;
 }
 
 const struct cold_arch cold_arch_x86_64 = {
@@ -246,5 +276,6 @@ const struct cold_arch cold_arch_x86_64 = {
 	.reloc_is_relative = reloc_is_relative,
 	.stub = stub,
 	.sweep = sweep,
+	.check_kept = check_kept,
 	.flow = cold_x86_64_flow,
 };

@@ -412,6 +412,10 @@ static int find_blocks(struct unit *u)
 
 static int seed_entries(struct unit *u)
 {
+	size_t proper = 0;
+
+	for (size_t i = 0; i < u->nmembers; i++)
+		proper += !cold_range_is_cold(u->m, u->members[i]);
 	for (size_t i = 0; i < u->nmembers; i++) {
 		const struct cold_range *range = &u->m->ranges[u->members[i]];
 
@@ -419,7 +423,7 @@ static int seed_entries(struct unit *u)
 			continue;
 		state_clear(&u->now);
 		/* without a symbol a range may start in the middle of a function: assume nothing */
-		if (range->symbol != COLD_NONE || (!range->gap && u->nmembers == 1)) {
+		if (range->symbol != COLD_NONE || (!range->gap && proper == 1)) {
 			u->now.depth = 0;
 			u->now.reg[REG_RSP] = (struct value){.kind = VALUE_STACK};
 		}
