@@ -16,8 +16,9 @@
  *
  *      Exit site inside the frame (S == T.S; lower after alloca):
  *        a. the f with T.S == S;
- *        b. else one that was left at exactly S (see below);
- *        c. else the nearest f with T.S > S, the frame of a function with alloca.
+ *        b. else f with T.S > S by no more than ABOVE, if it is the innermost open frame: it used alloca;
+ *        c. else one that was left at exactly S (see below);
+ *        d. else the nearest f with T.S > S: it used alloca after frames above it had been unwound.
  *
  *      Tail exit (the frame has been taken down, S lies above it):
  *        the shallowest f with T.S < S, else the one with T.S == S.
@@ -52,8 +53,8 @@
  * Lost events
  *
  *   Frames that were open may be gone, and others may stand in their place. Such a frame is marked, since it
- *   may be several calls taken for one, and while any is open exits must match exactly: 3c would pick wrong
- *   ones.
+ *   may be several calls taken for one, and while any is open exits must match exactly: 3b and 3d would
+ *   pick wrong ones.
  */
 #include "analysis/frames.h"
 
@@ -340,6 +341,17 @@ static size_t find_tail(const struct ip_frames *t, struct range r, uint32_t func
 	return find_exact(t, r, function, sp);
 }
 
+static size_t find_near_alloca(const struct ip_frames *t, struct range r, uint32_t function, uint64_t sp)
+{
+	size_t deeper = first_deeper(t, r, sp);
+	const struct ip_frame *f;
+
+	if (deeper == r.start)
+		return NOT_FOUND;
+	f = &t->frames[deeper - 1];
+	return f->function == function && f->sp - sp <= ABOVE ? deeper - 1 : NOT_FOUND;
+}
+
 static size_t find_alloca(const struct ip_frames *t, struct range r, uint32_t function, uint64_t sp)
 {
 	size_t deeper = first_deeper(t, r, sp);
@@ -369,7 +381,7 @@ static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t 
 	return NOT_FOUND;
 }
 
-/* Rule 3b. The size of the frame that a tail exit has taken down is not known. */
+/* Rule 3c. The size of the frame that a tail exit has taken down is not known. */
 static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
 		      struct ip_limbo_entry *ret)
 {
@@ -422,6 +434,8 @@ static int leave_by_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bo
 	struct ip_limbo_entry e;
 	struct range r;
 
+	if (found == NOT_FOUND && !tail && !t->suspect)
+		found = find_frame(t, function, sp, find_near_alloca);
 	if (found == NOT_FOUND && find_left(t, function, sp, tail, &e))
 		return resume(t, &e);
 	if (found == NOT_FOUND && !tail && !t->suspect)

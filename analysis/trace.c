@@ -166,8 +166,8 @@ static int bound_runs(struct ip_trace_reader *t)
 			t->threads++;
 		if (next && next->pid == run->pid && next->tid == run->tid && next->begin < run->end)
 			run->end = next->begin;
-		/* the next owner of the stream came when this one had gone, nobody knows how long before */
-		if (later && later->stream == run->stream)
+		/* another thread has the stream now: this one had gone before, nobody knows how long */
+		if (later && later->stream == run->stream && later != next)
 			run->end = last;
 		for (size_t k = 0; k < s->nexecs; k++)
 			if (s->execs[k].pid == run->pid && s->execs[k].tsc > run->begin &&

@@ -296,11 +296,13 @@ def play(trace, thread, rng, steps, jumps=True, depth_max=30):
             call = thread.frames[-1]
             thread.ret(tail=not call.function.inlined and call.low == call.sp and rng.random() < 0.2)
         elif p < 0.88:
-            if not thread.frames[-1].function.inlined:
+            # not behind a jump: memory of the frames that it left would be used again before an event tells of it
+            if not thread.frames[-1].function.inlined and not thread.gone:
                 thread.alloca(16 * rng.randrange(1, 40))
         elif p < 0.93 and jumps:
-            # not to an inlined frame: it cannot be told from what it was inlined into
-            goals = [d for d in range(1, depth) if not thread.frames[d - 1].function.inlined]
+            # an inlined frame cannot be told from the one that it shares: none is the goal, or just above it
+            goals = [d for d in range(1, depth)
+                     if not thread.frames[d - 1].function.inlined and not thread.frames[d].function.inlined]
             if goals:
                 thread.longjmp(rng.choice(goals))
         else:
