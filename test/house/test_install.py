@@ -14,8 +14,8 @@ def prefix(builddir, sh, tmp_path_factory):
     sh("meson", "install", "-C", builddir, "--no-rebuild", "--quiet", "--destdir", base / "dest")
     options = json.loads(sh("meson", "introspect", "--buildoptions", builddir).stdout)
     installed = next(o["value"] for o in options if o["name"] == "prefix")
-    shutil.move(base / "dest" / installed.lstrip("/"), base / "a prefix")
-    return base / "a prefix"
+    shutil.move(base / "dest" / installed.lstrip("/"), base / "moved")
+    return base / "moved"
 
 
 def test_layout(prefix, root, builddir, sh):
