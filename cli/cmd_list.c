@@ -34,7 +34,8 @@ struct listing {
 static void show_probe(struct listing *l, const struct ip_probe_list *list, const struct ip_pl_probe *probe)
 {
 	const struct ip_pl_function *f = &list->functions[probe->function];
-	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), true);
+	/* with the argument list for people, without it for scripts, as in report and dump */
+	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
 	const char *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
 
 	l->shown++;

@@ -229,10 +229,20 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 				nanosleep(&nap, NULL);
 		}
 	}
-	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
+	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH || !t->stopped)
 		return;
-	if (waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid)
-		note_status(stop, t, status);
+	/* It was stopped and is not any more: killed. Until we have reaped it the process cannot end, nor exec. */
+	for (int i = 0; i < 4000 && !t->gone; i++) {
+		const struct timespec nap = {.tv_nsec = 500000};
+		pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+		if (got == t->tid && !WIFSTOPPED(status))
+			note_status(stop, t, status);
+		else if (got < 0)
+			t->gone = true;
+		else
+			nanosleep(&nap, NULL);
+	}
 }
 
 uint64_t ip_stop_end(struct ip_stop *stop)
