@@ -219,7 +219,8 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	if (function < 0)
 		return -1;
 	return ip_probe_list_builder_probe(builder, site->address, (uint32_t)function, row_line, site->kind,
-					   site->length, inlined ? IP_PROBE_INLINED : 0);
+					   site->length, inlined ? IP_PROBE_INLINED : 0,
+					   inlined ? 0 : site->frame);
 }
 
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,

@@ -162,7 +162,7 @@ static int check_probes(const struct ip_probe_list *list)
 				   "probe %u of function %u, there are %u", i, p->function, h->nfunctions);
 		if (p->flags & ~IP_PROBE_INLINED)
 			return BAD(at + offsetof(struct ip_pl_probe, flags), "unknown flags 0x%x", p->flags);
-		if (!all_zero(p->reserved, sizeof(p->reserved)))
+		if (p->reserved)
 			return BAD(at + offsetof(struct ip_pl_probe, reserved), "reserved field in use");
 		if (arch->idle(p->kind, p->length, idle) < 0)
 			return BAD(at + offsetof(struct ip_pl_probe, kind), "%s", ip_error_message());

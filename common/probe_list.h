@@ -78,7 +78,9 @@ struct ip_pl_probe {
 	uint8_t kind;	   /* enum ip_probe_kind */
 	uint8_t length;	   /* bytes of the site: 5 or 6 */
 	uint8_t flags;	   /* IP_PROBE_INLINED */
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t frame; /* entry: bytes from the stack pointer at the site up to the caller's before its call; 0: unknown.
+			   Readers of traces need it to tell a new call from one inside a frame that is gone */
 };
 
 struct ip_probe_list {
@@ -118,7 +120,8 @@ int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, 
 int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
 				       uint64_t address, const char *file, uint32_t line);
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
-				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags);
+				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags,
+				uint32_t frame);
 /* The block (malloc'ed, caller frees); two probes that overlap are an error. */
 int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data, size_t *ret_size);
 void ip_probe_list_builder_destroy(struct ip_probe_list_builder *b);

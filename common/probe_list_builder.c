@@ -198,7 +198,8 @@ int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const ch
 }
 
 int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
-				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags)
+				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags,
+				uint32_t frame)
 {
 	uint8_t idle[IP_SITE_MAX];
 
@@ -218,6 +219,7 @@ int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset
 		.kind = kind,
 		.length = length,
 		.flags = flags,
+		.frame = frame,
 	};
 	return 0;
 }

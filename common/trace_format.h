@@ -35,9 +35,10 @@
  *   host NAME | kernel TEXT | command TEXT | pid N | start_realtime NS   (wall time at tsc_start)
  *   tsc_start N | tsc_end N | tsc_hz N
  *   module  INDEX PATH BUILDID LOAD_BIAS FIRST_NUMBER PLACEMENT
- *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS
+ *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS FRAME
  *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's; "-": the
- *            function itself. A function that has both has two numbers; readers show them as one)
+ *            function itself. A function that has both has two numbers; readers show them as one.
+ *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
  *   thread  TID NAME
  *   events N | lost N | unserved N | end REASON                          (written when the session ends properly)

@@ -129,6 +129,12 @@ static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 			uint64_t real = ((word >> 3) & IP_TIME_MASK) - IP_ID_EXT_BASE;
 
 			length = IP_EXT_WORDS;
+			if (i + length <= n && valid_id(real) && (!c->copy[i + 1] || !c->copy[i + 2])) {
+				/* its hook never came back either: left half way */
+				ret->holes++;
+				i += length;
+				continue;
+			}
 			if (i + length > n || !valid_id(real) ||
 			    !((c->copy[i + 1] >> 32) & IP_NUMBER_MAX)) {
 				ret->invalid++;

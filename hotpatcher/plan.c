@@ -42,7 +42,8 @@ static int add_function(struct ip_plan *plan, const struct ip_module *module, ui
 	if (grow((void **)&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
 	plan->functions[plan->nfunctions++] = (struct ip_plan_function){
-		.module = module, .module_index = module_index, .function = function, .inlined = inlined};
+		.module = module, .module_index = module_index, .function = function, .inlined = inlined,
+		.frame = UINT32_MAX};
 	return 0;
 }
 
@@ -86,6 +87,8 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 		}
 		if (*s == 1)
 			continue;
+		if (probe->kind == IP_PROBE_ENTRY && probe->frame < plan->functions[*s - 2].frame)
+			plan->functions[*s - 2].frame = probe->frame;
 		if (!can_cross(arch, &c)) {
 			plan->left_out++;
 			continue;

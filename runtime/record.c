@@ -169,8 +169,11 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 			continue;
 		word = word_at(cur);
 		number |= (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
+		/* in this order, so that one that is never finished shows: none of the three is ever zero */
 		word[0] = now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED;
+		cpu_store_order();
 		word[1] = (uint64_t)number << 32 | now >> 32;
+		cpu_store_order();
 		word[2] = sp;
 		return;
 	}

@@ -42,12 +42,12 @@ static struct block small_block(void)
 
 	assert_int_equal(ip_probe_list_builder_function(b, "alpha", 0x1000, "a.c", 10), 0);
 	assert_int_equal(ip_probe_list_builder_function(b, "beta", 0x2000, NULL, 0), 1);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x2010, 1, 0, IP_PROBE_ENTRY, 6, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x1005, 0, 11, IP_PROBE_ENTRY, 5, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x100a, 0, 12, IP_PROBE_EXIT, 5, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x2010, 1, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x1005, 0, 11, IP_PROBE_ENTRY, 5, 0, 48), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x100a, 0, 12, IP_PROBE_EXIT, 5, 0, 0), 0);
 	assert_int_equal(
-		ip_probe_list_builder_probe(b, 0x2016, 1, 0, IP_PROBE_TAIL_EXIT, 5, IP_PROBE_INLINED), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x3000, 1, 0, IP_PROBE_POINT, 5, 0), 0);
+		ip_probe_list_builder_probe(b, 0x2016, 1, 0, IP_PROBE_TAIL_EXIT, 5, IP_PROBE_INLINED, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x3000, 1, 0, IP_PROBE_POINT, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &block.size), 0);
 	ip_probe_list_builder_destroy(b);
 	block.bytes = data;
@@ -126,7 +126,7 @@ static void test_large(void **state)
 		assert_int_equal(ip_probe_list_builder_function(b, name, i, i % 2 ? "odd.c" : "even.c", i),
 				 i);
 		/* descending, so that sorting has work to do */
-		assert_int_equal(ip_probe_list_builder_probe(b, (n - i) * 16, i, 0, IP_PROBE_ENTRY, 5, 0), 0);
+		assert_int_equal(ip_probe_list_builder_probe(b, (n - i) * 16, i, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
 	}
 	for (unsigned i = 0; i < n; i += 7) {
 		snprintf(name, sizeof(name), "function_%u", i);
@@ -169,20 +169,20 @@ static void test_builder_refuses(void **state)
 	b = new_builder();
 	assert_int_equal(ip_probe_list_builder_function(b, "", 0x10, NULL, 0), -1);
 	assert_error("without a name");
-	assert_int_equal(ip_probe_list_builder_probe(b, 0, 0, 0, IP_PROBE_ENTRY, 5, 0), -1);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), -1);
 	assert_error("of function 0");
 	assert_int_equal(ip_probe_list_builder_function(b, "f", 0x10, NULL, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x77, 0, 0, IP_PROBE_ENTRY, 4, 0), -1);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x77, 0, 0, IP_PROBE_ENTRY, 4, 0, 0), -1);
 	assert_error("0x77");
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x100, 0, 0, IP_PROBE_ENTRY, 6, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x105, 0, 0, IP_PROBE_EXIT, 5, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x100, 0, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, 0x105, 0, 0, IP_PROBE_EXIT, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), -1);
 	assert_error("overlap: 0x100 (f) and 0x105 (f)");
 	ip_probe_list_builder_destroy(b);
 
 	b = new_builder();
 	assert_int_equal(ip_probe_list_builder_function(b, "f", 0, NULL, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, UINT64_MAX - 2, 0, 0, IP_PROBE_ENTRY, 5, 0), 0);
+	assert_int_equal(ip_probe_list_builder_probe(b, UINT64_MAX - 2, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), -1);
 	assert_error("wraps around");
 	ip_probe_list_builder_destroy(b);
@@ -321,7 +321,7 @@ static void test_wrong_fields(void **state)
 		{&b.probes[0].length, 1, 7, "byte 168: site of 7 bytes"},
 		{&b.probes[0].length, 1, 6, "byte 176: site at 0x100a is not behind"},
 		{&b.probes[0].flags, 1, 2, "byte 170: unknown flags"},
-		{&b.probes[0].reserved[4], 1, 1, "byte 171: reserved"},
+		{&b.probes[0].reserved, 1, 1, "byte 171: reserved"},
 		{&b.probes[1].offset, 8, 0x1005, "byte 176: site at 0x1005 is not behind"},
 		{&b.probes[1].offset, 8, 0, "byte 176: site at 0x0 is not behind"},
 		{&b.probes[4].offset, 8, UINT64_MAX - 3, "wraps around"},

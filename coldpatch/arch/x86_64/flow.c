@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+#define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
 #define NO_BLOCK UINT32_MAX
 
 struct block {
@@ -296,8 +297,13 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 static void record(struct unit *u, struct cold_site *site)
 {
 	struct value rdi = u->now.reg[REG_RDI];
+	struct value rsp = u->now.reg[REG_RSP];
 
 	site->depth = u->now.depth;
+	/* at the function's start the return address lies between the stack pointer and where it was */
+	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base && (int64_t)rsp.v <= 0 &&
+	    (int64_t)rsp.v > -FRAME_MAX)
+		site->frame = 8 - (int64_t)rsp.v;
 	if (rdi.kind == VALUE_CONST) {
 		site->argument_kind = COLD_ARGUMENT_ADDRESS;
 		site->argument = rdi.v;
