@@ -40,8 +40,9 @@
  *            function itself. A function that has both has two numbers; readers show them as one.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
+ *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   thread  TID NAME
- *   events N | lost N | unserved N | end REASON                          (written when the session ends properly)
+ *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON                          (written when the session ends properly)
  */
 #ifndef IP_TRACE_FORMAT_H
 #define IP_TRACE_FORMAT_H

@@ -275,6 +275,8 @@ static int take_image(struct launch *l)
 		}
 		if (ip_target_refresh(s->target) < 0)
 			return -1;
+		if (s->trace)
+			ip_trace_add_exec(s->trace, l->pid);
 	}
 	ip_area_forget_stubs(s->area);
 	s->live = false;

@@ -315,7 +315,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
-	return ip_trace_finish(s->trace, stats.events, stats.lost, stats.unserved, reason);
+	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved,
+			       reason);
 }
 
 void ip_session_clear(struct ip_session *s)

@@ -307,6 +307,14 @@ int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_
 	return 0;
 }
 
+void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	fprintf(trace->text_out, "exec\t%d\t%lu\n", pid, now.tsc);
+}
+
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 {
 	fprintf(trace->text_out, "thread\t%d\t", tid);

@@ -25,6 +25,8 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command, const struc
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
 		      const struct ip_area *area);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
+/* The process has become another program, just now. */
+void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
