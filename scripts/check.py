@@ -29,6 +29,7 @@ BUILD = os.path.join(ROOT, "build")
 BUILD_SAN = os.path.join(ROOT, "build-san")
 BUILD_CLANG = os.path.join(ROOT, "build-clang")
 HEARTBEAT_S = 30
+GRACE_S = 30  # from being interrupted to being killed
 PR_SET_CHILD_SUBREAPER = 36
 
 SANITIZER_ENV = {
@@ -164,12 +165,17 @@ def run(stage, env):
             break
         now = time.monotonic()
         if now - last > HEARTBEAT_S:
-            say(f"    ... {stage.name}: {now - start:.0f} s")
+            at = pending.decode(errors="replace").strip()
+            say(f"    ... {stage.name}: {now - start:.0f} s{', at ' + at if at else ''}")
             last = now
         if now - start > stage.timeout and not ended:
-            os.killpg(process.pid, signal.SIGKILL)
-            timed_out = True
-            break
+            if not timed_out:
+                # A test runner that is interrupted still writes what it knows and lets its tests clean up.
+                os.kill(process.pid, signal.SIGINT)
+                timed_out = True
+            elif now - start > stage.timeout + GRACE_S:
+                os.killpg(process.pid, signal.SIGKILL)
+                break
     if pending:
         say("    " + pending.decode(errors="replace"))
     process.stdout.close()
@@ -206,6 +212,8 @@ def perform(stage, env):
     code = run(stage, env)
     if code is None:
         result.fail(f"{stage.name}: no end after {stage.timeout} s")
+        if stage.junit:
+            read_junit(stage.junit, stage.name, result)
     elif stage.junit and read_junit(stage.junit, stage.name, result):
         if code != 0 and result.failed == 0:
             result.fail(f"{stage.name}: exit code {code}")

@@ -37,14 +37,14 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def perform(root, command, junit=None):
+def perform(root, command, junit=None, timeout=10):
     """Lets scripts/check.py perform a stage; its counts and notes."""
     program = f"""
         import ctypes, os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
         import check
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        result = check.perform(check.Stage("it", {command!r}, 10, junit={junit!r}), dict(os.environ))
+        result = check.perform(check.Stage("it", {command!r}, {timeout}, junit={junit!r}), dict(os.environ))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
     """
     out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
@@ -73,3 +73,10 @@ def test_check_counts_junit(root, tmp_path):
 def test_check_ends_and_counts_what_a_stage_leaves_running(root):
     counts = perform(root, ["sh", "-c", "sleep 61 & echo $!"])
     assert counts[:3] == ["1", "1", "0"] and "(sleep)" in counts[3]
+
+
+def test_check_interrupts_what_takes_too_long(root, tmp_path):
+    results = tmp_path / "results.xml"
+    script = f"trap 'echo \"<testsuite><testcase name=\\\"a\\\"/></testsuite>\" >{results}; exit 2' INT; sleep 60 & wait"
+    counts = perform(root, ["sh", "-c", script], str(results), timeout=1)
+    assert counts[:3] == ["1", "2", "0"] and "no end after 1 s" in counts[3] and "(sleep)" in counts[3]
