@@ -462,12 +462,13 @@ static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_fra
 
 int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 {
-	const struct ip_recording_number *numbers = t->session->numbers;
+	const struct ip_recording *session = t->session;
 	int ret = 0;
 
 	for (size_t i = 0; i < n && ret == 0; i++) {
 		const struct ip_event *e = &events[i];
-		uint32_t function = numbers[e->number].function;
+		struct ip_recording_number number = ip_recording_number(session, e->number);
+		uint32_t function = number.function;
 		struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
 
 		/* time does not run back in a thread */
@@ -477,14 +478,12 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 			t->now = e->ts;
 		}
 		if (e->kind == IP_PROBE_ENTRY) {
-			uint32_t room = numbers[e->number].room;
-
 			/* the common case of rules 1 and 2: a call from the innermost frame */
-			if (likely(top && top->sp >= e->sp && top->sp - e->sp >= room &&
+			if (likely(top && top->sp >= e->sp && top->sp - e->sp >= number.room &&
 				   top->sp - e->sp < BELOW))
 				ret = push(t, function, e->sp);
 			else
-				ret = enter(t, function, e->sp, room);
+				ret = enter(t, function, e->sp, number.room);
 		} else if (e->kind == IP_PROBE_EXIT) {
 			/* the common case of 3a */
 			if (likely(top && top->function == function && top->sp == e->sp))

@@ -200,6 +200,24 @@ static uint32_t room_of(bool inlined, uint64_t frame)
 	return frame > 16 ? (frame + 15) / 16 * 16 : 16;
 }
 
+static int grow_numbers(struct ip_recording *s, uint32_t number)
+{
+	struct ip_recording_number *grown;
+	size_t n = s->nnumbers ? s->nnumbers : 256;
+
+	if (number < s->nnumbers)
+		return 0;
+	while (n <= number)
+		n *= 2;
+	grown = reallocarray(s->numbers, n, sizeof(*grown));
+	if (!grown)
+		return ip_error("out of memory");
+	memset(grown + s->nnumbers, 0, (n - s->nnumbers) * sizeof(*grown));
+	s->numbers = grown;
+	s->nnumbers = n;
+	return 0;
+}
+
 static int parse_function(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -233,6 +251,8 @@ static int parse_function(struct parser *p)
 		s->functions[*slot].file = file;
 		s->functions[*slot].line = line;
 	}
+	if (grow_numbers(s, num) < 0)
+		return -1;
 	s->numbers[num] = (struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame)};
 	return 0;
 }
@@ -371,9 +391,8 @@ int ip_recording_parse(const char *name, const void *data, size_t size, struct i
 	if (s) {
 		s->text = malloc(size + 1);
 		s->functions = calloc(1, sizeof(*s->functions));
-		s->numbers = calloc(IP_NUMBER_MAX + 1, sizeof(*s->numbers));
 	}
-	if (!s || !s->text || !s->functions || !s->numbers) {
+	if (!s || !s->text || !s->functions) {
 		ip_recording_destroy(s);
 		return ip_error("out of memory");
 	}

@@ -75,7 +75,8 @@ struct ip_recording {
 	struct ip_recording_exec *execs;
 	size_t nexecs;
 
-	struct ip_recording_number *numbers; /* IP_NUMBER_MAX + 1 */
+	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
+	size_t nnumbers;
 
 	/* private: what the strings point into, and the index that merges functions */
 	char *text;
@@ -97,6 +98,12 @@ void ip_recording_destroy(struct ip_recording *session);
 /* Last component of the path of the function's module; "[unknown]" where there is none. */
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
+
+static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
+							     uint32_t number)
+{
+	return number < session->nnumbers ? session->numbers[number] : (struct ip_recording_number){0};
+}
 
 /* TSC ticks in nanoseconds, rounded to nearest. */
 uint64_t ip_recording_ns(const struct ip_recording *session, uint64_t ticks);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace reader. An input is a session file, the byte 0x1e, and a stream file; one without 0x1e is taken
+ * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
+ * frame that was opened is closed once, not before it began.
+ *
+ * covers: analysis/session.c analysis/stream.c
+ */
+#include <sys/stat.h>
+
+#include "analysis/frames.h"
+#include "analysis/session.h"
+#include "analysis/stream.h"
+#include "common/trace_format.h"
+#include "fuzz.h"
+
+#define SEPARATOR 0x1e
+
+/* What a stream is read with where the input's session is none. */
+static const char small_session[] = "iprobe-session\t1\ntsc_hz\t1000\nmodule\t0\tm\t\t0\t1\t-\n"
+				    "function\t1\t0\tf\t\t0\t-\nfunction\t2\t0\tf\t\t0\ti\n";
+
+static struct {
+	uint64_t open, left, closed, orphans;
+} counts;
+
+static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+{
+	counts.open++;
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	fuzz_assert(ts >= frame->start);
+	counts.left++;
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	fuzz_assert(counts.left > 0);
+	counts.left--;
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	fuzz_assert(end >= frame->start && frame->self <= end - frame->start);
+	fuzz_assert(counts.open > counts.closed);
+	counts.closed++;
+	if (how == IP_END_UNWOUND) {
+		fuzz_assert(counts.left > 0);
+		counts.left--;
+	}
+}
+
+static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	counts.orphans++;
+}
+
+static const struct ip_frames_ops ops = {.opened = on_opened,
+					 .left = on_left,
+					 .resumed = on_resumed,
+					 .closed = on_closed,
+					 .orphan = on_orphan};
+
+static void read_stream(struct ip_stream *stream, struct ip_frames *frames)
+{
+	struct ip_event events[7];
+	struct ip_packet packet;
+	uint64_t n = 0;
+	ssize_t got;
+
+	while (ip_stream_next_packet(stream, &packet) > 0) {
+		fuzz_assert(packet.begin <= packet.end);
+		if (packet.lost)
+			ip_frames_loss(frames);
+		while ((got = ip_stream_read(stream, events, 7)) > 0) {
+			n += got;
+			for (ssize_t i = 0; i < got; i++)
+				fuzz_assert(events[i].number && events[i].number <= IP_NUMBER_MAX &&
+					    !(events[i].sp & 15));
+			fuzz_assert(ip_frames_feed(frames, events, got) == 0);
+		}
+		fuzz_assert(got == 0);
+	}
+	fuzz_assert(counts.open <= n);
+	ip_frames_finish(frames, 0);
+	fuzz_assert(counts.open == counts.closed && counts.left == 0);
+	if (ip_stream_damage(stream))
+		fuzz_assert(strstr(ip_stream_damage(stream), ip_stream_path(stream)));
+}
+
+/* The directory that a session file is loaded from, made once. */
+static const char *session_dir(const uint8_t *data, size_t size)
+{
+	static char dir[64], path[80];
+	FILE *file;
+
+	if (!*dir) {
+		snprintf(dir, sizeof(dir), "/tmp/iprobe-fuzz-%d", getpid());
+		snprintf(path, sizeof(path), "%s/iprobe", dir);
+		mkdir(dir, 0700);
+		mkdir(path, 0700);
+		strcat(path, "/session");
+	}
+	file = fopen(path, "w");
+	fuzz_assert(file);
+	fuzz_assert(fwrite(data, 1, size, file) == size);
+	fuzz_assert(fclose(file) == 0);
+	return dir;
+}
+
+static void remove_session_dir(void)
+{
+	char path[80];
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const parts[] = {"/iprobe/session", "/iprobe", ""};
+
+		snprintf(path, sizeof(path), "/tmp/iprobe-fuzz-%d%s", getpid(), parts[i]);
+		remove(path);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *split = memchr(data, SEPARATOR, size);
+	size_t session_size = split ? (size_t)(split - data) : size;
+	const uint8_t *stream_data = split ? split + 1 : data;
+	struct ip_recording *session, *again;
+	struct ip_stream *stream;
+	struct ip_frames *frames;
+	char path[64];
+	int r;
+
+	r = ip_recording_parse("fuzz", data, session_size, &session);
+	if (r < 0)
+		fuzz_check_error();
+	/* the way over a file, for a part of the inputs: it is slow */
+	if (size % 16 == 0) {
+		static int registered;
+
+		if (!registered++)
+			atexit(remove_session_dir);
+		fuzz_assert(ip_recording_load(session_dir(data, session_size), &again) == r);
+		if (r == 0)
+			ip_recording_destroy(again);
+	}
+	if (r < 0)
+		fuzz_assert(ip_recording_parse("small", small_session, strlen(small_session), &session) == 0);
+	for (size_t i = 0; i < session->nfunctions; i++) {
+		fuzz_assert(*ip_recording_module_name(session, &session->functions[i]));
+		fuzz_assert(*session->functions[i].linker_name);
+	}
+	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
+
+	memset(&counts, 0, sizeof(counts));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fuzz_file(stream_data, size - (stream_data - data)));
+	frames = ip_frames_create(session, &ops, NULL);
+	fuzz_assert(frames);
+	if (ip_stream_open(path, &stream) < 0) {
+		fuzz_check_error();
+	} else {
+		read_stream(stream, frames);
+		ip_stream_close(stream);
+	}
+	ip_frames_destroy(frames);
+	ip_recording_destroy(session);
+	return 0;
+}

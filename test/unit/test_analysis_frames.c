@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call stack machine, case by case: each is a row of events and the line of text that the machine makes
+ * of it.
+ *
+ *   +f  opened    -f  closed by its exit    ~f  left    *f  resumed    !f  given up (unwound for good)
+ *   ?f  an exit without a call              .f  unfinished at the end
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/frames.h"
+#include "common/probe_list.h"
+#include "test.h"
+
+#define BASE 0x7ffd00100000ull
+
+/* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not known; 6 g,
+ * 4096. */
+static const char session_text[] =
+	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
+	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
+	"function\t3\t0\tc\t\t0\t-\t64\nfunction\t4\t0\ta\t\t0\ti\n"
+	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n";
+
+static char said[4096];
+static struct ip_recording *session;
+
+static void say(char what, uint32_t function)
+{
+	size_t n = strlen(said);
+
+	assert_true(n + 4 < sizeof(said));
+	snprintf(said + n, sizeof(said) - n, "%s%c%s", n ? " " : "", what,
+		 session->functions[function].linker_name);
+}
+
+static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+{
+	say('+', frame->function);
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	say('~', frame->function);
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	say('*', frame->function);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	assert_true(end >= frame->start && frame->self <= end - frame->start);
+	say(how == IP_END_EXIT ? '-' : how == IP_END_UNWOUND ? '!' : '.', frame->function);
+}
+
+static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	say('?', function);
+}
+
+static const struct ip_frames_ops ops = {.opened = on_opened,
+					 .left = on_left,
+					 .resumed = on_resumed,
+					 .closed = on_closed,
+					 .orphan = on_orphan};
+
+/* kind: e entry, x exit, t tail exit, L events were lost. sp is relative to BASE. */
+struct step {
+	char kind;
+	uint32_t number;
+	int64_t sp;
+};
+
+static const struct test_case {
+	const char *what;
+	struct step steps[16];
+	const char *said;
+} cases[] = {
+	{"a call in a call", {{'e', 1, -64}, {'e', 2, -128}, {'x', 2, -128}, {'x', 1, -64}}, "+a +b -b -a"},
+	{"tail exits: the caller's stack pointer",
+	 {{'e', 1, -64}, {'e', 1, -128}, {'t', 1, -64}, {'t', 1, 0}},
+	 "+a +a -a -a"},
+	{"a tail exit of a recursion that was left",
+	 {{'e', 1, -64}, {'e', 1, -128}, {'e', 1, -192}, {'t', 1, 0}},
+	 "+a +a +a ~a ~a -a !a !a"},
+	{"an inlined call shares the frame",
+	 {{'e', 2, -64}, {'e', 4, -64}, {'x', 4, -64}, {'e', 4, -64}, {'x', 4, -64}, {'x', 2, -64}},
+	 "+b +a -a +a -a -b"},
+	{"longjmp out of an inlined call is seen at the exit",
+	 {{'e', 2, -64}, {'e', 4, -64}, {'e', 3, -128}, {'x', 2, -64}},
+	 "+b +a +c ~c ~a -b !c !a"},
+	{"longjmp over two frames, seen by an exit",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 3, -192}, {'x', 1, -64}},
+	 "+a +b +c ~c ~b -a !c !b"},
+	{"seen by a call from the same place",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 3, -128}, {'x', 3, -128}, {'x', 1, -64}},
+	 "+a +b ~b +c -c -a !b"},
+	{"seen by a call with a larger frame",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 6, -4160}, {'x', 6, -4160}, {'x', 1, -64}},
+	 "+a +b ~b +g -g -a !b"},
+	{"a call with a larger frame in a call",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 6, -4224}, {'x', 6, -4224}, {'x', 2, -128}, {'x', 1, -64}},
+	 "+a +b +g -g -b -a"},
+	{"alloca", {{'e', 1, -64}, {'e', 2, -640}, {'x', 2, -640}, {'x', 1, -576}}, "+a +b -b -a"},
+	{"alloca behind longjmp", {{'e', 1, -64}, {'e', 2, -128}, {'x', 1, -4000}}, "+a +b ~b -a !b"},
+	{"attached in the middle",
+	 {{'x', 1, -640}, {'e', 2, -400}, {'x', 2, -400}, {'x', 3, -64}},
+	 "?a +b -b ?c"},
+	{"attached in the middle, left by a jump to a frame that is not known",
+	 {{'e', 2, -400}, {'x', 3, -64}},
+	 "+b ~b ?c !b"},
+	{"a handler on a stack far below",
+	 {{'e', 1, -64},
+	  {'e', 2, -(1ll << 40)},
+	  {'x', 2, -(1ll << 40)},
+	  {'e', 3, -128},
+	  {'x', 3, -128},
+	  {'x', 1, -64}},
+	 "+a +b -b +c -c -a"},
+	{"a handler on a stack above",
+	 {{'e', 1, -64}, {'e', 2, 12288}, {'e', 3, 12000}, {'x', 3, 12000}, {'x', 2, 12288}, {'x', 1, -64}},
+	 "+a +b +c -c -b -a"},
+	{"a jump out of a handler",
+	 {{'e', 1, -64}, {'e', 2, 1ll << 30}, {'e', 3, -128}, {'x', 3, -128}, {'x', 1, -64}},
+	 "+a +b ~b +c -c -a !b"},
+	{"two coroutines",
+	 {{'e', 1, -64},
+	  {'e', 2, -(1ll << 40)},
+	  {'e', 3, -(1ll << 41)},
+	  {'x', 2, -(1ll << 40)},
+	  {'x', 3, -(1ll << 41)},
+	  {'x', 1, -64}},
+	 "+a +b +c ~c -b *c -c -a"},
+	{"a coroutine with two frames comes back",
+	 {{'e', 1, -64},
+	  {'e', 2, 1ll << 30},
+	  {'e', 3, (1ll << 30) - 64},
+	  {'e', 5, -128},
+	  {'x', 5, -128},
+	  {'x', 3, (1ll << 30) - 64},
+	  {'x', 2, 1ll << 30},
+	  {'x', 1, -64}},
+	 "+a +b +c ~c ~b +d -d *b *c -c -b -a"},
+	{"the same address again: the frame that was left is gone for good",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 3, -128}, {'e', 2, -128}, {'x', 1, -64}},
+	 "+a +b ~b +c ~c +b ~b !b -a !b !c"},
+	{"unfinished", {{'e', 1, -64}, {'e', 2, -128}}, "+a +b .b .a"},
+	{"the exit of a call whose entry was lost is not its caller's",
+	 {{'e', 1, -64}, {'L', 0, 0}, {'x', 1, -192}, {'x', 1, -64}},
+	 "+a ?a -a"},
+	{"after a loss, what was left does not come back",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'x', 1, -64}, {'L', 0, 0}, {'x', 2, -128}},
+	 "+a +b ~b -a !b ?b"},
+	{"unknown numbers are no reason to lose count",
+	 {{'e', 77, -64}, {'x', 77, -64}},
+	 "+[unknown] -[unknown]"},
+};
+
+/* The order in which frames are given up at the end does not matter: sorts the words behind the last that is
+ * no '!'. */
+static void sort_tail(char *text)
+{
+	char *words[64], copy[sizeof(said)];
+	size_t n = 0, first;
+
+	strcpy(copy, text);
+	for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "))
+		words[n++] = w;
+	for (first = n; first && words[first - 1][0] == '!'; first--)
+		;
+	for (size_t i = first; i < n; i++)
+		for (size_t j = i + 1; j < n; j++)
+			if (strcmp(words[i], words[j]) > 0) {
+				char *w = words[i];
+
+				words[i] = words[j];
+				words[j] = w;
+			}
+	*text = '\0';
+	for (size_t i = 0; i < n; i++)
+		sprintf(text + strlen(text), "%s%s", i ? " " : "", words[i]);
+}
+
+static void play(const struct test_case *c, struct ip_frames *frames)
+{
+	uint64_t now = 1000;
+	char wanted[256];
+
+	*said = '\0';
+	for (size_t i = 0; i < N_ELEMENTS(c->steps) && c->steps[i].kind; i++) {
+		const struct step *s = &c->steps[i];
+		struct ip_event e = {.ts = now += 10,
+				     .sp = BASE + (uint64_t)s->sp,
+				     .number = s->number,
+				     .kind = s->kind == 'e'   ? IP_PROBE_ENTRY
+					     : s->kind == 'x' ? IP_PROBE_EXIT
+							      : IP_PROBE_TAIL_EXIT};
+
+		if (s->kind == 'L')
+			ip_frames_loss(frames);
+		else
+			assert_int_equal(ip_frames_feed(frames, &e, 1), 0);
+	}
+	ip_frames_finish(frames, now + 10);
+	strcpy(wanted, c->said);
+	sort_tail(said);
+	sort_tail(wanted);
+	if (strcmp(said, wanted))
+		fail_msg("%s:\n  said   %s\n  wanted %s", c->what, said, wanted);
+}
+
+static void test_cases(void **state)
+{
+	struct ip_frames *frames;
+
+	(void)state;
+	assert_int_equal(ip_recording_parse("s", session_text, strlen(session_text), &session), 0);
+	frames = ip_frames_create(session, &ops, NULL);
+	/* one machine for all: each thread begins afresh */
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+		play(&cases[i], frames);
+	ip_frames_destroy(frames);
+	ip_recording_destroy(session);
+}
+
+static uint64_t opened, closed;
+
+static void count_opened(void *context, const struct ip_frame *frame, size_t depth)
+{
+	opened++;
+}
+
+static void count_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+			 enum ip_frame_end how)
+{
+	closed++;
+}
+
+/* Depth, stacks and frames left behind have bounds; each frame is closed all the same. */
+static void test_bounds(void **state)
+{
+	static const struct ip_frames_ops counting = {.opened = count_opened, .closed = count_closed};
+	struct ip_frames *frames;
+
+	(void)state;
+	assert_int_equal(ip_recording_parse("s", session_text, strlen(session_text), &session), 0);
+	frames = ip_frames_create(session, &counting, NULL);
+	for (int shape = 0; shape < 3; shape++) {
+		uint64_t random = 1;
+
+		for (uint32_t i = 0; i < 300000; i++) {
+			struct ip_event e = {.ts = i, .number = 1 + i % 6, .kind = IP_PROBE_ENTRY};
+
+			random = random * 6364136223846793005ull + 1442695040888963407ull;
+			e.sp = shape == 0   ? 1ull << 40	      /* inlined and not, one place */
+			       : shape == 1 ? (random >> 20) & ~15ull /* a stack for each */
+					    : (1ull << 40) - (random >> 50) * 64; /* up and down */
+			if (shape == 2 && random >> 63)
+				e.kind = IP_PROBE_EXIT;
+			if (shape == 0)
+				e.number = 4;
+			assert_int_equal(ip_frames_feed(frames, &e, 1), 0);
+		}
+		ip_frames_finish(frames, 0);
+		assert_true(opened >= 100000 && opened == closed);
+	}
+	ip_frames_destroy(frames);
+	ip_recording_destroy(session);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_bounds)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
