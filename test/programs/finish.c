@@ -51,9 +51,9 @@ int main(int argc, char **argv)
 
 	finish_step(1);
 	if (!strcmp(what, "exit"))
-		return atoi(arg);
+		return (int)strtol(arg, NULL, 10);
 	if (!strcmp(what, "signal")) {
-		raise(atoi(arg));
+		raise((int)strtol(arg, NULL, 10));
 		return 99;
 	}
 	if (!strcmp(what, "echo"))

@@ -2,7 +2,7 @@
 /*
  * Eight threads that check their own arithmetic without end: the target of attach and detach tests.
  *
- *   steady [-b BEATFILE] [-t THREADS] [-c] [-i]
+ *   steady [-b BEATFILE] [-t THREADS] [-c] [-i] [-x]
  *
  * Every value that an ABI passes in a register or on the stack goes through an instrumented function and is
  * compared with what an uninstrumented one computes; errno, the rounding mode and the carry flag are watched
@@ -35,6 +35,7 @@
 
 static uint64_t own_beats[BEATS];
 static volatile uint64_t *beats = own_beats;
+static int never_nap;
 
 QUIET static void wrong(const char *what, uint64_t got, uint64_t want)
 {
@@ -260,6 +261,12 @@ QUIET static void check_all(uint64_t x)
 	check_state(x);
 }
 
+QUIET static void nap(void)
+{
+	if (!never_nap)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 QUIET static void *checker(void *arg)
 {
 	size_t index = (size_t)arg;
@@ -268,9 +275,8 @@ QUIET static void *checker(void *arg)
 	for (;;) {
 		check_all(x++);
 		beats[index]++;
-		/* Some threads are found blocked, some running. */
-		if (index % 2 == 0 && x % 512 == 0)
-			nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+		if (index > 1 && x % 128 == 0)
+			nap();
 	}
 	return NULL;
 }
@@ -297,6 +303,7 @@ QUIET static void *churner(void *arg)
 			CHECK("thread result", (uint64_t)ret, n * 3 + i);
 		}
 		beats[BEATS - 1] += 3;
+		nap();
 	}
 	return arg;
 }
@@ -329,7 +336,7 @@ QUIET int main(int argc, char **argv)
 	pthread_t thread;
 	char c;
 
-	while ((opt = getopt(argc, argv, "b:t:ci")) != -1) {
+	while ((opt = getopt(argc, argv, "b:t:cix")) != -1) {
 		switch (opt) {
 		case 'b':
 			open_beats(optarg);
@@ -342,6 +349,9 @@ QUIET int main(int argc, char **argv)
 			break;
 		case 'i':
 			interrupt = 1;
+			break;
+		case 'x':
+			never_nap = 1;
 			break;
 		default:
 			return 2;

@@ -54,10 +54,12 @@ static void add(char kind, const char *name)
 {
 	int saved = errno;
 
+	if (silent)
+		return;
 	if (!opened)
 		open_log();
 	errno = saved;
-	if (!records || silent)
+	if (!records)
 		return;
 	unsigned i = __atomic_fetch_add(&nrecords, 1, __ATOMIC_RELAXED);
 

@@ -88,7 +88,7 @@ QUIET static void start_timer(int sig, void (*handler)(int), int flags, long int
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 1000;
+	int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 1000;
 	volatile int done = 0;
 	static char stack[65536];
 	stack_t ss = {.ss_sp = stack, .ss_size = sizeof(stack)};

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config, items):
 def builddir():
     path = pathlib.Path(os.environ.get("IPROBE_BUILD", SOURCE_ROOT / "build")).resolve()
     if not (path / "cli" / "iprobe").exists():
-        pytest.fail(f"no iprobe in {path}: set IPROBE_BUILD to the build folder")
+        pytest.exit(f"no iprobe in {path}: set IPROBE_BUILD to the build folder", 2)
     return path
 
 

@@ -144,7 +144,7 @@ def test_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
     assert sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5, "hardly a signal came"
 
 
-@pytest.mark.parametrize("rounds", [5000, pytest.param(30000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [5000, pytest.param(25000, marks=pytest.mark.slow)])
 def test_jumps_out_of_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
     """
     Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and

@@ -3,7 +3,8 @@
 Who runs a command: root, or an ordinary user on that user's own processes.
 
 Every process is started with IPROBE_TEST_MARK in its environment, so that one that is left behind is found, and in a
-session of its own, so that it is ended without touching anything else.
+process group of its own, so that it is ended without touching anything else. Not in a session of its own: the kernel
+schedules sessions as groups, and under thread churn was seen to leave a group of one process waiting for seconds.
 """
 
 import json
@@ -88,7 +89,7 @@ class Actor:
             kw.setdefault(key, subprocess.PIPE)
         kw.setdefault("cwd", self.top)
         kw.setdefault("text", True)
-        proc = subprocess.Popen(self.argv(args), env=full, start_new_session=True, **kw)
+        proc = subprocess.Popen(self.argv(args), env=full, process_group=0, **kw)
         self.procs.append(proc)
         return proc
 
@@ -132,7 +133,7 @@ class Actor:
 def end(proc):
     """Ends a process that we started and those it started, whatever state they are in."""
     if proc.poll() is None:
-        # Not yet waited for, so the number still means the session that popen() made.
+        # Not yet waited for, so the number still means the group that popen() made.
         os.killpg(proc.pid, signal.SIGKILL)
     try:
         proc.wait(timeout=10)
