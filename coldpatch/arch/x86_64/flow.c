@@ -27,7 +27,7 @@
 #include <string.h>
 
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
-#define NO_BLOCK UINT32_MAX
+#define NO_BLOCK  UINT32_MAX
 
 struct block {
 	uint64_t start;
@@ -50,6 +50,9 @@ struct unit {
 	size_t nbytes;
 	struct cold_landing *landings;
 	size_t nlandings;
+	uint64_t *marks; /* addresses of data that the code names, ascending: a table ends where something
+			    else starts */
+	size_t nmarks;
 
 	struct block *blocks;
 	size_t nblocks, room;
@@ -184,20 +187,40 @@ static uint64_t table_entry(const struct cold_module *m, struct value table, siz
 	return v64;
 }
 
+/* The first named address behind address. */
+static uint64_t next_mark(const struct unit *u, uint64_t address)
+{
+	size_t lo = 0, hi = u->nmarks;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (u->marks[mid] <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < u->nmarks ? u->marks[lo] : UINT64_MAX;
+}
+
 static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 {
 	struct value target;
+	uint64_t end;
 
 	if (u->recording)
 		return 0;
 	target = state_jump_target(&u->now, &u->decoder, insn);
 	if (target.kind != VALUE_TARGETS32 && target.kind != VALUE_TARGETS64)
 		return escape(u);
+	end = next_mark(u, target.v);
 	for (size_t i = 0;; i++) {
 		uint32_t range;
 		bool ok;
 		uint64_t address = table_entry(u->m, target, i, &ok);
 
+		if (i && target.v + i * (target.kind == VALUE_TARGETS32 ? 4 : 8) >= end)
+			return 0;
 		if (!ok || !slot_of(u, address, &range))
 			return i ? 0 : escape(u);
 		if (propagate(u, address, &u->now))
@@ -380,6 +403,30 @@ static int run(struct unit *u)
 	return 0;
 }
 
+static int mark(struct unit *u, uint64_t address)
+{
+	const struct cold_section *section = cold_module_section(u->m, address, 1);
+
+	if (!section || section->exec)
+		return 0;
+	if (!(u->nmarks & (u->nmarks - 1))) {
+		uint64_t *grown = reallocarray(u->marks, u->nmarks ? 2 * u->nmarks : 1, sizeof(*grown));
+
+		if (!grown)
+			return ip_error("out of memory");
+		u->marks = grown;
+	}
+	u->marks[u->nmarks++] = address;
+	return 0;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 /* Blocks start at jump targets and behind everything that does not go on. */
 static int find_blocks(struct unit *u)
 {
@@ -410,9 +457,14 @@ static int find_blocks(struct unit *u)
 				if (lead(u, insn.next, &block))
 					return -1;
 			}
+			if ((cold_insn_memory(&insn, &target) || cold_insn_table(&insn, &target)) &&
+			    mark(u, target))
+				return -1;
 			at = insn.next;
 		}
 	}
+	if (u->nmarks)
+		qsort(u->marks, u->nmarks, sizeof(*u->marks), compare_marks);
 	return 0;
 }
 
@@ -532,6 +584,7 @@ static void unit_release(struct unit *u)
 	free(u->block_at);
 	free(u->bases);
 	free(u->landings);
+	free(u->marks);
 	free(u->escape);
 	memset(u, 0, offsetof(struct unit, now));
 }

@@ -49,6 +49,17 @@ bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret)
 	return false;
 }
 
+bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret)
+{
+	const ZydisDecodedInstruction *i = &insn->insn;
+
+	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 0 || i->raw.disp.size != 32 ||
+	    i->raw.modrm.rm != 4 || i->raw.sib.base != 5 || i->raw.sib.index == 4)
+		return false;
+	*ret = (uint64_t)i->raw.disp.value;
+	return true;
+}
+
 bool cold_insn_is_jump(const struct cold_insn *insn)
 {
 	return insn->insn.meta.category == ZYDIS_CATEGORY_COND_BR || cold_insn_is_unconditional(insn);

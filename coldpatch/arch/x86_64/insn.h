@@ -28,6 +28,9 @@ bool cold_insn_target(const struct cold_insn *insn, uint64_t *ret);
 /* Address of the memory operand where it does not depend on a register: relative to rip, or absolute. */
 bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret);
 
+/* The constant part of a memory operand that has an index and no base: a table at a fixed address. */
+bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret);
+
 /* jmp, conditional jumps, loop: whatever goes elsewhere in the function without coming back. */
 bool cold_insn_is_jump(const struct cold_insn *insn);
 bool cold_insn_is_unconditional(const struct cold_insn *insn);
