@@ -151,6 +151,7 @@ static void print_json(const struct report *r, size_t limit)
 	ip_json_uint(&j, "unwound", r->stats->unwound);
 	ip_json_uint(&j, "unfinished", r->stats->unfinished);
 	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
+	ip_json_uint(&j, "suspect", r->stats->suspect);
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < r->nrows && i < limit; i++) {
 		const struct row *row = &r->rows[i];
@@ -311,6 +312,11 @@ static void print_footer(const struct report *r, size_t limit)
 		       "calls, total and "
 		       "self.\n",
 		       ip_format_count(r->stats->unfinished, count));
+	if (r->stats->suspect)
+		printf("\n%s calls may be several taken for one, since events were lost meanwhile; they are "
+		       "not in "
+		       "min to max.\n",
+		       ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
 		printf("\n%s exits belong to calls that began before the recording; they are not counted.\n",
 		       ip_format_count(r->stats->orphans, count));
