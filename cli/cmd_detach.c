@@ -12,6 +12,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
+#include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 
 #define TRIES 100 /* of 10 ms */
@@ -35,7 +36,9 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 	if (target->has_runtime && ip_area_open(target, &area) == 0) {
 		if (ip_area_lock_patch(area, pid) < 0)
 			goto out;
-		area->header->ended = area->header->session;
+		/* a forked child shares the area with its parent: only the target's own session ends */
+		if (area->header->session_pid == (uint32_t)pid)
+			area->header->ended = area->header->session;
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
@@ -48,6 +51,9 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 
+		if (modules.items[i].problem && area && ip_area_has_stubs(area, modules.items[i].start))
+			ret = ip_error("pid %d: %s may hold live sites, but: %s", pid, modules.items[i].path,
+				       modules.items[i].problem);
 		if (!modules.items[i].list)
 			continue;
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)

@@ -69,6 +69,7 @@ struct ip_rt_anchor {
 
 struct ip_gate {
 	uint32_t session; /* 0: silent */
+	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is silent */
 };
 
 #define IP_AREA_SLOTS	  8192u
@@ -77,6 +78,7 @@ struct ip_gate {
 #define IP_SUBBUF_SIZE	  (IP_SUBBUF_WORDS * 8u)
 #define IP_AREA_SUBBUFS	  32768u /* descriptors: 1 GiB of sub-buffers */
 #define IP_NO_SUBBUF	  0xffffull
+#define IP_NO_SLOT	  0xffffffffu
 #define IP_POSITION_BITS  48
 #define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
 
@@ -117,7 +119,8 @@ struct ip_area_header {
 	uint32_t ready; /* futex: number of images that reached their constructor */
 	uint32_t go;	/* futex: images released; an image waits until go >= its ready */
 	int32_t run_pid; /* only this process may use the area that IPROBE_AREA names */
-	uint32_t ended;	 /* number of a session that iprobe detach has ended from outside */
+	uint32_t ended;	     /* number of a session that iprobe detach has ended from outside */
+	uint32_t session_pid; /* target of the session, as its iprobe names it */
 };
 
 enum ip_slot_state {
@@ -133,7 +136,8 @@ struct ip_slot {
 	uint64_t last_sp; /* of the last record */
 	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended */
 	uint64_t lost;
-	uint64_t reserved[3];
+	uint64_t leaving; /* index + 1 of the sub-buffer that the outermost hook has left last */
+	uint64_t reserved[2];
 	/* set at the claim */
 	uint32_t state; /* atomic, enum ip_slot_state */
 	uint32_t tid;
@@ -151,7 +155,7 @@ enum ip_subbuf_state {
 
 struct ip_subbuf {
 	uint32_t state; /* atomic, enum ip_subbuf_state */
-	uint32_t slot;
+	uint32_t slot;	  /* IP_NO_SLOT: of nobody yet, or taken out of circulation */
 	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
 	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */
 	uint64_t suspect; /* not to be reused in this session: a hook may fill words of it late */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,6 +49,20 @@ static int area_map(struct ip_area *area, size_t size)
 	return 0;
 }
 
+/* From now on nobody can make the memory shorter under our feet (that would be a SIGBUS). Only a memfd can be
+ * sealed, so this also proves that it is one. */
+static int seal(int fd, pid_t pid)
+{
+	int seals;
+
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+		return 0;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals >= 0 && (seals & F_SEAL_SHRINK))
+		return 0;
+	return ip_error("pid %d: its ring memory cannot be sealed against shrinking: it is not the runtime's", pid);
+}
+
 static uint64_t subbufs_for(uint64_t memory)
 {
 	uint64_t n = memory / IP_SUBBUF_SIZE;
@@ -58,7 +73,7 @@ static uint64_t subbufs_for(uint64_t memory)
 int ip_area_create(uint64_t memory, struct ip_area **ret)
 {
 	uint64_t size = IP_AREA_DATA_OFFSET + subbufs_for(memory) * IP_SUBBUF_SIZE;
-	int fd = memfd_create("iprobe", MFD_CLOEXEC);
+	int fd = memfd_create("iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct ip_area *area;
 
 	if (fd < 0)
@@ -71,7 +86,7 @@ int ip_area_create(uint64_t memory, struct ip_area **ret)
 		ip_area_close(area);
 		return -1;
 	}
-	if (area_map(area, size) < 0) {
+	if (seal(fd, 0) < 0 || area_map(area, size) < 0) {
 		ip_area_close(area);
 		return -1;
 	}
@@ -89,7 +104,8 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
 	fd = open(name, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == m->inode)
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
+	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -126,6 +142,10 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 	area = area_new(fd, m->end - m->start);
 	if (!area)
 		return -1;
+	if (seal(fd, target->pid) < 0) {
+		ip_area_close(area);
+		return -1;
+	}
 	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET ||
 	    area_map(area, IP_AREA_DATA_OFFSET) < 0 || area->header->magic != IP_AREA_MAGIC ||
 	    area->header->abi != IP_RT_ABI) {
@@ -207,6 +227,11 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	area->nsubbufs = n;
 	memset(area->slots, 0, IP_AREA_SLOTS * sizeof(*area->slots));
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
+	for (uint64_t i = 0; i < n; i++)
+		area->subbufs[i].slot = IP_NO_SLOT;
+	/* a hook that outlived its session finds no sub-buffer to write to */
+	for (unsigned i = 0; i < IP_AREA_SLOTS; i++)
+		area->slots[i].cur = IP_NO_SUBBUF << IP_POSITION_BITS;
 	h->nsubbufs = n;
 	h->nfree = n;
 	h->hint = 0;
@@ -214,6 +239,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	h->unserved = 0;
 	h->owner_pid = getpid();
 	h->ended = 0;
+	h->session_pid = pid;
 	h->session++;
 	if (!h->session)
 		h->session++;

@@ -14,9 +14,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -25,6 +27,8 @@
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
+#define SUSPENSION_NS	 1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
+#define STALE_GUARD_NS	 200000000ull
 
 struct slot_state {
 	uint64_t next_ordinal;
@@ -34,6 +38,8 @@ struct slot_state {
 	uint64_t last_discarded;
 	pid_t tid, pid;
 	bool in_use;
+	uint8_t missing; /* listings in a row that did not have the thread */
+	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
 };
 
 struct ready {
@@ -54,6 +60,7 @@ struct ip_collector {
 	uint64_t max_size, beyond; /* events that did not fit into max_size */
 	bool full;
 	uint64_t reaped_ns;
+	uint64_t *suspended; /* per sub-buffer: since when it is out of circulation; 0: it is not */
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
 };
 
@@ -72,7 +79,8 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 	c->ready = calloc(area->nsubbufs, sizeof(*c->ready));
 	c->copy = malloc(IP_SUBBUF_SIZE);
 	c->records = malloc(IP_SUBBUF_SIZE);
-	if (!c->slots || !c->ready || !c->copy || !c->records) {
+	c->suspended = calloc(area->nsubbufs, sizeof(*c->suspended));
+	if (!c->suspended || !c->slots || !c->ready || !c->copy || !c->records) {
 		ip_collector_destroy(c);
 		return ip_error("out of memory");
 	}
@@ -85,6 +93,7 @@ void ip_collector_destroy(struct ip_collector *c)
 	if (!c)
 		return;
 	free(c->slots);
+	free(c->suspended);
 	free(c->ready);
 	free(c->copy);
 	free(c->records);
@@ -209,11 +218,13 @@ static void give_back(struct ip_collector *c, uint32_t subbuf)
 {
 	struct ip_subbuf *b = &c->area->subbufs[subbuf];
 
-	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED)) {
-		/* out of circulation: no slot, so nobody takes it again */
-		b->slot = ~0u;
+	b->slot = IP_NO_SLOT;
+	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED) && !c->suspended[subbuf]) {
+		/* out of circulation for a while: a hook may still fill words of it */
+		c->suspended[subbuf] = ip_now_ns();
 		return;
 	}
+	c->suspended[subbuf] = 0;
 	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
 	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
@@ -251,17 +262,31 @@ static bool is_claimed(const struct ip_collector *c, uint32_t slot)
 static bool has_been_left(const struct ip_collector *c, const struct ready *r, bool quiet)
 {
 	const struct ip_slot *slot = &c->area->slots[r->slot];
-	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
+	struct slot_state *s = &c->slots[r->slot];
+	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE), guard = 0;
 
 	if (cur >> IP_POSITION_BITS == r->subbuf)
 		return false;
 	if ((cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS <= r->ordinal)
 		return false;
 	quiet |= c->gone && c->gone[r->slot];
-	for (int i = 0; !quiet && i < 64; i++)
-		if (!__atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE))
+	for (int i = 0; !quiet && i < 64; i++) {
+		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
+		if (!guard)
 			return true;
-	return quiet;
+	}
+	if (quiet)
+		return true;
+	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it soon. */
+	if (s->guard != guard) {
+		s->guard = guard;
+		s->guard_since = ip_now_ns();
+		return false;
+	}
+	if (ip_now_ns() - s->guard_since < STALE_GUARD_NS)
+		return false;
+	c->area->subbufs[r->subbuf].suspect = 1;
+	return true;
 }
 
 static int by_order(const void *a, const void *b)
@@ -350,6 +375,7 @@ static void release_slot(struct ip_collector *c, uint32_t index)
 	c->lost_done += slot->lost + s->holes;
 	s->lost_before += slot->lost + s->holes;
 	s->in_use = false;
+	s->missing = 0;
 	s->holes = 0;
 	slot->lost = 0;
 	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
@@ -418,6 +444,19 @@ static ssize_t list_threads(pid_t pid, pid_t **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
+static bool is_alive(pid_t pid, pid_t tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
+}
+
+/* Brings back what was suspended long enough. */
+static void end_suspensions(struct ip_collector *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
+		if (c->suspended[i] && now - c->suspended[i] > SUSPENSION_NS)
+			give_back(c, i);
+}
+
 /* Finds threads that have ended, takes what they left and frees their slots. */
 static int reap(struct ip_collector *c)
 {
@@ -426,6 +465,7 @@ static int reap(struct ip_collector *c)
 	_cleanup_free_ uint64_t *claims = calloc(used + 1, sizeof(*claims));
 	_cleanup_free_ pid_t *threads = NULL;
 	ssize_t n;
+	bool same = same_pid_namespace(c->target->pid);
 	size_t ngone = 0;
 	int drained;
 
@@ -440,10 +480,12 @@ static int reap(struct ip_collector *c)
 	for (uint32_t i = 0; i < used; i++) {
 		pid_t tid = c->area->slots[i].tid;
 
-		if (claims[i] && !bsearch(&tid, threads, n, sizeof(pid_t), by_tid)) {
-			gone[i] = 1;
-			ngone++;
-		}
+		/* A listing can miss a living thread while others come and go: two in a row must agree. */
+		if (!claims[i] || bsearch(&tid, threads, n, sizeof(pid_t), by_tid))
+			c->slots[i].missing = 0;
+		else if (c->slots[i].missing++)
+			gone[i] = same ? !is_alive(c->target->pid, tid) : 1;
+		ngone += gone[i];
 	}
 	if (!ngone)
 		return 0;
@@ -471,6 +513,7 @@ int ip_collector_poll(struct ip_collector *c)
 		return -1;
 	if (now - c->reaped_ns > REAP_INTERVAL_NS) {
 		c->reaped_ns = now;
+		end_suspensions(c, now);
 		if (reap(c) < 0)
 			return -1;
 	}

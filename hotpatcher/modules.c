@@ -249,6 +249,7 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 			module->start = first->start;
 			module->end = maps->items[j].end;
 			module->deleted = first->deleted;
+			module->inode = first->inode;
 			module->runtime = target->has_runtime && target->anchor_address >= module->start &&
 					  target->anchor_address < module->end;
 			load_module(target, first, module); /* what is wrong with it is kept in problem */
@@ -269,6 +270,13 @@ void ip_modules_clear(struct ip_modules *modules)
 	free(modules->items);
 	modules->items = NULL;
 	modules->n = 0;
+}
+
+bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, module->start);
+
+	return m && m->start == module->start && m->inode == module->inode;
 }
 
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules)

@@ -17,6 +17,7 @@ struct ip_module {
 	uint64_t start, end; /* of all its mappings */
 	uint64_t load_bias;
 	bool deleted;
+	uint64_t inode;
 	struct ip_elf_file *elf;    /* NULL where the file cannot be had; see problem */
 	struct ip_probe_list *list; /* NULL: not prepared, or problem */
 	char *problem;		    /* why it cannot be patched although it might have probes; NULL: nothing */
@@ -31,6 +32,9 @@ struct ip_modules {
 /* All file-backed modules with executable mappings, by address. -1 only where the process cannot be read at all. */
 int ip_modules_load(struct ip_target *target, struct ip_modules *ret);
 void ip_modules_clear(struct ip_modules *modules);
+
+/* Whether the module is still mapped where it was, by the maps read last. */
+bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);
 
 /* Error text for a process none of whose modules has probes: the first problem, or that it was not prepared. */
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules);

@@ -19,7 +19,7 @@
 #define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))
 
 struct range {
-	uint64_t start, end; /* first byte of its first site, end of its last */
+	uint64_t start, end; /* start of its first page, end of its last site */
 	uint8_t *before, *after;
 };
 
@@ -59,7 +59,7 @@ static int range_init(struct ip_patch *patch, struct range *range, size_t first,
 	size_t size;
 	char found[32], expected[32];
 
-	range->start = c[first].address;
+	range->start = PAGE(c[first].address);
 	range->end = c[last].address + c[last].length;
 	size = range->end - range->start;
 	range->before = malloc(size);
@@ -132,8 +132,8 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 			continue;
 		if (range_init(patch, &patch->ranges[patch->nranges++], first, i) < 0)
 			goto fail;
-		if (end - changes[first].address > largest)
-			largest = end - changes[first].address;
+		if (end - PAGE(changes[first].address) > largest)
+			largest = end - PAGE(changes[first].address);
 		first = i + 1;
 	}
 	patch->scratch = malloc(largest + 1);
@@ -246,8 +246,7 @@ static int write_crossing(const struct ip_patch *patch, const struct ip_change *
 	return ip_target_write(patch->target, c->address, to, split);
 }
 
-/* Step 7 (or, with back, its reverse in step 8). */
-static int write_all(const struct ip_patch *patch, bool back)
+static int write_ranges(const struct ip_patch *patch, bool back)
 {
 	for (size_t i = 0; i < patch->nranges; i++) {
 		const struct range *r = &patch->ranges[i];
@@ -255,6 +254,11 @@ static int write_all(const struct ip_patch *patch, bool back)
 		if (ip_target_write(patch->target, r->start, back ? r->before : r->after, r->end - r->start) < 0)
 			return -1;
 	}
+	return 0;
+}
+
+static int write_crossings(const struct ip_patch *patch, bool back)
+{
 	for (size_t i = 0; i < patch->nchanges; i++) {
 		const struct ip_change *c = &patch->changes[i];
 
@@ -263,6 +267,20 @@ static int write_all(const struct ip_patch *patch, bool back)
 			return -1;
 	}
 	return 0;
+}
+
+/* Step 7. The images hold the old bytes of crossing sites: writing them changes nothing there. */
+static int write_all(const struct ip_patch *patch)
+{
+	return write_ranges(patch, false) < 0 ? -1 : write_crossings(patch, false);
+}
+
+/* Step 8, the way back: crossing sites first, for the same reason. Both are tried, whatever fails. */
+static int write_back(const struct ip_patch *patch)
+{
+	int crossings = write_crossings(patch, true), ranges = write_ranges(patch, true);
+
+	return crossings < 0 || ranges < 0 ? -1 : 0;
 }
 
 /* Step 8. */
@@ -288,11 +306,11 @@ static int verify_written(const struct ip_patch *patch)
 
 static int write_gate(const struct ip_target *target, int64_t session)
 {
-	uint32_t value = session;
+	const struct ip_gate gate = {.session = session, .pid = target->inner_pid};
 
 	if (session < 0 || !target->has_runtime || !target->anchor.gate)
 		return 0;
-	return ip_target_write(target, target->anchor.gate, &value, sizeof(value));
+	return ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }
 
 int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session,
@@ -316,14 +334,14 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 	if (done == 0)
 		done = write_gate(target, gate_session); /* 6 */
 	if (done == 0) {
-		done = write_all(patch, false); /* 7 */
+		done = write_all(patch); /* 7 */
 		if (done == 0)
 			done = verify_written(patch); /* 8 */
 		if (done < 0) {
 			char *why = strdup(ip_error_message());
 
 			write_gate(target, gate_session > 0 ? 0 : -1);
-			write_all(patch, true);
+			write_back(patch);
 			ip_error("%s", why ? why : "out of memory");
 			free(why);
 		}

@@ -13,8 +13,9 @@
  *      executed all or nothing of it). Return addresses need no check: a call's is the end of its site, old and new.
  *   5. Read the ranges again; they must be what was prepared (nobody else changed the text meanwhile).
  *   6. The caller's own write (the gate).
- *   7. Write: each range whole; a site that crosses a page in three writes, each inside one page, since a writer
- *      that is killed leaves whole pages written and the rest not:
+ *   7. Write: each range whole, from the start of its first page; a site that crosses a page in three writes, each inside
+ *      one page. The kernel copies pieces of 4096 bytes from where a write starts, and looks for a fatal signal between
+ *      them: so a writer that is killed leaves whole pages written and the rest not.
  *        a. its first bytes := the transit form: harmless whatever old or new bytes follow (arch.h)
  *        b. the part behind the boundary := new   c. the part in front of it := new
  *   8. Read back and compare; on any failure write the old bytes back the same way.

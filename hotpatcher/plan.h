@@ -43,6 +43,9 @@ void ip_plan_clear(struct ip_plan *plan);
  * and fills in the live form of every site. */
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
 
+/* Whether stubs were ever made for what is mapped at start: its sites may be live. */
+bool ip_area_has_stubs(const struct ip_area *area, uint64_t start);
+
 /* Selected functions of one module at a time, as the trace needs them. */
 uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module *module);
 

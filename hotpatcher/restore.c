@@ -202,7 +202,8 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 
 	*ret = (struct ip_patch_result){0};
 	for (size_t i = 0; i < modules->n; i++)
-		if (modules->items[i].list && each_site(target, &modules->items[i], restore_site, &r) < 0)
+		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
+		    each_site(target, &modules->items[i], restore_site, &r) < 0)
 			goto out;
 	if (!r.n) {
 		done = 0;

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,6 +30,8 @@
 #include "common/error.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+
+#define RETRY_NS 1000000000ull /* between tries to go idle after the first failed */
 
 struct launch {
 	struct ip_session *s;
@@ -67,7 +70,7 @@ static struct sigaction inherited[NSIGNALS];
 static void take_signals(void)
 {
 	for (size_t i = 0; i < NSIGNALS; i++) {
-		const struct sigaction action = {.sa_handler = our_signals[i].handler};
+		const struct sigaction action = {.sa_handler = our_signals[i].handler, .sa_flags = SA_RESTART};
 
 		sigaction(our_signals[i].number, &action, &inherited[i]);
 	}
@@ -202,11 +205,18 @@ static bool has_ended(struct launch *l)
 		l->status = l->s->target->exit_status;
 		l->ended = true;
 	} else if (waitpid(l->pid, &status, WNOHANG) == l->pid) {
+		if (WIFSTOPPED(status)) {
+			/* our tracee still: a stop had to leave it behind */
+			ptrace(PTRACE_DETACH, l->pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+			return false;
+		}
 		l->status = status;
 		l->ended = true;
 		if (l->s->target)
 			l->s->target->exited = true;
 	}
+	if (l->ended)
+		launched = 0;
 	return l->ended;
 }
 
@@ -303,11 +313,21 @@ static int take_image(struct launch *l)
 /* Waits for the command to go on by itself after the recording has ended. A second image is let go as it is. */
 static void wait_for_end(struct launch *l)
 {
+	uint64_t tried = ip_now_ns();
+
 	while (!has_ended(l)) {
-		if (is_waiting(l))
+		if (l->s->target)
+			ip_stop_let_go(l->s->target);
+		if (l->s->live && ip_now_ns() - tried > RETRY_NS) {
+			ip_session_go_idle(l->s);
+			tried = ip_now_ns();
+		}
+		if (is_waiting(l)) {
+			l->s->live = false; /* another program */
 			let_go(l);
-		else
+		} else {
 			wait_a_little(l);
+		}
 	}
 }
 

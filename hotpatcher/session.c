@@ -127,9 +127,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		s->summary->left_out += plan->left_out;
 		s->summary->pages += result.pages;
 		s->summary->threads = result.threads;
-	} else {
-		s->live = false; /* nothing was written, or it was written back */
-	}
+	} /* else what was written was written back; going idle makes sure of it */
 out:
 	ip_area_unlock_patch(s->area);
 	ip_patch_destroy(patch);
@@ -147,20 +145,19 @@ static bool any_probes(const struct ip_modules *modules)
 
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
-	struct ip_modules modules;
 	struct ip_plan plan = {0};
 	int ret;
 
-	if (ip_modules_load(s->target, &modules) < 0)
+	ip_modules_clear(&s->modules);
+	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
-	if (allow_none && !any_probes(&modules)) {
-		ip_modules_no_probes(s->target, &modules); /* leaves the reason, should it come to that */
+	if (allow_none && !any_probes(&s->modules)) {
+		ip_modules_no_probes(s->target, &s->modules); /* leaves the reason, should it come to that */
 		ret = 1;
 	} else {
-		ret = go_live(s, &modules, &plan);
+		ret = go_live(s, &s->modules, &plan);
 	}
 	ip_plan_clear(&plan);
-	ip_modules_clear(&modules);
 	return ret;
 }
 
@@ -194,6 +191,7 @@ const char *ip_session_turn(struct ip_session *s)
 	uint64_t now;
 	int taken = ip_collector_poll(s->collector);
 
+	ip_stop_let_go(s->target);
 	if (taken < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
@@ -235,12 +233,10 @@ static int restore_all(struct ip_session *s)
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
 	while (ip_target_alive(s->target)) {
-		struct ip_modules modules;
-
-		if (ip_target_refresh(s->target) < 0 || ip_modules_load(s->target, &modules) < 0)
+		ip_stop_let_go(s->target);
+		if (ip_target_refresh(s->target) < 0)
 			break;
-		ret = ip_restore(s->target, &modules, deadline, &result);
-		ip_modules_clear(&modules);
+		ret = ip_restore(s->target, &s->modules, deadline, &result);
 		if (ret == 0 || ip_now_ns() > limit)
 			break;
 		deadline = 2 * deadline < MAX_DETACH_STOP_NS ? 2 * deadline : MAX_DETACH_STOP_NS;
@@ -264,11 +260,11 @@ int ip_session_go_idle(struct ip_session *s)
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);
+		s->live = ret < 0;
 		if (ret < 0 && !ip_target_alive(s->target))
 			ret = 0;
 		if (ret < 0)
 			ip_error_prefix("sites are still live (iprobe detach %d puts them back)", s->target->pid);
-		s->live = false;
 	}
 	if (!s->collector)
 		return ret;
@@ -327,6 +323,7 @@ void ip_session_clear(struct ip_session *s)
 		ip_area_end(s->area);
 	ip_area_close(s->area);
 	ip_selection_destroy(s->selection);
+	ip_modules_clear(&s->modules);
 	ip_target_close(s->target);
 }
 

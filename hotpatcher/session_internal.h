@@ -20,6 +20,7 @@ struct ip_session {
 	uint64_t start_ns;
 	struct ip_target *target;
 	struct ip_area *area;
+	struct ip_modules modules; /* of the present image; files and lists stay open until the end */
 	struct ip_selection *selection;
 	struct ip_trace *trace;
 	struct ip_collector *collector;

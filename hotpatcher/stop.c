@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +40,38 @@ static int pending_signal(int status)
 	return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
+/* A process that a thread of the target made by clone() was attached to us. Unless it is a thread, let it go. */
+static void let_stranger_go(pid_t pid, pid_t parent)
+{
+	unsigned long message;
+	char name[64];
+	int status;
+
+	if (ptrace(PTRACE_GETEVENTMSG, parent, 0, &message) < 0)
+		return;
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, (pid_t)message);
+	if (access(name, F_OK) == 0)
+		return;
+	for (int i = 0; i < 1000; i++) {
+		const struct timespec nap = {.tv_nsec = 100000};
+		pid_t got = waitpid(message, &status, __WALL | WNOHANG);
+
+		if (got == (pid_t)message && WIFSTOPPED(status))
+			ptrace(PTRACE_DETACH, message, 0, pending_signal(status));
+		if (got != 0)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
 /* Takes note of a status of thread t. The leader's exit status is kept: it may be our own child. */
 static void note_status(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
 {
 	if (WIFSTOPPED(status)) {
 		t->stopped = true;
 		t->signal = pending_signal(status);
+		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8))
+			let_stranger_go(stop->target->pid, t->tid);
 		if (ip_arch_stopped(t->tid, status >> 16 == PTRACE_EVENT_STOP, &t->pc) < 0)
 			t->pc = 0;
 		return;
@@ -100,7 +127,7 @@ static int seize_new(struct ip_stop *stop)
 	pid_t pid = stop->target->pid;
 	struct dirent *entry;
 	char name[64];
-	int found = 0;
+	int found = 0, vanished = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
@@ -115,6 +142,10 @@ static int seize_new(struct ip_stop *stop)
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACECLONE) < 0) {
 			int error = errno;
 
+			/* One that has just ended may have made the listing skip others: look again. A leader that has ended
+			 * stays listed. */
+			if (error == ESRCH)
+				vanished = 1;
 			if (error == ESRCH || has_ended(tid))
 				continue;
 			tracer = ip_proc_status(tid, "TracerPid");
@@ -132,7 +163,7 @@ static int seize_new(struct ip_stop *stop)
 			return -1;
 		found++;
 	}
-	return found;
+	return found + vanished;
 }
 
 /* Step 2. */
@@ -183,6 +214,23 @@ static void boost(struct ip_stop *stop)
 		stop->boosted = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) == 0;
 }
 
+/* After a failure: threads that were born to ours meanwhile are ours too, and wait. */
+static void adopt_strays(struct ip_stop *stop)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", stop->target->pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (tid && !find(stop, tid) && ip_proc_status(tid, "TracerPid") == getpid())
+			add(stop, tid);
+	}
+}
+
 int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret)
 {
 	uint64_t deadline = ip_now_ns() + deadline_ns;
@@ -190,6 +238,7 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 	int found;
 
 	*ret = (struct ip_stop){.target = target};
+	target->nheld = 0; /* they are in the list of threads, and found again */
 	boost(ret);
 	while ((found = seize_new(ret)) > 0)
 		if (stop_all(ret, deadline) < 0) {
@@ -198,6 +247,8 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 		}
 	for (size_t i = 0; i < ret->n; i++)
 		alive += ret->threads[i].stopped;
+	if (found < 0)
+		adopt_strays(ret);
 	if (found == 0 && alive == 0)
 		found = ip_error("pid %d has ended", target->pid);
 	if (found < 0) {
@@ -205,6 +256,37 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 		return -1;
 	}
 	return 0;
+}
+
+static void hold(struct ip_target *target, pid_t tid)
+{
+	void *grown = realloc(target->held, (target->nheld + 1) * sizeof(*target->held));
+
+	if (!grown)
+		return;
+	target->held = grown;
+	target->held[target->nheld++] = tid;
+}
+
+void ip_stop_let_go(struct ip_target *target)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < target->nheld; i++) {
+		pid_t tid = target->held[i], got;
+		int status;
+
+		got = waitpid(tid, &status, __WALL | WNOHANG);
+		if (got == 0)
+			target->held[left++] = tid;
+		else if (got == tid && WIFSTOPPED(status))
+			ptrace(PTRACE_DETACH, tid, 0, pending_signal(status));
+		else if (got == tid && tid == target->pid) {
+			target->exited = true;
+			target->exit_status = status;
+		}
+	}
+	target->nheld = left;
 }
 
 /* Step 5 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of ours. */
@@ -215,8 +297,8 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 	if (t->gone)
 		return;
 	if (!t->stopped) {
-		/* Only after the deadline: DETACH needs a stopped thread. Wait for it; it is about to be. A thread that never
-		 * stops (D state) is let go when we exit, which detaches it without a stop. */
+		/* Only after a failure: DETACH needs a stopped thread. Wait for it; it is about to be. */
+		ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
 		for (int i = 0; i < 200 && !t->stopped && !t->gone; i++) {
 			const struct timespec nap = {.tv_nsec = 100000};
 			pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
@@ -228,8 +310,12 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 			else
 				nanosleep(&nap, NULL);
 		}
+		if (!t->stopped && !t->gone) {
+			hold(stop->target, t->tid);
+			return;
+		}
 	}
-	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH || !t->stopped)
+	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
 		return;
 	/* It was stopped and is not any more: killed. Until we have reaped it the process cannot end, nor exec. */
 	for (int i = 0; i < 4000 && !t->gone; i++) {

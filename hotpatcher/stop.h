@@ -13,8 +13,11 @@
  *   5. DETACH each, with the signal it was about to get, so that none is lost. A group-stop stays a group-stop.
  *
  * Past the deadline everything gathered so far is released and nothing has been changed: a thread in
- * uninterruptible sleep (vfork parent, D state) cannot be stopped at will. If we are killed the kernel detaches every thread and they
- * run on.
+ * uninterruptible sleep (vfork parent, D state) cannot be stopped at will. Such a thread stays ours, and will stop when it wakes up:
+ * ip_stop_let_go(), called now and then, lets it go on. If we are killed the kernel detaches every thread and they run on.
+ *
+ * TRACECLONE also brings processes that clone() made with another exit signal than SIGCHLD: they are none of the target's threads and
+ * are let go at once.
  */
 #ifndef IP_STOP_H
 #define IP_STOP_H
@@ -50,6 +53,9 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 
 /* Lets all go. Returns the length of the stop in nanoseconds: first INTERRUPT to last DETACH. */
 uint64_t ip_stop_end(struct ip_stop *stop);
+
+/* Lets threads go on that a stop had to leave behind, as far as they have stopped since. */
+void ip_stop_let_go(struct ip_target *target);
 
 /* Where the one thread stands; 0 and *ret_pc, or -1 where it is gone. It is stopped for a moment. */
 int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc);

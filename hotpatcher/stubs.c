@@ -48,6 +48,14 @@ uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module
 	return entry ? entry->first_number : 0;
 }
 
+bool ip_area_has_stubs(const struct ip_area *area, uint64_t start)
+{
+	for (uint32_t i = 0; i < IP_AREA_MODULES; i++)
+		if (area->modules[i].build_id_size && area->modules[i].load_bias == start)
+			return true;
+	return false;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : b - a;

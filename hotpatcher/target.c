@@ -123,6 +123,20 @@ long ip_proc_status(pid_t pid, const char *key)
 	return -1;
 }
 
+/* The process's id in its own namespace: the last field of NSpid. */
+static pid_t inner_pid(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			return atoi(strrchr(line, '\t') + 1);
+	return pid;
+}
+
 /* The leader may have ended while other threads live on: its mem is dead then, theirs is not. */
 static int open_mem(pid_t pid, int flags)
 {
@@ -135,8 +149,8 @@ static int open_mem(pid_t pid, int flags)
 	fd = open(name, flags | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	/* Address 0 is never mapped: EIO from a live mm, 0 bytes from a dead one. */
-	if (pread(fd, &byte, 1, 0) < 0)
+	/* Nothing is mapped at 0, usually: EIO from a live mm, 0 bytes from a dead one. */
+	if (pread(fd, &byte, 1, 0) != 0)
 		return fd;
 	close(fd);
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
@@ -146,7 +160,7 @@ static int open_mem(pid_t pid, int flags)
 			continue;
 		snprintf(name, sizeof(name), "/proc/%d/task/%s/mem", pid, entry->d_name);
 		fd = open(name, flags | O_CLOEXEC);
-		if (fd >= 0 && pread(fd, &byte, 1, 0) < 0)
+		if (fd >= 0 && pread(fd, &byte, 1, 0) != 0)
 			return fd;
 		if (fd >= 0)
 			close(fd);
@@ -218,6 +232,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	if (!target)
 		return ip_error("out of memory");
 	target->pid = pid;
+	target->inner_pid = inner_pid(pid);
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
@@ -252,6 +267,7 @@ void ip_target_close(struct ip_target *target)
 	if (target->mem >= 0)
 		close(target->mem);
 	maps_clear(&target->maps);
+	free(target->held);
 	free(target);
 }
 
@@ -273,8 +289,21 @@ static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_va
 	return found;
 }
 
+/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded counts. */
+static bool anchor_stands(struct ip_target *target)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
+	const char *base = m ? strrchr(m->path, '/') : NULL;
+
+	return target->has_runtime && base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) &&
+	       ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) == 0 &&
+	       target->anchor.magic == IP_RT_MAGIC && target->anchor.abi == IP_RT_ABI;
+}
+
 static int find_anchor(struct ip_target *target)
 {
+	if (anchor_stands(target))
+		return 0;
 	target->has_runtime = false;
 	for (size_t i = 0; i < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];

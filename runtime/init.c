@@ -34,6 +34,7 @@
 #define MADV_DONTDUMP	    16
 #define MADV_WIPEONFORK	    18
 #define MFD_CLOEXEC	    1u
+#define MFD_ALLOW_SEALING   2u
 #define MFD_NOEXEC_SEAL	    8u
 #define O_RDWR		    2
 #define O_CLOEXEC	    02000000
@@ -152,8 +153,8 @@ static int map_own_area(void)
 	long fd, ret;
 
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
-	if (FAILED(fd)) /* kernels before 6.3 do not know the second flag */
-		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC, 0, 0);
+	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
+		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
 	if (FAILED(fd)) {
 		iprobe_rt_anchor.error = -fd;
 		return 0;

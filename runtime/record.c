@@ -17,8 +17,9 @@
  *   6. Nested: the same, but always an extended record (the hook below may or may not have noted its stack
  *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer to the
  *      collector: the hook below may still have to fill words in it.
- *   7. A handler that left by longjmp leaves guard set for ever. A hook whose stack pointer is above guard cannot be on top of the
- *      hook that set it (stacks grow down), so that hook is gone: take the guard over. On an alternate
+ *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on top of it lie the red zone and
+ *      the signal frame, more than 900 bytes (asm/sigcontext.h); stacks grow down. So a hook whose stack pointer is
+ *      not below guard by that much is not on top of the hook that set it; that hook is gone: take the guard over. On an alternate
  *      stack that lies above the interrupted one this conclusion may be wrong: the sub-buffer in use is
  *      marked suspect and the collector does not hand it out again in this session, so that the words which
  *      the hook below fills late do no harm.
@@ -37,6 +38,7 @@
 #define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
 #define WORD_INDEX(cur)	 ((cur) & (IP_SUBBUF_WORDS - 1))
 #define CUR(subbuf, pos) ((uint64_t)(subbuf) << IP_POSITION_BITS | (pos))
+#define SIGNAL_FRAME_MIN 512
 #define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
 
 static __thread struct {
@@ -53,11 +55,18 @@ static inline uint64_t *word_at(uint64_t cur)
 static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 {
 	uint32_t session = rt_gate ? rt_gate->session : 0;
+	uint32_t pid;
 
 	if (!session)
 		return NULL;
 	if (self.session == session && self.slot)
 		return self.slot;
+	/* A child that shares our memory shares our thread's slot too, and ends before the thread does: it must not claim it. */
+	pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	if (pid != rt_gate->pid) {
+		__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
 
 	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
 		struct ip_slot *slot = &rt_slots[i];
@@ -73,8 +82,9 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->last_sp = 0;
 		slot->epoch = ~0ull;
 		slot->lost = 0;
+		slot->leaving = 0;
 		slot->tid = cpu_syscall(SYS_gettid, 0, 0, 0, 0);
-		slot->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+		slot->pid = pid;
 		slot->session = session;
 		slot->claimed = cpu_clock();
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
@@ -125,6 +135,8 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	if (index != IP_NO_SUBBUF) {
 		uint64_t end = (position + IP_SUBBUF_WORDS - 1) & ~(uint64_t)(IP_SUBBUF_WORDS - 1);
 
+		slot->leaving = index + 1;
+		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(IP_NO_SUBBUF, end)))
 			return 1;
 		for (; position < end; position++)
@@ -136,12 +148,14 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	taken = take_subbuf();
 	if (taken < 0)
 		return 0;
-	rt_subbufs[taken].slot = slot - rt_slots;
 	rt_subbufs[taken].ordinal = position / IP_SUBBUF_WORDS;
 	rt_subbufs[taken].lost = slot->lost;
 	rt_subbufs[taken].suspect = 0;
+	cpu_store_order(); /* until it is named, the collector does not look at the rest */
+	rt_subbufs[taken].slot = slot - rt_slots;
 	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, position + 1))) {
 		/* a handler took one in between */
+		rt_subbufs[taken].slot = IP_NO_SLOT;
 		__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
 	}
@@ -183,12 +197,14 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t number, uint32_t kind,
 						  uint64_t sp)
 {
-	if (sp <= slot->guard) {
+	if (sp + SIGNAL_FRAME_MIN <= slot->guard) {
 		record_extended(slot, number, kind, sp, 0);
 		return 0;
 	}
 	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
 		rt_subbufs[SUBBUF(slot->cur)].suspect = 1;
+	if (slot->leaving)
+		rt_subbufs[slot->leaving - 1].suspect = 1;
 	slot->epoch = ~0ull;
 	return 1;
 }
