@@ -420,6 +420,7 @@ void cold_module_destroy(struct cold_module *m)
 	free(m->relocs);
 	free(m->kept);
 	free(m->ranges);
+	free(m->marks);
 	if (m->elf)
 		ip_elf_close(m->elf);
 	memset(m, 0, sizeof(*m));
@@ -495,6 +496,44 @@ uint32_t cold_module_range(const struct cold_module *m, uint64_t address)
 			return mid;
 	}
 	return COLD_NONE;
+}
+
+int cold_module_mark(struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *section = cold_module_section(m, address, 1);
+
+	if (!section || section->exec)
+		return 0;
+	if (reserve(&m->marks, m->nmarks, sizeof(*m->marks)))
+		return -1;
+	m->marks[m->nmarks++] = address;
+	return 0;
+}
+
+static int compare_marks(const void *a, const void *b)
+{
+	return compare_u64(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+void cold_module_sort_marks(struct cold_module *m)
+{
+	if (m->nmarks)
+		qsort(m->marks, m->nmarks, sizeof(*m->marks), compare_marks);
+}
+
+uint64_t cold_module_next_mark(const struct cold_module *m, uint64_t address)
+{
+	size_t lo = 0, hi = m->nmarks;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->marks[mid] <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < m->nmarks ? m->marks[lo] : UINT64_MAX;
 }
 
 uint32_t cold_range_root(const struct cold_module *m, uint32_t range)

@@ -55,7 +55,8 @@ struct cold_range {
 	bool called;	 /* where it has no symbol: is called, or jumped to from several ranges */
 	bool cold;	 /* has no symbol, but how it is reached shows that it is part of a function */
 	bool clean;	 /* decodes from start to end without a doubt */
-	bool returns;	 /* has a way out: a return, a jump elsewhere, or one of unknown target */
+	bool returns;	 /* has a way out: a return, a tail call, a jump of unknown target. The root: of all
+			    members */
 	bool sites;	 /* set on the root: at least one member has a site */
 };
 
@@ -74,6 +75,8 @@ struct cold_module {
 	size_t nkept;
 	struct cold_range *ranges;
 	size_t nranges;
+	uint64_t *marks; /* addresses of data that the code names; ascending once the sweep is over */
+	size_t nmarks;
 };
 
 /* Reads path. 0, or -1 with an error. path is borrowed. */
@@ -91,6 +94,12 @@ const struct cold_symbol *cold_module_symbol(const struct cold_module *module, u
 const struct cold_reloc *cold_module_reloc(const struct cold_module *module, uint64_t address);
 /* Index of the range that holds address; COLD_NONE. */
 uint32_t cold_module_range(const struct cold_module *module, uint64_t address);
+
+/* Notes that the code names address, where that is data. 0, or -1: out of memory. */
+int cold_module_mark(struct cold_module *module, uint64_t address);
+void cold_module_sort_marks(struct cold_module *module);
+/* The first marked address behind address: no table that starts at address goes further. */
+uint64_t cold_module_next_mark(const struct cold_module *module, uint64_t address);
 
 /* The ranges that belong to one function share a root. */
 uint32_t cold_range_root(const struct cold_module *module, uint32_t range);

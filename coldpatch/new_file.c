@@ -2,9 +2,9 @@
 /*
  * New files that replace old ones. See new_file.h.
  *
- * O_TMPFILE keeps the file nameless while it is written, so that not even kill -9 leaves
- * it behind; a name exists only between linkat and rename. Where a file system has no
- * O_TMPFILE the name exists from the start.
+ * O_TMPFILE keeps the file nameless while it is written: not even kill -9 leaves half a file
+ * behind. It has a name of its own only between linkat and rename, some microseconds, and is complete then.
+ * Where a file system has no O_TMPFILE the name exists from the start.
  */
 #include "coldpatch/new_file.h"
 
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-/* ".NAME.XXXXXX" beside the target */
+/* ".coldpatch.XXXXXX" beside the target */
 static char *temp_pattern(const char *target)
 {
 	const char *base = strrchr(target, '/');
@@ -155,19 +155,15 @@ static int give_name(struct cold_new_file *f)
 
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
 	for (unsigned tries = 0; tries < 100; tries++) {
-		_cleanup_free_ char *pattern = temp_pattern(f->target);
-		int fd;
+		_cleanup_free_ char *name = temp_pattern(f->target);
+		char digits[7];
 
-		if (!pattern)
+		if (!name)
 			return ip_error("out of memory");
-		/* mkostemp finds a free name; linkat wants it gone again */
-		fd = mkostemp(pattern, O_CLOEXEC);
-		if (fd < 0)
-			return ip_error_errno("%s: cannot make a new file beside it", f->target);
-		close(fd);
-		unlink(pattern);
-		if (!linkat(AT_FDCWD, self, AT_FDCWD, pattern, AT_SYMLINK_FOLLOW)) {
-			f->temp = ip_steal_ptr(pattern);
+		snprintf(digits, sizeof(digits), "%06x", arc4random() & 0xffffff);
+		memcpy(name + strlen(name) - 6, digits, 6);
+		if (!linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW)) {
+			f->temp = ip_steal_ptr(name);
 			return 0;
 		}
 		if (errno != EEXIST)

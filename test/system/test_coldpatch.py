@@ -810,7 +810,8 @@ def test_unwritable_list_changes_nothing(coldpatch, small):
 
 
 def test_killed_at_any_moment(coldpatch, shop, tmp_path):
-    """Either the old file or the new one, and nothing beside it."""
+    """Either the old file or the new one; never half a file, also not beside it (a complete one with a name of its own
+    exists for the microseconds before the rename)."""
     path = tmp_path / "program"
     old = (shop / "small").read_bytes()
     coldpatch.ok("-o", tmp_path / "new", shop / "small")
@@ -818,7 +819,7 @@ def test_killed_at_any_moment(coldpatch, shop, tmp_path):
     (tmp_path / "new").unlink()
     chance = random.Random(11)
     seen = set()
-    for _ in range(40):
+    for _ in range(100):
         path.write_bytes(old)
         path.chmod(0o755)
         process = subprocess.Popen([coldpatch.path, "-q", path])
@@ -828,7 +829,10 @@ def test_killed_at_any_moment(coldpatch, shop, tmp_path):
         data = path.read_bytes()
         assert data in (old, new)
         seen.add(data == new)
-        only_file(tmp_path, "program")
+        for left in set(os.listdir(tmp_path)) - {"program"}:
+            assert left.startswith(".coldpatch.") and (tmp_path / left).read_bytes() == new
+            (tmp_path / left).unlink()
+    assert seen == {False, True}
 
 
 def test_list_fits_the_c_reader(builddir, coldpatch, small):

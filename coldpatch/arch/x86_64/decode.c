@@ -113,14 +113,14 @@ static void note_transfer(struct cold_module *m, uint32_t from, uint64_t target,
 {
 	uint32_t to = cold_module_range(m, target);
 
+	if (jump && to != COLD_NONE && (target != m->ranges[to].start || cold_range_is_cold(m, to))) {
+		cold_range_join(m, from, to);
+		return;
+	}
 	if (jump)
 		m->ranges[from].returns = true;
 	if (to == COLD_NONE)
 		return;
-	if (jump && (target != m->ranges[to].start || cold_range_is_cold(m, to))) {
-		cold_range_join(m, from, to);
-		return;
-	}
 	if (m->ranges[to].symbol != COLD_NONE)
 		return;
 	if (!jump || (m->ranges[to].jumper != COLD_NONE && m->ranges[to].jumper != from))
@@ -174,6 +174,10 @@ static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, co
 			hook = cold_hook_at(hooks, target, false);
 			if (hook)
 				return refuse(m, at, hook, "it takes the function's address");
+			if (cold_module_mark(m, target))
+				return -1;
+		} else if (cold_insn_table(&insn, &target) && cold_module_mark(m, target)) {
+			return -1;
 		}
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
 		    (cold_insn_is_jump(&insn) && !cold_insn_target(&insn, &target)))
@@ -261,7 +265,10 @@ static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct c
 	for (uint32_t i = 0; i < m->nranges; i++)
 		if (sweep_range(m, hooks, &decoder, i, sites))
 			return -1;
+	cold_module_sort_marks(m);
 	join_cold_parts(m);
+	for (uint32_t i = 0; i < m->nranges; i++)
+		m->ranges[cold_range_root(m, i)].returns |= m->ranges[i].returns;
 	cold_sites_sort(sites);
 	for (size_t i = 0; i < m->nsections; i++)
 		if (m->sections[i].exec && !m->sections[i].plt &&

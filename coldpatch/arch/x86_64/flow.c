@@ -9,8 +9,8 @@
  *  2. From each entry, states are carried along the control flow until nothing changes; where ways join only
  *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its landing
  * pad.
- *  3. Blocks that nothing was seen to reach (computed goto) get what all indirect jumps of unknown target
- *     agree on.
+ *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed goto)
+ *     agree on, and behind a call that does not come back what would hold if it did.
  *  4. Once more through every block, to note rdi and the nesting depth at the sites.
  *
  * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
@@ -28,10 +28,12 @@
 
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
 #define NO_BLOCK  UINT32_MAX
+#define NO_INSN	  (UINT32_MAX - 1)
 
 struct block {
 	uint64_t start;
 	struct state *in;
+	struct state *behind; /* what would hold if the call in front of it came back; NULL: there is none */
 	uint32_t range;
 	bool queued;
 };
@@ -46,7 +48,8 @@ struct unit {
 	const uint32_t *members; /* ranges, ascending */
 	size_t nmembers;
 	size_t *bases;	    /* of each member in block_at */
-	uint32_t *block_at; /* by byte: the block that starts there, NO_BLOCK */
+	uint32_t *block_at; /* by byte: the block that starts there; NO_BLOCK; NO_INSN inside of an
+			       instruction */
 	size_t nbytes;
 	struct cold_landing *landings;
 	size_t nlandings;
@@ -63,6 +66,11 @@ struct unit {
 	bool recording;
 	struct state now, other;
 };
+
+static bool is_block(uint32_t slot)
+{
+	return slot < NO_INSN;
+}
 
 static uint32_t *slot_of(struct unit *u, uint64_t address, uint32_t *ret_range)
 {
@@ -101,7 +109,7 @@ static int lead(struct unit *u, uint64_t address, uint32_t *ret)
 	*ret = NO_BLOCK;
 	if (!slot)
 		return 0;
-	if (*slot == NO_BLOCK) {
+	if (!is_block(*slot)) {
 		uint64_t start = u->m->ranges[range].start;
 
 		if (u->nblocks == u->room) {
@@ -123,7 +131,7 @@ static int lead(struct unit *u, uint64_t address, uint32_t *ret)
 		for (uint64_t back = 1; back <= address - start; back++) {
 			uint32_t before = slot[-(ptrdiff_t)back];
 
-			if (before == NO_BLOCK)
+			if (!is_block(before))
 				continue;
 			if (u->blocks[before].in && enqueue(u, before))
 				return -1;
@@ -187,22 +195,6 @@ static uint64_t table_entry(const struct cold_module *m, struct value table, siz
 	return v64;
 }
 
-/* The first named address behind address. */
-static uint64_t next_mark(const struct unit *u, uint64_t address)
-{
-	size_t lo = 0, hi = u->nmarks;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (u->marks[mid] <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < u->nmarks ? u->marks[lo] : UINT64_MAX;
-}
-
 static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 {
 	struct value target;
@@ -213,15 +205,18 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 	target = state_jump_target(&u->now, &u->decoder, insn);
 	if (target.kind != VALUE_TARGETS32 && target.kind != VALUE_TARGETS64)
 		return escape(u);
-	end = next_mark(u, target.v);
+	end = cold_module_next_mark(u->m, target.v);
 	for (size_t i = 0;; i++) {
-		uint32_t range;
+		uint32_t range, *slot;
 		bool ok;
 		uint64_t address = table_entry(u->m, target, i, &ok);
 
 		if (i && target.v + i * (target.kind == VALUE_TARGETS32 ? 4 : 8) >= end)
 			return 0;
-		if (!ok || !slot_of(u, address, &range))
+		slot = ok ? slot_of(u, address, &range) : NULL;
+		/* what lies behind the last table that anything names leads elsewhere, or into an instruction
+		 */
+		if (!slot || *slot == NO_INSN)
 			return i ? 0 : escape(u);
 		if (propagate(u, address, &u->now))
 			return -1;
@@ -294,11 +289,29 @@ static bool no_return(const struct unit *u, const struct cold_insn *insn)
 
 	if (cold_insn_target(insn, &target)) {
 		range = cold_module_range(u->m, target);
-		if (range != COLD_NONE && u->m->ranges[range].start == target &&
-		    !u->m->ranges[range].returns && u->m->ranges[range].clean)
+		if (range != COLD_NONE && u->m->ranges[range].start == target && u->m->ranges[range].clean &&
+		    !u->m->ranges[cold_range_root(u->m, range)].returns)
 			return true;
 	}
 	return never_returns(callee(u, insn));
+}
+
+/* The compiler need not know that a function does not come back: what stands behind may still be meant. */
+static int note_behind(struct unit *u, uint64_t address)
+{
+	uint32_t block;
+
+	if (u->recording)
+		return 0;
+	if (lead(u, address, &block))
+		return -1;
+	if (block == NO_BLOCK)
+		return 0;
+	state_load(&u->other, &u->now);
+	state_after_call(&u->other);
+	free(u->blocks[block].behind);
+	u->blocks[block].behind = state_save(&u->other);
+	return u->blocks[block].behind ? 0 : ip_error("out of memory");
 }
 
 static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
@@ -378,7 +391,7 @@ static int run_block(struct unit *u, uint32_t index)
 			if (throw_to_landings(u, &insn))
 				return -1;
 			if (no_return(u, &insn))
-				return 0;
+				return note_behind(u, insn.next);
 		}
 		state_step(&u->now, &u->decoder, &insn, u->m);
 		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
@@ -386,7 +399,7 @@ static int run_block(struct unit *u, uint32_t index)
 		at = insn.next;
 		if (at >= range->end)
 			return 0;
-		if (*slot_of(u, at, &ignored) != NO_BLOCK)
+		if (is_block(*slot_of(u, at, &ignored)))
 			return propagate(u, at, &u->now);
 	}
 }
@@ -403,30 +416,6 @@ static int run(struct unit *u)
 	return 0;
 }
 
-static int mark(struct unit *u, uint64_t address)
-{
-	const struct cold_section *section = cold_module_section(u->m, address, 1);
-
-	if (!section || section->exec)
-		return 0;
-	if (!(u->nmarks & (u->nmarks - 1))) {
-		uint64_t *grown = reallocarray(u->marks, u->nmarks ? 2 * u->nmarks : 1, sizeof(*grown));
-
-		if (!grown)
-			return ip_error("out of memory");
-		u->marks = grown;
-	}
-	u->marks[u->nmarks++] = address;
-	return 0;
-}
-
-static int compare_marks(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Blocks start at jump targets and behind everything that does not go on. */
 static int find_blocks(struct unit *u)
 {
@@ -434,7 +423,7 @@ static int find_blocks(struct unit *u)
 		const struct cold_range *range = &u->m->ranges[u->members[i]];
 		const struct cold_section *section = cold_module_section(u->m, range->start, 1);
 		uint64_t at = range->start;
-		uint32_t block;
+		uint32_t block, ignored, *slot;
 
 		if (lead(u, at, &block))
 			return -1;
@@ -446,6 +435,9 @@ static int find_blocks(struct unit *u)
 				at++;
 				continue;
 			}
+			slot = slot_of(u, at, &ignored);
+			if (*slot == NO_INSN)
+				*slot = NO_BLOCK;
 			if (cold_insn_is_jump(&insn)) {
 				if (cold_insn_target(&insn, &target) && lead(u, target, &block))
 					return -1;
@@ -457,14 +449,9 @@ static int find_blocks(struct unit *u)
 				if (lead(u, insn.next, &block))
 					return -1;
 			}
-			if ((cold_insn_memory(&insn, &target) || cold_insn_table(&insn, &target)) &&
-			    mark(u, target))
-				return -1;
 			at = insn.next;
 		}
 	}
-	if (u->nmarks)
-		qsort(u->marks, u->nmarks, sizeof(*u->marks), compare_marks);
 	return 0;
 }
 
@@ -504,7 +491,7 @@ static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t 
 		if (insn.insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.insn.mnemonic != ZYDIS_MNEMONIC_INT3)
 			return false;
 		at = insn.next;
-	} while (at < range->end && *slot_of(u, at, &ignored) == NO_BLOCK);
+	} while (at < range->end && !is_block(*slot_of(u, at, &ignored)));
 	return true;
 }
 
@@ -516,12 +503,17 @@ static int seed_orphans(struct unit *u)
 		for (uint64_t at = range->start; at < range->end; at++) {
 			uint32_t ignored, block = *slot_of(u, at, &ignored);
 
-			if (block == NO_BLOCK || u->blocks[block].in || is_padding(u, range, at))
+			if (!is_block(block) || u->blocks[block].in || is_padding(u, range, at))
 				continue;
-			if (u->escape)
+			if (u->blocks[block].behind) {
+				state_load(&u->other, u->blocks[block].behind);
+				if (u->escape)
+					state_meet(&u->other, u->escape);
+			} else if (u->escape) {
 				state_load(&u->other, u->escape);
-			else
+			} else {
 				state_clear(&u->other);
+			}
 			if (propagate(u, at, &u->other) || run(u))
 				return -1;
 		}
@@ -565,7 +557,8 @@ static int solve(struct unit *u)
 	u->block_at = malloc(u->nbytes * sizeof(*u->block_at));
 	if (!u->block_at)
 		return ip_error("out of memory");
-	memset(u->block_at, 0xff, u->nbytes * sizeof(*u->block_at));
+	for (size_t i = 0; i < u->nbytes; i++)
+		u->block_at[i] = NO_INSN;
 	if (read_landings(u) || find_blocks(u) || seed_entries(u) || seed_orphans(u))
 		return -1;
 	u->recording = true;
@@ -577,14 +570,15 @@ static int solve(struct unit *u)
 
 static void unit_release(struct unit *u)
 {
-	for (size_t i = 0; i < u->nblocks; i++)
+	for (size_t i = 0; i < u->nblocks; i++) {
 		free(u->blocks[i].in);
+		free(u->blocks[i].behind);
+	}
 	free(u->blocks);
 	free(u->queue);
 	free(u->block_at);
 	free(u->bases);
 	free(u->landings);
-	free(u->marks);
 	free(u->escape);
 	memset(u, 0, offsetof(struct unit, now));
 }
