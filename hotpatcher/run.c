@@ -403,8 +403,9 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	}
 	done = reason && !s.write_failed ? 0 : -1;
 	if (done == 0) {
-		done = ip_session_go_idle(&s);
-		if (ip_session_finish(&s, reason) < 0)
+		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end with the process in any case. */
+		ip_session_go_idle(&s);
+		if (s.write_failed || ip_session_finish(&s, reason) < 0)
 			done = -1;
 	} else {
 		_cleanup_free_ char *why = strdup(ip_error_message());
