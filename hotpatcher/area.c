@@ -60,7 +60,8 @@ static int seal(int fd, pid_t pid)
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals >= 0 && (seals & F_SEAL_SHRINK))
 		return 0;
-	return ip_error("pid %d: its ring memory cannot be sealed against shrinking: it is not the runtime's", pid);
+	return ip_error("pid %d: its ring memory cannot be sealed against shrinking: it is not the runtime's",
+			pid);
 }
 
 static uint64_t subbufs_for(uint64_t memory)
@@ -112,9 +113,10 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
 	fd = open(name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
-		return ip_error("pid %d has closed the runtime's file descriptor %d and we may not reach its ring "
-				"memory otherwise (%s): attach as root, or start it with iprobe run",
-				target->pid, target->anchor.area_fd, strerror(errno));
+		return ip_error(
+			"pid %d has closed the runtime's file descriptor %d and we may not reach its ring "
+			"memory otherwise (%s): attach as root, or start it with iprobe run",
+			target->pid, target->anchor.area_fd, strerror(errno));
 	return fd;
 }
 
@@ -126,16 +128,17 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 	int fd;
 
 	if (!target->has_runtime)
-		return ip_error("pid %d does not have iprobe's runtime: start the program with iprobe run, or with "
-				"LD_PRELOAD=%s",
-				target->pid, IP_RT_SONAME);
+		return ip_error(
+			"pid %d does not have iprobe's runtime: start the program with iprobe run, or with "
+			"LD_PRELOAD=%s",
+			target->pid, IP_RT_SONAME);
 	if (anchor->error || !anchor->gate)
 		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
 				anchor->error ? strerror(anchor->error) : "its constructor has not run yet");
 	m = ip_maps_find(&target->maps, anchor->area);
 	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)
-		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more", target->pid,
-				anchor->area);
+		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",
+				target->pid, anchor->area);
 	fd = open_memfd(target, m);
 	if (fd < 0)
 		return -1;
@@ -146,9 +149,8 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 		ip_area_close(area);
 		return -1;
 	}
-	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET ||
-	    area_map(area, IP_AREA_DATA_OFFSET) < 0 || area->header->magic != IP_AREA_MAGIC ||
-	    area->header->abi != IP_RT_ABI) {
+	if (lseek(fd, 0, SEEK_END) < (off_t)IP_AREA_DATA_OFFSET || area_map(area, IP_AREA_DATA_OFFSET) < 0 ||
+	    area->header->magic != IP_AREA_MAGIC || area->header->abi != IP_RT_ABI) {
 		ip_area_close(area);
 		return ip_error("pid %d: the runtime's ring memory is damaged", target->pid);
 	}
@@ -179,9 +181,10 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid)
 		return 0;
 	if (errno != EAGAIN && errno != EACCES)
 		return ip_error_errno("pid %d: cannot lock its ring memory", pid);
-	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %u: end that "
-			"first",
-			pid, area->header->owner_pid);
+	return ip_error(
+		"pid %d (or a process it was forked from) has a session already, by iprobe pid %u: end that "
+		"first",
+		pid, area->header->owner_pid);
 }
 
 int ip_area_lock_patch(struct ip_area *area, pid_t pid)
@@ -211,11 +214,11 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	struct stat st;
 
 	if (IP_AREA_DATA_OFFSET + size > area->window)
-		return ip_error("pid %d: its runtime has room for %s of ring memory: ask for no more with --memory", pid,
-				ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
-	if (fstat(area->fd, &st) < 0 ||
-	    (st.st_size < (off_t)(IP_AREA_DATA_OFFSET + size) &&
-	     ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
+		return ip_error(
+			"pid %d: its runtime has room for %s of ring memory: ask for no more with --memory",
+			pid, ip_format_size(area->window - IP_AREA_DATA_OFFSET, have));
+	if (fstat(area->fd, &st) < 0 || (st.st_size < (off_t)(IP_AREA_DATA_OFFSET + size) &&
+					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
 	ip_area_end(area);
 	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, size) < 0)

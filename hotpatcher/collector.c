@@ -2,8 +2,8 @@
 /*
  * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
  *
- *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
- *      and s.guard was seen 0 after that: then no hook can have words in it to fill.
+ *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to
+ * none), and s.guard was seen 0 after that: then no hook can have words in it to fill.
  *   2. Only in order: its ordinal is the one that s has to deliver next.
  *   3. Copy, check, write; zero it; FREE (release: the zeroes are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
@@ -27,8 +27,9 @@
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
-#define SUSPENSION_NS	 1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
-#define STALE_GUARD_NS	 200000000ull
+#define SUSPENSION_NS                                                                                        \
+	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
+#define STALE_GUARD_NS 200000000ull
 
 struct slot_state {
 	uint64_t next_ordinal;
@@ -38,7 +39,7 @@ struct slot_state {
 	uint64_t last_discarded;
 	pid_t tid, pid;
 	bool in_use;
-	uint8_t missing; /* listings in a row that did not have the thread */
+	uint8_t missing;	     /* listings in a row that did not have the thread */
 	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
 };
 
@@ -56,7 +57,7 @@ struct ip_collector {
 	uint64_t *copy;	   /* one sub-buffer */
 	uint64_t *records; /* the records found in it */
 	uint64_t events, invalid;
-	uint64_t lost_done; /* by claims that have ended */
+	uint64_t lost_done;	   /* by claims that have ended */
 	uint64_t max_size, beyond; /* events that did not fit into max_size */
 	bool full;
 	uint64_t reaped_ns;
@@ -112,8 +113,8 @@ struct contents {
 	uint64_t begin, end; /* times of the first and last event */
 };
 
-/* Checks copy[1..n) and puts the good records into records. The first one must be extended: it carries the time; what
- * follows must not go back in time. */
+/* Checks copy[1..n) and puts the good records into records. The first one must be extended: it carries the
+ * time; what follows must not go back in time. */
 static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 {
 	uint64_t time = 0;
@@ -144,8 +145,7 @@ static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 				i += length;
 				continue;
 			}
-			if (i + length > n || !valid_id(real) ||
-			    !((c->copy[i + 1] >> 32) & IP_NUMBER_MAX)) {
+			if (i + length > n || !valid_id(real) || !((c->copy[i + 1] >> 32) & IP_NUMBER_MAX)) {
 				ret->invalid++;
 				i++;
 				continue;
@@ -178,10 +178,8 @@ static int write_records(struct ip_collector *c, uint32_t slot, const struct con
 			 uint64_t discarded)
 {
 	struct slot_state *s = &c->slots[slot];
-	struct ip_packet_header header = {.timestamp_begin = found->begin,
-					  .timestamp_end = found->end,
-					  .pid = s->pid,
-					  .tid = s->tid};
+	struct ip_packet_header header = {
+		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = s->pid, .tid = s->tid};
 
 	if (c->full ||
 	    ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size) {
@@ -277,7 +275,8 @@ static bool has_been_left(const struct ip_collector *c, const struct ready *r, b
 	}
 	if (quiet)
 		return true;
-	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it soon. */
+	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it
+	 * soon. */
 	if (s->guard != guard) {
 		s->guard = guard;
 		s->guard_since = ip_now_ns();
@@ -336,7 +335,8 @@ static int drain_full(struct ip_collector *c, bool quiet)
 	return taken;
 }
 
-/* Step 4 for one slot, after drain_full(). If losses came behind its last packet, an empty packet tells them. */
+/* Step 4 for one slot, after drain_full(). If losses came behind its last packet, an empty packet tells them.
+ */
 static int finish_slot(struct ip_collector *c, uint32_t index)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -431,7 +431,8 @@ static ssize_t list_threads(pid_t pid, pid_t **ret)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		if (n == capacity) {
-			void *grown = realloc(*ret, (capacity = capacity ? 2 * capacity : 64) * sizeof(pid_t));
+			void *grown =
+				realloc(*ret, (capacity = capacity ? 2 * capacity : 64) * sizeof(pid_t));
 
 			if (!grown)
 				return -1;
@@ -471,7 +472,8 @@ static int reap(struct ip_collector *c)
 
 	if (!gone || !claims)
 		return 0;
-	/* The claims are read before the threads are listed: a claim whose thread is not in the list is of one that ended. */
+	/* The claims are read before the threads are listed: a claim whose thread is not in the list is of
+	 * one that ended. */
 	for (uint32_t i = 0; i < used; i++)
 		claims[i] = is_claimed(c, i) ? c->area->slots[i].claimed : 0;
 	n = list_threads(c->target->pid, &threads);
@@ -554,9 +556,8 @@ bool ip_collector_in_flight(const struct ip_collector *c)
 
 void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats *ret)
 {
-	*ret = (struct ip_collector_stats){.events = c->events, 
-					    .lost = c->lost_done + c->beyond,
-					    .invalid = c->invalid};
+	*ret = (struct ip_collector_stats){
+		.events = c->events, .lost = c->lost_done + c->beyond, .invalid = c->invalid};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		const struct ip_slot *slot = &c->area->slots[i];
 		uint64_t position = slot->cur & IP_POSITION_MASK;

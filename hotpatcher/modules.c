@@ -24,8 +24,8 @@ static bool same_file(const struct ip_mapping *a, const struct ip_mapping *b)
 	       !strcmp(a->path, b->path);
 }
 
-/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps than in stat;
- * the build-id decides there. */
+/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps
+ * than in stat; the build-id decides there. */
 static bool is_mapped_file(int fd, const struct ip_mapping *m)
 {
 	struct stat st;
@@ -64,8 +64,8 @@ static size_t build_id_in_memory(const struct ip_target *target, uint64_t start,
 	Elf64_Phdr phdr;
 	uint8_t notes[4096];
 
-	if (ip_target_read(target, start, &ehdr, sizeof(ehdr)) < 0 ||
-	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) || ehdr.e_phentsize != sizeof(phdr))
+	if (ip_target_read(target, start, &ehdr, sizeof(ehdr)) < 0 || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
+	    ehdr.e_phentsize != sizeof(phdr))
 		return 0;
 	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
 		size_t size, found;
@@ -131,9 +131,10 @@ static int check_sites(const struct ip_module *module)
 					break;
 			}
 			if (segment == module->elf->nloads)
-				return ip_error("%s: its probe list has a site at %#lx, which is no code: run "
-						"coldpatch on it again",
-						module->path, probe->offset);
+				return ip_error(
+					"%s: its probe list has a site at %#lx, which is no code: run "
+					"coldpatch on it again",
+					module->path, probe->offset);
 		}
 	}
 	return 0;
@@ -155,9 +156,10 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 		return ip_error("%s: its probe list is for machine %u", module->path, header->machine);
 	if (header->build_id_size != module->elf->build_id_size ||
 	    memcmp(header->build_id, module->elf->build_id, header->build_id_size))
-		return ip_error("%s: its probe list belongs to another build (build-id differs): run coldpatch on "
-				"it again",
-				module->path);
+		return ip_error(
+			"%s: its probe list belongs to another build (build-id differs): run coldpatch on "
+			"it again",
+			module->path);
 	return check_sites(module);
 }
 
@@ -192,7 +194,8 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	if (size != module->elf->build_id_size || memcmp(id, module->elf->build_id, size)) {
 		ip_build_id_format(id, size, ours);
 		ip_build_id_format(module->elf->build_id, module->elf->build_id_size, theirs);
-		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, %s in the file%s): "
+		ip_error("%s: the file is not the one that runs in pid %d (build-id %s in memory, %s in the "
+			 "file%s): "
 			 "restart the program, or attach as root",
 			 module->path, target->pid, size ? ours : "none",
 			 module->elf->build_id_size ? theirs : "none", exact ? "" : ", replaced on disk");
@@ -227,8 +230,8 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 			continue;
 		}
 		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a file */
-		for (size_t k = i; k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode);
-		     k++) {
+		for (size_t k = i;
+		     k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode); k++) {
 			if (!maps->items[k].inode)
 				continue;
 			if (k > i && !maps->items[k].offset)

@@ -3,7 +3,8 @@
  * The modules of a live process: which ELF files are mapped where, and their probe lists.
  *
  * Files are opened so that what we read is what is mapped: through map_files where we may, else through
- * /proc/PID/root with device and inode compared (namespaces, chroots). In any case the build-id in memory must be the file's.
+ * /proc/PID/root with device and inode compared (namespaces, chroots). In any case the build-id in memory
+ * must be the file's.
  */
 #ifndef IP_MODULES_H
 #define IP_MODULES_H
@@ -20,7 +21,7 @@ struct ip_module {
 	uint64_t inode;
 	struct ip_elf_file *elf;    /* NULL where the file cannot be had; see problem */
 	struct ip_probe_list *list; /* NULL: not prepared, or problem */
-	char *problem;		    /* why it cannot be patched although it might have probes; NULL: nothing */
+	char *problem; /* why it cannot be patched although it might have probes; NULL: nothing */
 	bool runtime;
 };
 
@@ -29,14 +30,16 @@ struct ip_modules {
 	size_t n;
 };
 
-/* All file-backed modules with executable mappings, by address. -1 only where the process cannot be read at all. */
+/* All file-backed modules with executable mappings, by address. -1 only where the process cannot be read at
+ * all. */
 int ip_modules_load(struct ip_target *target, struct ip_modules *ret);
 void ip_modules_clear(struct ip_modules *modules);
 
 /* Whether the module is still mapped where it was, by the maps read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);
 
-/* Error text for a process none of whose modules has probes: the first problem, or that it was not prepared. */
+/* Error text for a process none of whose modules has probes: the first problem, or that it was not prepared.
+ */
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules);
 
 #endif

@@ -73,11 +73,11 @@ static int range_init(struct ip_patch *patch, struct range *range, size_t first,
 		size_t at = c[i].address - range->start;
 
 		if (memcmp(range->before + at, c[i].old_bytes, c[i].length))
-			return ip_error("pid %d: the site at %#lx holds %s instead of %s: somebody else changed it "
-					"(a debugger's breakpoint, a uprobe?); end that first",
-					patch->target->pid, c[i].address,
-					hex(range->before + at, c[i].length, found),
-					hex(c[i].old_bytes, c[i].length, expected));
+			return ip_error(
+				"pid %d: the site at %#lx holds %s instead of %s: somebody else changed it "
+				"(a debugger's breakpoint, a uprobe?); end that first",
+				patch->target->pid, c[i].address, hex(range->before + at, c[i].length, found),
+				hex(c[i].old_bytes, c[i].length, expected));
 		/* step 7 writes the crossing ones by themselves */
 		if (!crosses_page(&c[i]))
 			memcpy(range->after + at, c[i].new_bytes, c[i].length);
@@ -205,7 +205,8 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, s
 				high = middle;
 		}
 		if (low && pc < patch->changes[low - 1].address + patch->changes[low - 1].length)
-			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing was changed, try again",
+			return ip_error("pid %d: thread %d stands inside the site at %#lx: nothing was "
+					"changed, try again",
 					target->pid, stop->threads[i].tid, patch->changes[low - 1].address);
 		if (is_inside(target, pc))
 			result->inside[result->ninside++] = stop->threads[i].tid;
@@ -222,7 +223,8 @@ static int verify_unchanged(const struct ip_patch *patch)
 		if (ip_target_read(patch->target, r->start, patch->scratch, r->end - r->start) < 0)
 			return -1;
 		if (memcmp(patch->scratch, r->before, r->end - r->start))
-			return ip_error("pid %d: the text at %#lx..%#lx was changed by somebody else just now: nothing "
+			return ip_error("pid %d: the text at %#lx..%#lx was changed by somebody else just "
+					"now: nothing "
 					"was changed, try again",
 					patch->target->pid, r->start, r->end);
 	}
@@ -251,7 +253,8 @@ static int write_ranges(const struct ip_patch *patch, bool back)
 	for (size_t i = 0; i < patch->nranges; i++) {
 		const struct range *r = &patch->ranges[i];
 
-		if (ip_target_write(patch->target, r->start, back ? r->before : r->after, r->end - r->start) < 0)
+		if (ip_target_write(patch->target, r->start, back ? r->before : r->after, r->end - r->start) <
+		    0)
 			return -1;
 	}
 	return 0;
@@ -262,8 +265,7 @@ static int write_crossings(const struct ip_patch *patch, bool back)
 	for (size_t i = 0; i < patch->nchanges; i++) {
 		const struct ip_change *c = &patch->changes[i];
 
-		if (crosses_page(c) &&
-		    write_crossing(patch, c, back ? c->old_bytes : c->new_bytes) < 0)
+		if (crosses_page(c) && write_crossing(patch, c, back ? c->old_bytes : c->new_bytes) < 0)
 			return -1;
 	}
 	return 0;
@@ -367,7 +369,8 @@ void ip_patch_settle(struct ip_target *target, struct ip_patch_result *result, u
 		for (size_t i = 0; i < result->ninside; i++) {
 			uint64_t pc;
 
-			if (ip_stop_peek(target, result->inside[i], limit_ns, &pc) == 0 && is_inside(target, pc))
+			if (ip_stop_peek(target, result->inside[i], limit_ns, &pc) == 0 &&
+			    is_inside(target, pc))
 				result->inside[left++] = result->inside[i];
 		}
 		result->ninside = left;

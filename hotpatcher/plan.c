@@ -41,9 +41,11 @@ static int add_function(struct ip_plan *plan, const struct ip_module *module, ui
 {
 	if (grow((void **)&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
-	plan->functions[plan->nfunctions++] = (struct ip_plan_function){
-		.module = module, .module_index = module_index, .function = function, .inlined = inlined,
-		.frame = UINT32_MAX};
+	plan->functions[plan->nfunctions++] = (struct ip_plan_function){.module = module,
+									.module_index = module_index,
+									.function = function,
+									.inlined = inlined,
+									.frame = UINT32_MAX};
 	return 0;
 }
 
@@ -64,18 +66,18 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 		const struct ip_pl_probe *probe = &list->probes[i];
 		const struct ip_pl_function *f = &list->functions[probe->function];
 		bool inlined = probe->flags & IP_PROBE_INLINED;
-		uint32_t *s = &state[2 * probe->function + inlined], *other = &state[2 * probe->function + !inlined];
+		uint32_t *s = &state[2 * probe->function + inlined],
+			 *other = &state[2 * probe->function + !inlined];
 		struct ip_change c = {.address = module->load_bias + probe->offset,
 				      .length = probe->length,
 				      .kind = probe->kind};
 
 		if (!*s) {
 			bool selected = *other ? *other > 1
-					       : ip_selection_match(selection,
-								    ip_probe_list_string(list, f->name),
-								    f->file ? ip_probe_list_string(list, f->file)
-									    : NULL,
-								    module->path);
+					       : ip_selection_match(
+							 selection, ip_probe_list_string(list, f->name),
+							 f->file ? ip_probe_list_string(list, f->file) : NULL,
+							 module->path);
 
 			*s = 1;
 			if (selected) {
@@ -129,8 +131,8 @@ static int nothing_matched(const struct ip_target *target, const struct ip_modul
 	}
 	nearest = ip_selection_nearest(selection, names, n);
 	if (nearest && *nearest)
-		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid, nprobes,
-			 nearest);
+		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid,
+			 nprobes, nearest);
 	else
 		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d shows them",
 			 target->pid, nprobes, target->pid);

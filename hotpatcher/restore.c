@@ -45,7 +45,8 @@ static enum site_state site_state(const struct ip_target *target, const struct i
 	return SITE_FOREIGN;
 }
 
-/* Calls visit for each site of the module with the bytes that it has in memory. Reads text in large pieces. */
+/* Calls visit for each site of the module with the bytes that it has in memory. Reads text in large pieces.
+ */
 static int each_site(const struct ip_target *target, const struct ip_module *module,
 		     int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
 		     void *data)
@@ -65,10 +66,12 @@ static int each_site(const struct ip_target *target, const struct ip_module *mod
 
 			for (size_t k = 0; k < module->elf->nloads; k++)
 				if (probe->offset >= module->elf->loads[k].vaddr &&
-				    probe->offset < module->elf->loads[k].vaddr + module->elf->loads[k].filesz)
+				    probe->offset <
+					    module->elf->loads[k].vaddr + module->elf->loads[k].filesz)
 					s = &module->elf->loads[k];
 			if (!s)
-				return ip_error("%s: site at %#lx lies in no segment", module->path, probe->offset);
+				return ip_error("%s: site at %#lx lies in no segment", module->path,
+						probe->offset);
 			start = address;
 			end = module->load_bias + s->vaddr + s->filesz;
 			if (end - start > piece)

@@ -2,12 +2,12 @@
 /*
  * iprobe run: recording from the first instruction.
  *
- *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command with the
- *      runtime preloaded and IPROBE_AREA naming our memfd.
+ *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command
+ * with the runtime preloaded and IPROBE_AREA naming our memfd.
  *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and waits.
  *   3. We go live as in any attach, and set `go`.
- *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the old
- *      image left, go live in the new one.
+ *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the
+ * old image left, go live in the new one.
  *   5. When the command has ended, drain the rest.
  *
  * A child that never becomes ready is not dynamically linked, or does not take LD_PRELOAD (setuid).
@@ -56,11 +56,7 @@ static const struct {
 	void (*handler)(int);
 } our_signals[] = {
 	/* the terminal sends these to the command as well */
-	{SIGINT, SIG_IGN},
-	{SIGQUIT, SIG_IGN},
-	{SIGTERM, pass_on},
-	{SIGHUP, pass_on},
-	{SIGPIPE, SIG_IGN},
+	{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}, {SIGPIPE, SIG_IGN},
 };
 
 #define NSIGNALS (sizeof(our_signals) / sizeof(*our_signals))
@@ -70,7 +66,8 @@ static struct sigaction inherited[NSIGNALS];
 static void take_signals(void)
 {
 	for (size_t i = 0; i < NSIGNALS; i++) {
-		const struct sigaction action = {.sa_handler = our_signals[i].handler, .sa_flags = SA_RESTART};
+		const struct sigaction action = {.sa_handler = our_signals[i].handler,
+						 .sa_flags = SA_RESTART};
 
 		sigaction(our_signals[i].number, &action, &inherited[i]);
 	}
@@ -127,8 +124,8 @@ static char *find_command(const char *name)
 	return NULL;
 }
 
-/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
- * hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
+/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine
+ * (execvp would hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
 static int check_command(const char *name)
 {
 	_cleanup_free_ char *path = find_command(name);
@@ -150,7 +147,8 @@ static int check_command(const char *name)
 		}
 	ip_elf_close(elf);
 	return dynamic ? 0
-		       : ip_error("%s is statically linked: the runtime cannot be loaded into it (link it dynamically)",
+		       : ip_error("%s is statically linked: the runtime cannot be loaded into it (link it "
+				  "dynamically)",
 				  path);
 }
 
@@ -243,12 +241,12 @@ static void wait_a_little(struct launch *l)
 	syscall(SYS_futex, &h->ready, FUTEX_WAIT, l->released, &tick, NULL, 0);
 }
 
-/* Whether the process could still become another program: one of its files imports an exec or spawn function. A shell, env, a wrapper
- * script's interpreter. */
+/* Whether the process could still become another program: one of its files imports an exec or spawn function.
+ * A shell, env, a wrapper script's interpreter. */
 static bool may_exec(const struct ip_modules *modules)
 {
-	static const char *const names[] = {"execve", "execv", "execvp", "execvpe", "execl", "execlp",
-					    "execle", "fexecve", "execveat"};
+	static const char *const names[] = {"execve", "execv",	"execvp",  "execvpe", "execl",
+					    "execlp", "execle", "fexecve", "execveat"};
 
 	for (size_t i = 0; i < modules->n; i++) {
 		GElf_Shdr shdr;
@@ -310,7 +308,8 @@ static int take_image(struct launch *l)
 	return ret;
 }
 
-/* Waits for the command to go on by itself after the recording has ended. A second image is let go as it is. */
+/* Waits for the command to go on by itself after the recording has ended. A second image is let go as it is.
+ */
 static void wait_for_end(struct launch *l)
 {
 	uint64_t tried = ip_now_ns();
@@ -358,7 +357,8 @@ static const char *record(struct launch *l)
 				return "target ended";
 			ip_error(l->saw_image || s->target
 					 ? "pid %d: no program that it ran was built with iprobe-cc"
-					 : "pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
+					 : "pid %d never loaded iprobe's runtime: it is statically linked, "
+					   "setuid, or "
 					   "clears LD_PRELOAD",
 				 l->pid);
 			return NULL;
@@ -390,8 +390,8 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
-	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    check_command(argv[0]) < 0 || ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
+	if (ip_selection_parse(options->functions, &s.selection) < 0 || check_command(argv[0]) < 0 ||
+	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, runtime) < 0)
 		goto out;
 	ret->pid = l.pid;
@@ -403,7 +403,8 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	}
 	done = reason && !s.write_failed ? 0 : -1;
 	if (done == 0) {
-		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end with the process in any case. */
+		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end with the
+		 * process in any case. */
 		ip_session_go_idle(&s);
 		if (s.write_failed || ip_session_finish(&s, reason) < 0)
 			done = -1;

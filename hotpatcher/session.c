@@ -16,19 +16,20 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "hotpatcher/family.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
-#define GIB		(1ull << 30)
-#define TRIES		20
-#define TRY_NS		5000000ull
-#define GO_IDLE_NS	5000000000ull /* how long going idle is tried */
+#define GIB		   (1ull << 30)
+#define TRIES		   20
+#define TRY_NS		   5000000ull
+#define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
-#define SETTLE_NS	200000000ull
-#define LIVE_LINE_NS	250000000ull
-#define COST_THREAD_NS	25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
-#define COST_PAGE_NS	2500ull
+#define SETTLE_NS	   200000000ull
+#define LIVE_LINE_NS	   250000000ull
+#define COST_THREAD_NS	   25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
+#define COST_PAGE_NS	   2500ull
 
 volatile int ip_session_interrupted;
 
@@ -214,7 +215,8 @@ const char *ip_session_turn(struct ip_session *s)
 	return NULL;
 }
 
-/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate first. */
+/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
+ * first. */
 static void close_gate(struct ip_session *s)
 {
 	const uint32_t closed = 0;
@@ -222,8 +224,8 @@ static void close_gate(struct ip_session *s)
 	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
 }
 
-/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
- * than a longer stop. */
+/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live
+ * sites are worse than a longer stop. */
 static int restore_all(struct ip_session *s)
 {
 	uint64_t limit = ip_now_ns() + GO_IDLE_NS, deadline = s->options->max_stop_ns;
@@ -264,10 +266,12 @@ int ip_session_go_idle(struct ip_session *s)
 		if (ret < 0 && !ip_target_alive(s->target))
 			ret = 0;
 		if (ret < 0)
-			ip_error_prefix("sites are still live (iprobe detach %d puts them back)", s->target->pid);
+			ip_error_prefix("sites are still live (iprobe detach %d puts them back)",
+					s->target->pid);
 	}
 	if (!s->collector)
 		return ret;
+	ip_family_restore(s->area, s->target->pid, s->options->max_stop_ns);
 	for (uint64_t limit = ip_now_ns() + SETTLE_NS;
 	     ip_target_alive(s->target) && ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		nap(200000);
@@ -311,8 +315,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
-	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved,
-			       reason);
+	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason);
 }
 
 void ip_session_clear(struct ip_session *s)
@@ -380,8 +383,7 @@ static int preview_modules(struct ip_session_preview *preview, const struct ip_m
 		size_t k = preview->nmodules;
 
 		for (size_t i = 0; i < plan->nchanges; i++)
-			preview->modules[k].sites +=
-				plan->functions[plan->function_of[i]].module_index == m;
+			preview->modules[k].sites += plan->functions[plan->function_of[i]].module_index == m;
 		for (size_t i = 0; i < plan->nfunctions; i++)
 			preview->modules[k].functions +=
 				plan->functions[i].module_index == m && !plan->functions[i].inlined;

@@ -16,13 +16,13 @@
 #define IP_MAX_STOPS	    64
 
 struct ip_session_options {
-	const char *functions;	 /* NULL: all */
+	const char *functions; /* NULL: all */
 	const char *dir;
-	uint64_t duration_ns;	 /* 0: until the end */
-	uint64_t memory;	 /* of the rings, bytes */
-	uint64_t max_size;	 /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
+	uint64_t duration_ns; /* 0: until the end */
+	uint64_t memory;      /* of the rings, bytes */
+	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
-	bool live_line;		 /* show one on stderr */
+	bool live_line; /* show one on stderr */
 };
 
 struct ip_session_summary {
@@ -42,7 +42,7 @@ struct ip_session_preview {
 	struct {
 		char *path;
 		size_t sites, functions;
-	} *modules;
+	} * modules;
 	size_t nmodules;
 	uint64_t expected_stop_ns;
 };
@@ -50,16 +50,17 @@ struct ip_session_preview {
 /* Set by signal handlers of the command: end the session properly. */
 extern volatile int ip_session_interrupted;
 
-/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is kept and
- * every site is back, or the message says what is left. */
+/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is
+ * kept and every site is back, or the message says what is left. */
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret);
 
 /* The plan, without stopping or changing anything. */
 int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret);
 void ip_session_preview_clear(struct ip_session_preview *preview);
 
-/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from waitpid. -1 where it could
- * not be launched or recorded; then it has not run its own code, unless the message says so. runtime: path of the shared object. */
+/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from
+ * waitpid. -1 where it could not be launched or recorded; then it has not run its own code, unless the
+ * message says so. runtime: path of the shared object. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
 

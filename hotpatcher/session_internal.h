@@ -29,8 +29,8 @@ struct ip_session {
 	bool write_failed;
 };
 
-/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
- * first call. allow_none: return 1, without an error, where no module has probes. */
+/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at
+ * the first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
@@ -39,7 +39,8 @@ const char *ip_session_turn(struct ip_session *s);
 /* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be stopped. */
 int ip_session_go_idle(struct ip_session *s);
 
-/* Writes the last words of the trace and fills the summary. Where nothing ever went live the trace goes away again. */
+/* Writes the last words of the trace and fills the summary. Where nothing ever went live the trace goes away
+ * again. */
 int ip_session_finish(struct ip_session *s, const char *reason);
 
 void ip_session_clear(struct ip_session *s);

@@ -33,14 +33,15 @@ uint64_t ip_now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
- * INTERRUPT and clone events are PTRACE_EVENT stops. */
+/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our
+ * own INTERRUPT and clone events are PTRACE_EVENT stops. */
 static int pending_signal(int status)
 {
 	return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-/* A process that a thread of the target made by clone() was attached to us. Unless it is a thread, let it go. */
+/* A process that a thread of the target made by clone() was attached to us. Unless it is a thread, let it go.
+ */
 static void let_stranger_go(pid_t pid, pid_t parent)
 {
 	unsigned long message;
@@ -142,19 +143,22 @@ static int seize_new(struct ip_stop *stop)
 		if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACECLONE) < 0) {
 			int error = errno;
 
-			/* One that has just ended may have made the listing skip others: look again. A leader that has ended
-			 * stays listed. */
+			/* One that has just ended may have made the listing skip others: look again. A leader
+			 * that has ended stays listed. */
 			if (error == ESRCH)
 				vanished = 1;
 			if (error == ESRCH || has_ended(tid))
 				continue;
 			tracer = ip_proc_status(tid, "TracerPid");
-			if (tracer != getpid()) { /* else: born to a thread of ours, TRACECLONE has it already */
+			if (tracer !=
+			    getpid()) { /* else: born to a thread of ours, TRACECLONE has it already */
 				if (tracer > 0)
-					return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, "
+					return ip_error("pid %d: thread %d is already traced by pid %ld "
+							"(gdb, strace, "
 							"another iprobe?): end that first",
 							pid, tid, tracer);
-				return ip_error("pid %d: thread %d cannot be traced (%s): needs the same user or root "
+				return ip_error("pid %d: thread %d cannot be traced (%s): needs the same "
+						"user or root "
 						"(CAP_SYS_PTRACE)",
 						pid, tid, strerror(error));
 			}
@@ -189,7 +193,8 @@ static int stop_all(struct ip_stop *stop, uint64_t deadline)
 				t->gone = true;
 			} else if (ip_now_ns() > deadline) {
 				stop->late = true;
-				return ip_error("pid %d: thread %d did not stop in time (uninterruptible sleep or vfork?): "
+				return ip_error("pid %d: thread %d did not stop in time (uninterruptible "
+						"sleep or vfork?): "
 						"nothing was changed, try again",
 						stop->target->pid, t->tid);
 			} else if (spins < 50) {
@@ -317,7 +322,8 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 	}
 	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
 		return;
-	/* It was stopped and is not any more: killed. Until we have reaped it the process cannot end, nor exec. */
+	/* It was stopped and is not any more: killed. Until we have reaped it the process cannot end, nor
+	 * exec. */
 	for (int i = 0; i < 4000 && !t->gone; i++) {
 		const struct timespec nap = {.tv_nsec = 500000};
 		pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);

@@ -2,9 +2,9 @@
 /*
  * Numbers and stubs.
  *
- * Each (number, kind) of a module that was ever patched has one stub, at a place that stays the same for the life
- * of the process (the module's entry in the area). So a second session writes the same bytes over the same
- * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
+ * Each (number, kind) of a module that was ever patched has one stub, at a place that stays the same for the
+ * life of the process (the module's entry in the area). So a second session writes the same bytes over the
+ * same stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
  * written before any site jumps to them; they are never taken away.
  *
  * A pool starts with the hooks' addresses, for stubs that a direct jump does not carry to the runtime.
@@ -17,12 +17,12 @@
 #include "common/trace_format.h"
 #include "hotpatcher/plan.h"
 
-#define POOL_HEAD  64u
+#define POOL_HEAD	   64u
 #define STUBS_PER_FUNCTION (IP_NUMBERS_PER_FUNCTION * IP_STUBS_PER_NUMBER)
 
 static uint64_t hook_of(const struct ip_rt_anchor *anchor, unsigned kind)
 {
-	return kind == IP_PROBE_ENTRY ? anchor->hook_entry
+	return kind == IP_PROBE_ENTRY  ? anchor->hook_entry
 	       : kind == IP_PROBE_EXIT ? anchor->hook_exit
 				       : anchor->hook_tail_exit;
 }
@@ -75,7 +75,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
 	uint64_t size = (uint64_t)nfunctions * STUBS_PER_FUNCTION * arch->stub_size;
-	uint32_t nmodules = __atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
+	uint32_t nmodules =
+		__atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
 	uint64_t first = 1;
 	struct ip_area_module *m;
 
@@ -152,7 +153,8 @@ static int write_stubs(struct writer *w, const struct ip_arch *arch, const struc
 		       uint32_t number)
 {
 	const struct ip_rt_anchor *anchor = &w->target->anchor;
-	uint64_t address = m->stubs + IP_STUB_INDEX(number, m->first_number, IP_PROBE_ENTRY) * arch->stub_size;
+	uint64_t address =
+		m->stubs + IP_STUB_INDEX(number, m->first_number, IP_PROBE_ENTRY) * arch->stub_size;
 	size_t size = IP_STUBS_PER_NUMBER * arch->stub_size;
 
 	if (w->used && (w->address + w->used != address || w->used + size > sizeof(w->buffer)) &&
@@ -204,8 +206,8 @@ static int bind_functions(struct ip_plan *plan, struct ip_target *target, struct
 				       (uint64_t)nfunctions * STUBS_PER_FUNCTION * arch->stub_size);
 			if (pool < 0 || m->nfunctions != nfunctions || !m->first_number ||
 			    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX)
-				return ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid,
-						f->module->path);
+				return ip_error("pid %d: the runtime's memory is damaged (stubs of %s)",
+						target->pid, f->module->path);
 			if (write_pool_head(target, pool) < 0)
 				return -1;
 		}

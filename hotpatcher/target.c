@@ -192,9 +192,10 @@ static int check_process(pid_t pid)
 	if (tgid >= 0 && tgid != pid)
 		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
 	if (tracer > 0)
-		return ip_error("pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
-				"first",
-				pid, tracer);
+		return ip_error(
+			"pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
+			"first",
+			pid, tracer);
 	if (!has_memory && (state == 'Z' || state == 'X')) {
 		/* a leader that ended while other threads go on has no VmSize either */
 		if (ip_proc_status(pid, "Threads") <= 1)
@@ -240,7 +241,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 		long uid = ip_proc_status(pid, "Uid");
 
 		if (errno == EACCES || errno == EPERM)
-			ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, or root "
+			ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, "
+				 "or root "
 				 "(CAP_SYS_PTRACE)",
 				 pid, uid, (int)geteuid());
 		else if (errno == ENOENT || errno == ESRCH)
@@ -289,7 +291,8 @@ static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_va
 	return found;
 }
 
-/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded counts. */
+/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded
+ * counts. */
 static bool anchor_stands(struct ip_target *target)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
@@ -317,12 +320,13 @@ static int find_anchor(struct ip_target *target)
 					m->path);
 		/* the runtime's first segment has address 0 */
 		target->anchor_address = m->start + vaddr;
-		if (ip_target_read(target, target->anchor_address, &target->anchor,
-				   sizeof(target->anchor)) < 0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
 			return -1;
 		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
-					target->pid, m->path, target->anchor.abi, IP_RT_ABI);
+			return ip_error(
+				"pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
+				target->pid, m->path, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = true;
 		return 0;
 	}

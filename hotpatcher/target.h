@@ -28,21 +28,21 @@ struct ip_maps {
 struct ip_target {
 	pid_t pid;
 	pid_t inner_pid; /* as it sees itself */
-	int pidfd; /* -1 where the kernel has none */
-	int mem;   /* /proc/PID/mem, read-write unless opened read-only */
+	int pidfd;	 /* -1 where the kernel has none */
+	int mem;	 /* /proc/PID/mem, read-write unless opened read-only */
 	struct ip_maps maps;
 	bool has_runtime;
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
-	pid_t *held;		    /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
+	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
-	bool exited;		    /* a stop saw it end */
-	int exit_status;	    /* as from waitpid, where it is our child and a stop reaped it; else -1 */
+	bool exited;	 /* a stop saw it end */
+	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };
 
-/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread or
- * zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
- * -1 with the reason. */
+/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread
+ * or zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or
+ * changed. 0, or -1 with the reason. */
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret);
 void ip_target_close(struct ip_target *target);
 

@@ -84,14 +84,16 @@ static int make_room(const char *dir, bool *ret_moved)
 	if (lstat(dir, &st) < 0)
 		return 0;
 	if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(dir))
-		return ip_error("%s exists and is not a trace of iprobe: name another directory with -o", dir);
+		return ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
+				dir);
 	if (asprintf(&old, "%s.old", dir) < 0)
 		return ip_error("out of memory");
 	if (lstat(old, &st) == 0) {
 		if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(old))
-			return ip_error("%s exists and is not a trace of iprobe: move it away, or name another "
-					"directory with -o",
-					old);
+			return ip_error(
+				"%s exists and is not a trace of iprobe: move it away, or name another "
+				"directory with -o",
+				old);
 		if (nftw(old, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
 			return ip_error_errno("cannot remove %s", old);
 	}
@@ -302,8 +304,8 @@ int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const 
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *r)
 {
-	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, r->stop_tsc, r->stop_ns, r->threads,
-		r->pages, r->sites);
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, r->stop_tsc, r->stop_ns,
+		r->threads, r->pages, r->sites);
 	return 0;
 }
 
@@ -395,7 +397,8 @@ static int write_metadata(struct ip_trace *trace)
 				    .labels = trace->labels,
 				    .nlabels = trace->nlabels};
 
-	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files beside the streams */
+	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files beside the
+	 * streams */
 	out = open_new(trace, IP_TRACE_SUBDIR "/metadata", &temporary);
 	if (!out)
 		return ip_error_errno("cannot write %s/metadata", trace->dir);
@@ -425,8 +428,8 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 	ip_clock_read(&now);
 	trace->tsc_end = now.tsc;
 	trace->hz = ip_clock_hz(&trace->start, &now, 50000000);
-	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\nend\t%s\n", events, lost, unserved,
-		     reason) < 0) {
+	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\nend\t%s\n", events, lost,
+		     unserved, reason) < 0) {
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}

@@ -15,13 +15,13 @@
 
 struct ip_trace;
 
-/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place of a DIR.old that is a trace. Anything
- * else in the way is refused. command: of the target, for people. */
+/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place of a DIR.old
+ * that is a trace. Anything else in the way is refused. command: of the target, for people. */
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
 
-/* The modules and functions of a plan that has been bound; may be called again (exec): what is there already is not doubled.
- * Copies the modules' probe lists. */
+/* The modules and functions of a plan that has been bound; may be called again (exec): what is there already
+ * is not doubled. Copies the modules' probe lists. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
 		      const struct ip_area *area);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
@@ -37,17 +37,20 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 		    const char *reason);
 void ip_trace_close(struct ip_trace *trace);
 
-/* Removes the directory again, brings back the one that was kept as DIR.old for it, and closes. NULL is fine. */
+/* Removes the directory again, brings back the one that was kept as DIR.old for it, and closes. NULL is fine.
+ */
 void ip_trace_discard(struct ip_trace *trace);
 
-/* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num are filled in here. */
+/* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num are filled
+ * in here. */
 int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
 			  const uint64_t *words, size_t n);
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets */
 const char *ip_trace_dir(const struct ip_trace *trace);
 
-/* "command line" of a process, arguments separated by blanks, as people would type it (malloc'ed, never NULL). */
+/* "command line" of a process, arguments separated by blanks, as people would type it (malloc'ed, never
+ * NULL). */
 char *ip_proc_command(pid_t pid);
 
 #endif

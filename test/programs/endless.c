@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads in system calls that wait without a limit and that return EINTR after any stop: none of them may come back
- * before the program itself ends the wait. Prints "ready", then, on a line from stdin, wakes them all and prints
- * how each ended.
+ * Threads in system calls that wait without a limit and that return EINTR after any stop: none of them may
+ * come back before the program itself ends the wait. Prints "ready", then, on a line from stdin, wakes them
+ * all and prints how each ended.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -130,6 +130,8 @@ HIDDEN int main(void)
 	semctl(semaphores, 0, IPC_RMID);
 	for (size_t i = 0; i < NCALLS; i++)
 		printf("%s %s\n", calls[i].name,
-		       early[i] ? strerror(errors[i]) : results[i] == 1 ? "good" : "wrong result");
+		       early[i]		 ? strerror(errors[i])
+		       : results[i] == 1 ? "good"
+					 : "wrong result");
 	return 0;
 }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that the target forks: silent, and put back when the session ends."""
+
+import os
+import time
+
+import pytest
+
+from iptest import memory
+
+
+@pytest.fixture
+def flag(actor):
+    """A file; the daemon ends when it is gone."""
+    path = actor.dir() / "go-on"
+    path.touch()
+    path.chmod(0o644)
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def wait_for_end(pid):
+    deadline = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_daemon_gets_its_nops_back(actor, programs, flag):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "-o", directory, "--", programs.simple("daemon"), flag)
+    assert done.returncode == 3, repr(done)
+    daemon = int(done.stdout.split("\n")[0])
+    assert f"pid {daemon}, forked from" in done.stderr and "put back" in done.stderr
+    memory.assert_untouched(daemon)
+    # main's entry and exit, and one step: the daemon's steps are its own
+    assert done.summary()["events"] == 4
+    flag.unlink()
+    wait_for_end(daemon)
+
+
+def test_detach_of_a_child_leaves_its_parents_session_alone(actor, programs, targets):
+    parent = targets.start(actor, [programs.simple("forking")])
+    child = int(parent.proc.stdout.readline())
+    session = actor.start_iprobe("attach", parent.pid, "--json", "-q", "-o", actor.dir() / "trace")
+    memory.wait_until_live(parent.pid, session)
+    done = actor.iprobe("detach", child)
+    assert done.returncode == 0, repr(done)
+    time.sleep(0.3)
+    assert session.poll() is None, "the parent's session ended"
+    session.terminate()
+    assert session.wait(30) == 0
+    memory.assert_untouched(parent.pid)
+    memory.assert_untouched(child)
+    parent.finish()
