@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the exit code:
- * 0 done, 1 could not (one line on stderr), 2 usage.
+ * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the
+ * exit code: 0 done, 1 could not (one line on stderr), 2 usage.
  */
 #ifndef IP_CLI_H
 #define IP_CLI_H
@@ -31,7 +31,8 @@ struct cli_record_options {
 	bool json, dry_run, quiet;
 };
 
-/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. dry_run: whether --dry-run is known. */
+/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. dry_run: whether
+ * --dry-run is known. */
 int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, struct cli_record_options *ret,
 		     int *ret_next);
 
@@ -41,7 +42,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 /* From now on SIGINT, SIGTERM and SIGHUP end the session properly. */
 void cli_catch_signals(void);
 
-/* Path of libiprobe-rt.so: beside the build folder's iprobe, or where this prefix was installed. NULL with an error. */
+/* Path of libiprobe-rt.so: beside the build folder's iprobe, or where this prefix was installed. NULL with an
+ * error. */
 const char *cli_runtime_path(void);
 
 #endif

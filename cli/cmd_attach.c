@@ -13,14 +13,18 @@
 static const char help[] =
 	"usage: iprobe attach [OPTIONS] PID\n\n"
 	"Makes the chosen probes of a running process live, records until the time is over, Ctrl-C, or the\n"
-	"process ends, and puts every byte back. The process must have iprobe's runtime (iprobe run, LD_PRELOAD).\n\n"
-	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE reads them\n"
+	"process ends, and puts every byte back. The process must have iprobe's runtime (iprobe run, "
+	"LD_PRELOAD).\n\n"
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "
+	"reads them\n"
 	"                        (default: all probes)\n"
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
-	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the free space)\n"
-	"      --max-stop T      give up, nothing changed, if the threads cannot be gathered in T (default 50ms)\n"
+	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
+	"free space)\n"
+	"      --max-stop T      give up, nothing changed, if the threads cannot be gathered in T (default "
+	"50ms)\n"
 	"      --dry-run         say what would be patched; stop and change nothing\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
@@ -33,9 +37,10 @@ static void print_preview(const struct cli_record_options *options, const struct
 
 	if (!options->json) {
 		for (size_t i = 0; i < p->nmodules; i++)
-			printf("%8zu sites  %8zu functions  %s\n", p->modules[i].sites, p->modules[i].functions,
-			       p->modules[i].path);
-		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads to stop for about %s; nothing was "
+			printf("%8zu sites  %8zu functions  %s\n", p->modules[i].sites,
+			       p->modules[i].functions, p->modules[i].path);
+		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads to stop for about %s; "
+		       "nothing was "
 		       "changed\n",
 		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
 		       p->summary.threads, ip_format_ns(p->expected_stop_ns, stop));

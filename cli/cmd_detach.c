@@ -18,7 +18,8 @@
 #define TRIES 100 /* of 10 ms */
 
 static const char help[] = "usage: iprobe detach [--json] PID\n\n"
-			   "Puts back every site that any iprobe left live in the process, whoever did it and however it ended.\n"
+			   "Puts back every site that any iprobe left live in the process, whoever did it "
+			   "and however it ended.\n"
 			   "A session that is still recording ends.\n";
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
@@ -59,9 +60,11 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
 			ret = -1;
 		else if (state.foreign)
-			ret = ip_error("pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, the "
-				       "first at %#lx: left alone (a debugger's breakpoint, another patcher?)",
-				       pid, modules.items[i].path, state.foreign, state.first_foreign);
+			ret = ip_error(
+				"pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, "
+				"the "
+				"first at %#lx: left alone (a debugger's breakpoint, another patcher?)",
+				pid, modules.items[i].path, state.foreign, state.first_foreign);
 	}
 out:
 	ip_modules_clear(&modules);
@@ -107,8 +110,8 @@ int cmd_detach(int argc, char **argv)
 		ip_json_double(&j, "stop_us", result.stop_ns / 1e3);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		printf("pid %d: %zu sites put back on %zu pages; stopped for %s\n", pid, result.sites, result.pages,
-		       ip_format_ns(result.stop_ns, stop));
+		printf("pid %d: %zu sites put back on %zu pages; stopped for %s\n", pid, result.sites,
+		       result.pages, ip_format_ns(result.stop_ns, stop));
 	} else {
 		printf("pid %d: nothing was live\n", pid);
 	}

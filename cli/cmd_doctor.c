@@ -131,14 +131,17 @@ static void examine_machine(struct examination *e)
 	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) && strcmp(line, "0") &&
 	    geteuid() != 0)
 		tell(e, BAD, "yama",
-		     "ptrace_scope is %s: attach works only on own children (iprobe run), or as root; 0 lifts it", line);
+		     "ptrace_scope is %s: attach works only on own children (iprobe run), or as root; 0 "
+		     "lifts it",
+		     line);
 	else
 		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
 	if (try_mem_write())
 		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
 	else
 		tell(e, BAD, "text writes",
-		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel command line)");
+		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel command "
+		     "line)");
 	fd = memfd_create("iprobe-doctor", MFD_CLOEXEC);
 	if (fd < 0)
 		tell(e, BAD, "ring memory", "memfd_create: %s", strerror(errno));
@@ -196,7 +199,8 @@ static void examine_target(struct examination *e, pid_t pid)
 	}
 	tell(e, GOOD, "process", "pid %d, %ld threads, may be traced", pid, threads);
 	if (seccomp > 0)
-		tell(e, NOTE, "seccomp", "mode %ld: the runtime makes no system call but gettid and getpid, once a thread",
+		tell(e, NOTE, "seccomp",
+		     "mode %ld: the runtime makes no system call but gettid and getpid, once a thread",
 		     seccomp);
 	if (ip_modules_load(target, &modules) < 0) {
 		tell(e, BAD, "modules", "%s", ip_error_message());
@@ -257,8 +261,8 @@ int cmd_doctor(int argc, char **argv)
 		ip_json_end_object(&j);
 	}
 	if (e.bad) {
-		ip_error("%u thing%s stand%s in the way: see the lines marked bad", e.bad, e.bad == 1 ? "" : "s",
-			 e.bad == 1 ? "s" : "");
+		ip_error("%u thing%s stand%s in the way: see the lines marked bad", e.bad,
+			 e.bad == 1 ? "" : "s", e.bad == 1 ? "s" : "");
 		return cli_fail();
 	}
 	return 0;

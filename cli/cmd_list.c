@@ -18,10 +18,11 @@
 #include "common/units.h"
 #include "hotpatcher/modules.h"
 
-static const char help[] = "usage: iprobe list [-f SEL] [--json] ELF|PID\n\n"
-			   "The probes of a file, or of every module of a running process.\n\n"
-			   "  -f, --functions SEL   only those selected\n"
-			   "      --json            one document: path, build-id, placement and probes of each module\n";
+static const char help[] =
+	"usage: iprobe list [-f SEL] [--json] ELF|PID\n\n"
+	"The probes of a file, or of every module of a running process.\n\n"
+	"  -f, --functions SEL   only those selected\n"
+	"      --json            one document: path, build-id, placement and probes of each module\n";
 
 struct listing {
 	const struct ip_selection *selection;
@@ -40,7 +41,8 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list, cons
 
 	l->shown++;
 	if (!l->json) {
-		printf("%16lx %u %-9s %s", probe->offset, probe->length, ip_probe_kind_name(probe->kind), name);
+		printf("%16lx %u %-9s %s", probe->offset, probe->length, ip_probe_kind_name(probe->kind),
+		       name);
 		if (file)
 			printf("  %s:%u", file, probe->line ? probe->line : f->line);
 		puts(probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
@@ -111,8 +113,8 @@ static int check_shown(const struct listing *l, const char *what)
 		return 0;
 	nearest = ip_selection_nearest(l->selection, l->names, l->nnames);
 	if (nearest && *nearest)
-		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s", what, l->probes,
-				nearest);
+		return ip_error("%s: the selection matches none of its %lu probes; nearest: %s", what,
+				l->probes, nearest);
 	return ip_error("%s: the selection matches none of its %lu probes", what, l->probes);
 }
 
@@ -132,10 +134,13 @@ static int list_file(struct listing *l, const char *path)
 			ret = ip_probe_list_load(beside, &list) < 0 ? -1 : 1;
 	}
 	if (ret == 0)
-		ret = ip_error("%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)", path);
+		ret = ip_error(
+			"%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)",
+			path);
 	if (ret > 0 && (list->header->build_id_size != elf->build_id_size ||
 			memcmp(list->header->build_id, elf->build_id, elf->build_id_size)))
-		ret = ip_error("%s: its probe list belongs to another build (build-id differs): run coldpatch on it again",
+		ret = ip_error("%s: its probe list belongs to another build (build-id differs): run "
+			       "coldpatch on it again",
 			       path);
 	if (ret > 0)
 		ret = show_module(l, path, list) < 0 || check_shown(l, path) < 0 ? -1 : 0;
@@ -216,7 +221,8 @@ int cmd_list(int argc, char **argv)
 		l.json = &j;
 	}
 	/* digits alone are a process; a file of such a name is ./1234 */
-	if (strspn(argv[optind], "0123456789") == strlen(argv[optind]) && ip_parse_pid(argv[optind], &pid) == 0)
+	if (strspn(argv[optind], "0123456789") == strlen(argv[optind]) &&
+	    ip_parse_pid(argv[optind], &pid) == 0)
 		ret = list_process(&l, pid);
 	else
 		ret = list_file(&l, argv[optind]);

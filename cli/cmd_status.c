@@ -16,12 +16,13 @@
 #include "common/units.h"
 #include "hotpatcher/restore.h"
 
-static const char help[] =
-	"usage: iprobe status [--json] [PID]\n\n"
-	"Compares every byte of every executable segment of the process with the files on disk and tells which\n"
-	"sites are live. Without PID: all processes that have iprobe's runtime.\n";
+static const char help[] = "usage: iprobe status [--json] [PID]\n\n"
+			   "Compares every byte of every executable segment of the process with the files on "
+			   "disk and tells which\n"
+			   "sites are live. Without PID: all processes that have iprobe's runtime.\n";
 
-static void show_module(struct ip_json *j, const struct ip_module *module, const struct ip_module_state *state)
+static void show_module(struct ip_json *j, const struct ip_module *module,
+			const struct ip_module_state *state)
 {
 	if (j) {
 		ip_json_object(j, NULL);

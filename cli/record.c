@@ -154,19 +154,22 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (!s->recorded)
 		return;
 	if (s->left_out)
-		fprintf(stderr, "iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
+		fprintf(stderr,
+			"iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
 			s->left_out);
 	if (s->invalid)
-		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n", s->pid,
-			s->invalid);
+		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
+			s->pid, s->invalid);
 	if (s->end && !strcmp(s->end, "size limit reached"))
 		fprintf(stderr,
-			"iprobe: recording stopped at the size limit (--max-size); %s events recorded until then were "
+			"iprobe: recording stopped at the size limit (--max-size); %s events recorded until "
+			"then were "
 			"dropped\n",
 			ip_format_count(s->lost, lost));
 	else if (s->lost)
 		fprintf(stderr,
-			"iprobe: %s events lost (the rings were full: select fewer functions, or give more --memory)\n",
+			"iprobe: %s events lost (the rings were full: select fewer functions, or give more "
+			"--memory)\n",
 			ip_format_count(s->lost, lost));
 	if (options->json) {
 		print_json(options, s);
@@ -174,7 +177,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	}
 	if (options->quiet)
 		return;
-	fprintf(stderr, "iprobe: %s events of %s functions (%s sites, %zu thread%s) in %s, %s lost; stopped for",
+	fprintf(stderr,
+		"iprobe: %s events of %s functions (%s sites, %zu thread%s) in %s, %s lost; stopped for",
 		ip_format_count(s->events, events), ip_format_count(s->functions, functions),
 		ip_format_count(s->sites, sites), s->threads, s->threads == 1 ? "" : "s",
 		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none");

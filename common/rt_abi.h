@@ -18,20 +18,20 @@
  *
  *   slot->cur     bits 0..47   position: words written since the slot was claimed, monotonic
  *                 bits 48..63  index of the current sub-buffer, IP_NO_SUBBUF: none
- *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a sub-buffer is never used,
- *   so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One compare-and-exchange on cur (not
- *   locked: only signal handlers of the same thread compete) therefore reserves words
- *   or changes the sub-buffer, and fails where a handler has recorded meanwhile.
+ *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a
+ * sub-buffer is never used, so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One
+ * compare-and-exchange on cur (not locked: only signal handlers of the same thread compete) therefore
+ * reserves words or changes the sub-buffer, and fails where a handler has recorded meanwhile.
  *
  * Life of a sub-buffer (descriptor->state):
  *   FREE -> OWNED   by the thread (locked compare-and-exchange), all words are zero
  *   OWNED -> FULL   by the thread's outermost hook when it has no room left
  *   FULL -> FREE    by the collector, after it has copied and zeroed it
- *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves a
- *   full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the
- *   collector takes it when the slot has moved on and guard has been seen 0 since.
- *   A word that is still zero in a taken sub-buffer belongs to a hook that never came back
- *   (longjmp out of a handler): the collector counts it as lost.
+ *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves
+ * a full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the collector
+ * takes it when the slot has moved on and guard has been seen 0 since. A word that is still zero in a taken
+ * sub-buffer belongs to a hook that never came back (longjmp out of a handler): the collector counts it as
+ * lost.
  *
  * Everything in the area may be scribbled over by the target: the collector checks every index.
  */
@@ -69,29 +69,31 @@ struct ip_rt_anchor {
 
 struct ip_gate {
 	uint32_t session; /* 0: silent */
-	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is silent */
+	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is
+			     silent */
 };
 
-#define IP_AREA_SLOTS	  8192u
-#define IP_AREA_MODULES	  1024u
-#define IP_SUBBUF_WORDS	  4096u
-#define IP_SUBBUF_SIZE	  (IP_SUBBUF_WORDS * 8u)
-#define IP_AREA_SUBBUFS	  32768u /* descriptors: 1 GiB of sub-buffers */
-#define IP_NO_SUBBUF	  0xffffull
-#define IP_NO_SLOT	  0xffffffffu
-#define IP_POSITION_BITS  48
-#define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
+#define IP_AREA_SLOTS	 8192u
+#define IP_AREA_MODULES	 1024u
+#define IP_SUBBUF_WORDS	 4096u
+#define IP_SUBBUF_SIZE	 (IP_SUBBUF_WORDS * 8u)
+#define IP_AREA_SUBBUFS	 32768u /* descriptors: 1 GiB of sub-buffers */
+#define IP_NO_SUBBUF	 0xffffull
+#define IP_NO_SLOT	 0xffffffffu
+#define IP_POSITION_BITS 48
+#define IP_POSITION_MASK ((1ull << IP_POSITION_BITS) - 1)
 
 /* OFD write locks on bytes of the memfd; the kernel drops them when their holder dies. */
 #define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
 #define IP_AREA_LOCK_PATCH   1 /* held while text is being changed */
 
-/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for good, so
- * that writing them again changes no byte under a thread that may still be on its way through. */
+/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for
+ * good, so that writing them again changes no byte under a thread that may still be on its way through. */
 struct ip_area_module {
 	uint64_t load_bias;
 	uint64_t stubs;	       /* stub of (number, kind): stubs + IP_STUB_INDEX * stub_size */
-	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one */
+	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one
+				*/
 	uint32_t nfunctions;
 	uint32_t build_id_size; /* 0: entry unused */
 	uint8_t build_id[32];
@@ -100,26 +102,26 @@ struct ip_area_module {
 
 #define IP_NUMBERS_PER_FUNCTION 2u
 #define IP_STUBS_PER_NUMBER	3u
-#define IP_STUB_INDEX(number, first_number, kind) \
-	(((uint64_t)(number) - (first_number)) * IP_STUBS_PER_NUMBER + (kind) - 1)
+#define IP_STUB_INDEX(number, first_number, kind)                                                            \
+	(((uint64_t)(number) - (first_number)) * IP_STUBS_PER_NUMBER + (kind)-1)
 
 struct ip_area_header {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t session;      /* counts sessions, never repeats; the last one's number */
-	uint32_t nsubbufs;     /* in this session's pool */
-	int32_t nfree;	       /* atomic, a hint: <= 0 means do not search */
-	uint32_t hint;	       /* where the next search starts */
-	uint32_t slots_used;   /* atomic: slots ever claimed in this session lie below it */
-	uint64_t unserved;     /* atomic: events lost because no slot was free */
-	uint32_t owner_pid;    /* the iprobe of the last session, for messages */
+	uint32_t session;    /* counts sessions, never repeats; the last one's number */
+	uint32_t nsubbufs;   /* in this session's pool */
+	int32_t nfree;	     /* atomic, a hint: <= 0 means do not search */
+	uint32_t hint;	     /* where the next search starts */
+	uint32_t slots_used; /* atomic: slots ever claimed in this session lie below it */
+	uint64_t unserved;   /* atomic: events lost because no slot was free */
+	uint32_t owner_pid;  /* the iprobe of the last session, for messages */
 	uint32_t nmodules;
 	uint64_t stubs_used[IP_POOLS]; /* bytes handed out */
 	/* iprobe run: the launcher makes the area, the constructor reports and waits. */
-	uint32_t ready; /* futex: number of images that reached their constructor */
-	uint32_t go;	/* futex: images released; an image waits until go >= its ready */
-	int32_t run_pid; /* only this process may use the area that IPROBE_AREA names */
-	uint32_t ended;	     /* number of a session that iprobe detach has ended from outside */
+	uint32_t ready;	      /* futex: number of images that reached their constructor */
+	uint32_t go;	      /* futex: images released; an image waits until go >= its ready */
+	int32_t run_pid;      /* only this process may use the area that IPROBE_AREA names */
+	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 };
 
@@ -154,7 +156,7 @@ enum ip_subbuf_state {
 };
 
 struct ip_subbuf {
-	uint32_t state; /* atomic, enum ip_subbuf_state */
+	uint32_t state;	  /* atomic, enum ip_subbuf_state */
 	uint32_t slot;	  /* IP_NO_SLOT: of nobody yet, or taken out of circulation */
 	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
 	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */

@@ -4,10 +4,11 @@
  *
  * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
  * run` it waits here until the launcher has made the probes live, and constructors of the program and its
- * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the anchor.
+ * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the
+ * anchor.
  *
- * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
- * that hold stubs.
+ * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub
+ * pools only pages that hold stubs.
  */
 #include <elf.h>
 #include <linux/futex.h>
@@ -20,8 +21,8 @@
 #define PAGE	   4096ull
 #define POOL_SIZE  (64ull << 20)
 #define AREA_SIZE  (256ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
-#define FD_FLOOR   900 /* the memfd keeps out of the low numbers, which programs count on */
-#define WAIT_LIMIT 30  /* seconds an image waits for its launcher */
+#define FD_FLOOR   900		  /* the memfd keeps out of the low numbers, which programs count on */
+#define WAIT_LIMIT 30		  /* seconds an image waits for its launcher */
 
 #define PROT_READ	    1
 #define PROT_WRITE	    2
@@ -89,7 +90,8 @@ static uint64_t auxiliary(char **envp, uint64_t type)
 }
 
 /* A pool that every site of the executable reaches. Below it where there is room: above it the heap grows. A
- * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of any usual size. */
+ * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of
+ * any usual size. */
 static void map_executable_pool(uint64_t executable)
 {
 	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
@@ -186,8 +188,8 @@ static void raise_fd(void)
 	iprobe_rt_anchor.area_fd = fd;
 }
 
-/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
- * us with another parent: go on without it. */
+/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has
+ * died leaves us with another parent: go on without it. */
 static void wait_for_launcher(void)
 {
 	const struct {
@@ -207,7 +209,7 @@ static void wait_for_launcher(void)
 }
 
 static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)),
-					       char **argv __attribute__((unused)), char **envp)
+						 char **argv __attribute__((unused)), char **envp)
 {
 	const char *path = environment(envp, IP_ENV_AREA);
 	int launched = path && map_launched_area(path);

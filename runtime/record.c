@@ -2,27 +2,27 @@
 /*
  * Writing records: the hooks.
  *
- * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h, record
- * layout in common/trace_format.h):
+ * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h,
+ * record layout in common/trace_format.h):
  *
- *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no
- *      session, or we are a forked child: the kernel wiped the gate), do nothing.
+ *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0
+ * (no session, or we are a forked child: the kernel wiped the gate), do nothing.
  *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path, step 6.
  *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
- *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a handler
- *      recorded in between; then start again, with a new time. So records lie in time order, and what steps 4 read
- *      (epoch, last_sp) was still true when the words became ours. Then fill the words: a handler that
- *      comes now reserves words behind ours, with a later time.
+ *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a
+ * handler recorded in between; then start again, with a new time. So records lie in time order, and what
+ * steps 4 read (epoch, last_sp) was still true when the words became ours. Then fill the words: a handler
+ * that comes now reserves words behind ours, with a later time.
  *   5. guard = 0. x86 keeps the stores in order: who sees guard == 0 sees the words filled.
  *   6. Nested: the same, but always an extended record (the hook below may or may not have noted its stack
- *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer to the
- *      collector: the hook below may still have to fill words in it.
- *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on top of it lie the red zone and
- *      the signal frame, more than 900 bytes (asm/sigcontext.h); stacks grow down. So a hook whose stack pointer is
- *      not below guard by that much is not on top of the hook that set it; that hook is gone: take the guard over. On an alternate
- *      stack that lies above the interrupted one this conclusion may be wrong: the sub-buffer in use is
- *      marked suspect and the collector does not hand it out again in this session, so that the words which
- *      the hook below fills late do no harm.
+ *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer
+ * to the collector: the hook below may still have to fill words in it.
+ *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on top of it
+ * lie the red zone and the signal frame, more than 900 bytes (asm/sigcontext.h); stacks grow down. So a hook
+ * whose stack pointer is not below guard by that much is not on top of the hook that set it; that hook is
+ * gone: take the guard over. On an alternate stack that lies above the interrupted one this conclusion may be
+ * wrong: the sub-buffer in use is marked suspect and the collector does not hand it out again in this
+ * session, so that the words which the hook below fills late do no harm.
  *
  * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event.
  */
@@ -34,7 +34,7 @@
 #include "runtime/arch/x86_64/cpu.h"
 #include "runtime/rt.h"
 
-#define POSITION(cur)	 ((cur) & IP_POSITION_MASK)
+#define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
 #define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
 #define WORD_INDEX(cur)	 ((cur) & (IP_SUBBUF_WORDS - 1))
 #define CUR(subbuf, pos) ((uint64_t)(subbuf) << IP_POSITION_BITS | (pos))
@@ -61,7 +61,8 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		return NULL;
 	if (self.session == session && self.slot)
 		return self.slot;
-	/* A child that shares our memory shares our thread's slot too, and ends before the thread does: it must not claim it. */
+	/* A child that shares our memory shares our thread's slot too, and ends before the thread does: it
+	 * must not claim it. */
 	pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	if (pid != rt_gate->pid) {
 		__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
@@ -92,8 +93,8 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
 		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
-		/* A handler that interrupts us before the second store claims a slot of its own and we go on with
-		 * that one; ours stays empty until the thread ends. */
+		/* A handler that interrupts us before the second store claims a slot of its own and we go on
+		 * with that one; ours stays empty until the thread ends. */
 		self.slot = slot;
 		cpu_store_order();
 		self.session = session;

@@ -18,7 +18,8 @@ extern struct ip_slot *rt_slots;
 extern struct ip_subbuf *rt_subbufs;
 extern char *rt_data;
 
-/* The hooks that stubs jump to. number: probe number. They preserve what the C calling convention preserves. */
+/* The hooks that stubs jump to. number: probe number. They preserve what the C calling convention preserves.
+ */
 void rt_hook_entry(uint32_t number);
 void rt_hook_exit(uint32_t number);
 void rt_hook_tail_exit(uint32_t number);
