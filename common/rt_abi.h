@@ -9,7 +9,8 @@
  *            rest is. Written once by the runtime's constructor, read from outside.
  *   gate     one private page of the target, wiped in a forked child
  *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
- *            Only the hotpatcher writes it, and only while the target is stopped.
+ *            Only the hotpatcher writes it: opens it while the target is stopped,
+ *            closes it at any time.
  *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
  *            of sub-buffers, sub-buffers. Forked children share it with their parent; one session at a
  *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,15 @@ static int begin_trace(struct ip_session *s)
 	return ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector);
 }
 
+/* While we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
+ * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
+static void set_priority(bool recording)
+{
+	const struct sched_param param = {.sched_priority = recording};
+
+	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
+}
+
 static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
 {
 	struct ip_patch_result result = {0};
@@ -121,6 +131,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	s->live = true; /* from here on: even a failure leaves nothing to chance */
 	ret = apply(s, patch, s->area->header->session, &result);
 	if (ret == 0) {
+		set_priority(true);
 		note_stop(s, "attach", &result);
 		s->summary->recorded = true;
 		s->summary->sites += plan->nchanges;
@@ -300,6 +311,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
 
+	set_priority(false);
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
 	if (!sum->recorded) {

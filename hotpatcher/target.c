@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -169,7 +170,18 @@ static int open_mem(pid_t pid, int flags)
 	return -1;
 }
 
-static int check_process(pid_t pid)
+/* Another iprobe's stop is over in a moment; a debugger stays. */
+static long wait_for_tracer(pid_t pid)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	long tracer = 0;
+
+	for (int i = 0; i < 30 && (tracer = ip_proc_status(pid, "TracerPid")) > 0; i++)
+		nanosleep(&nap, NULL);
+	return tracer;
+}
+
+static int check_process(pid_t pid, bool write)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[512], state = '?';
@@ -227,7 +239,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 {
 	struct ip_target *target;
 
-	if (check_process(pid) < 0)
+	if (check_process(pid, write) < 0)
 		return -1;
 	target = calloc(1, sizeof(*target));
 	if (!target)
