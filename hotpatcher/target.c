@@ -203,7 +203,8 @@ static int check_process(pid_t pid, bool write)
 	}
 	if (tgid >= 0 && tgid != pid)
 		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
-	if (tracer > 0)
+	/* reading needs nobody's leave */
+	if (write && tracer > 0 && (tracer = wait_for_tracer(pid)) > 0)
 		return ip_error(
 			"pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
 			"first",
