@@ -6,9 +6,10 @@
  * How frames end, and what a user of this sees:
  *   exit        its exit event came. closed() with IP_END_EXIT.
  *   unwound     an event showed that the frame is gone or has been left: left() at once; closed() with
- * IP_END_UNWOUND later, when it is certain that it does not come back. The frame's end is the time of the
- * event that showed it. resumed     it was left, but comes back: a coroutine. resumed(); then closed() like
- * any other. unfinished  still open at the end. closed() with IP_END_UNFINISHED.
+ *               IP_END_UNWOUND later, when it is certain that it does not come back. The frame's end is the time
+ *               of the event that showed it.
+ *   resumed     it was left, but comes back: a coroutine. resumed(); then closed() like any other.
+ *   unfinished  still open at the end. closed() with IP_END_UNFINISHED.
  *
  * Each opened frame is closed exactly once.
  */
@@ -28,9 +29,10 @@ enum ip_frame_end {
 	IP_END_UNFINISHED,
 };
 
-#define IP_FRAME_INNER                                                                                       \
-	0x1 /* a recursion: another frame of the function was open in the thread at its entry */
-#define IP_FRAME_SUSPECT 0x2 /* events were lost while it was open: it may be several calls taken for one */
+/* A recursion: another frame of the function was open in the thread at its entry. */
+#define IP_FRAME_INNER 0x1
+/* Events were lost while it was open: it may be several calls taken for one. */
+#define IP_FRAME_SUSPECT 0x2
 
 struct ip_frame {
 	uint64_t sp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the
- * exit code: 0 done, 1 could not (one line on stderr), 2 usage.
+ * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the exit code:
+ * 0 done, 1 could not (one line on stderr), 2 usage.
  */
 #ifndef IP_CLI_H
 #define IP_CLI_H

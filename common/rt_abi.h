@@ -19,20 +19,20 @@
  *
  *   slot->cur     bits 0..47   position: words written since the slot was claimed, monotonic
  *                 bits 48..63  index of the current sub-buffer, IP_NO_SUBBUF: none
- *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a
- * sub-buffer is never used, so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One
- * compare-and-exchange on cur (not locked: only signal handlers of the same thread compete) therefore
- * reserves words or changes the sub-buffer, and fails where a handler has recorded meanwhile.
+ *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a sub-buffer is never used,
+ *   so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One compare-and-exchange on cur (not
+ *   locked: only signal handlers of the same thread compete) therefore reserves words
+ *   or changes the sub-buffer, and fails where a handler has recorded meanwhile.
  *
  * Life of a sub-buffer (descriptor->state):
  *   FREE -> OWNED   by the thread (locked compare-and-exchange), all words are zero
  *   OWNED -> FULL   by the thread's outermost hook when it has no room left
  *   FULL -> FREE    by the collector, after it has copied and zeroed it
- *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves
- * a full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the collector
- * takes it when the slot has moved on and guard has been seen 0 since. A word that is still zero in a taken
- * sub-buffer belongs to a hook that never came back (longjmp out of a handler): the collector counts it as
- * lost.
+ *   A hook that runs in a signal handler on top of another hook of the same thread (slot->guard != 0) leaves a
+ *   full sub-buffer OWNED, since the hook below may still have to fill the words it reserved; the
+ *   collector takes it when the slot has moved on and guard has been seen 0 since.
+ *   A word that is still zero in a taken sub-buffer belongs to a hook that never came back
+ *   (longjmp out of a handler): the collector counts it as lost.
  *
  * Everything in the area may be scribbled over by the target: the collector checks every index.
  */
@@ -88,8 +88,8 @@ struct ip_gate {
 #define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
 #define IP_AREA_LOCK_PATCH   1 /* held while text is being changed */
 
-/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for
- * good, so that writing them again changes no byte under a thread that may still be on its way through. */
+/* A module that has ever been patched in this process family. Its stubs have fixed places and numbers for good, so
+ * that writing them again changes no byte under a thread that may still be on its way through. */
 struct ip_area_module {
 	uint64_t load_bias;
 	uint64_t stubs;	       /* stub of (number, kind): stubs + IP_STUB_INDEX * stub_size */

@@ -5,9 +5,9 @@
  *
  *   DIR/metadata            TSDL: the same layout told to any CTF reader
  *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
- *                           order. A thread that starts after another has ended may go on in its stream: each
- * packet names its thread DIR/iprobe/session      text, see below DIR/iprobe/HEX.probes   copies of the probe
- * lists, by build-id
+ *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
+ *   DIR/iprobe/session      text, see below
+ *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
  *
  * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
  *
@@ -22,12 +22,12 @@
  *             bits 96..127 probe number and stack pointer bits as above
  *             bits 128..191 stack pointer
  *
- * The writer makes a record extended where the compact one could not be decoded from the record before it in
- * the same packet sequence of its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the
- * stack pointer moved by 16 KiB or more, or after a record made by a signal handler on top of a hook. So for
- * a compact record time = (previous time with its low 29 bits replaced)                       exactly sp   =
- * previous sp moved by the signed 11-bit difference, in units of 16    exactly (to 16 bytes) The stack
- * pointer is that of the site (of the return address for tail exits): it closes frames that longjmp or an
+ * The writer makes a record extended where the compact one could not be decoded from the record before it in the same packet sequence of
+ * its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the stack pointer moved by 16 KiB or more, or after a
+ * record made by a signal handler on top of a hook. So for a compact record
+ *   time = (previous time with its low 29 bits replaced)                       exactly
+ *   sp   = previous sp moved by the signed 11-bit difference, in units of 16    exactly (to 16 bytes)
+ * The stack pointer is that of the site, before its call (for a tail exit the caller's, before its call): it closes frames that longjmp or an
  * exception left without an exit event (analysis/frames.c).
  *
  * DIR/iprobe/session: lines "key<TAB>value...", UTF-8, control characters and backslash in values as \xHH:
@@ -36,13 +36,13 @@
  *   tsc_start N | tsc_end N | tsc_hz N
  *   module  INDEX PATH BUILDID LOAD_BIAS FIRST_NUMBER PLACEMENT
  *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS FRAME
- *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the
- * other's; "-": the function itself. A function that has both has two numbers; readers show them as one.
- *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0:
- * unknown) stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES exec    PID TSC (the process
- * became another program: its frames are gone) thread  TID NAME events N | lost N (by threads that have
- * streams) | unserved N (by others) | end REASON                          (written when the session ends
- * properly)
+ *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's; "-": the
+ *            function itself. A function that has both has two numbers; readers show them as one.
+ *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
+ *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
+ *   exec    PID TSC                        (the process became another program: its frames are gone)
+ *   thread  TID NAME
+ *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
  */
 #ifndef IP_TRACE_FORMAT_H
 #define IP_TRACE_FORMAT_H

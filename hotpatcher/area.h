@@ -39,8 +39,8 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid);
 int ip_area_lock_patch(struct ip_area *area, pid_t pid);
 void ip_area_unlock_patch(struct ip_area *area);
 
-/* Starts a session with empty slots and a pool of memory bytes, allocated and zero. The session lock must be
- * held and the gate be closed. Sets header->session. */
+/* Starts a session with empty slots and a pool of memory bytes, allocated and zero. The session lock must be held and
+ * the gate be closed. Sets header->session. */
 int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory);
 
 /* The process has exec'ed: its stubs are gone. Numbers that were given stay taken. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TSC against the kernel's clocks. Two readings far apart give the frequency: CLOCK_MONOTONIC_RAW is not
- * slewed by NTP.
+ * The TSC against the kernel's clocks. Two readings far apart give the frequency: CLOCK_MONOTONIC_RAW is not slewed by NTP.
  */
 #ifndef IP_CLOCK_H
 #define IP_CLOCK_H

@@ -2,8 +2,8 @@
 /*
  * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
  *
- *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to
- * none), and s.guard was seen 0 after that: then no hook can have words in it to fill.
+ *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
+ *      and s.guard was seen 0 after that: then no hook can have words in it to fill.
  *   2. Only in order: its ordinal is the one that s has to deliver next.
  *   3. Copy, check, write; zero it; FREE (release: the zeroes are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
@@ -113,8 +113,8 @@ struct contents {
 	uint64_t begin, end; /* times of the first and last event */
 };
 
-/* Checks copy[1..n) and puts the good records into records. The first one must be extended: it carries the
- * time; what follows must not go back in time. */
+/* Checks copy[1..n) and puts the good records into records. The first one must be extended: it carries the time; what
+ * follows must not go back in time. */
 static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 {
 	uint64_t time = 0;

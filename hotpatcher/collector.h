@@ -23,14 +23,14 @@ struct ip_collector_stats {
 	uint64_t pending;  /* recorded but not drained yet (an estimate, for people) */
 };
 
-/* area, trace and target are borrowed and must outlive it. The area's session has begun. max_size: bytes of
- * packets after which nothing is written any more; what comes then is counted as lost. */
+/* area, trace and target are borrowed and must outlive it. The area's session has begun. max_size: bytes of packets after which
+ * nothing is written any more; what comes then is counted as lost. */
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret);
 void ip_collector_destroy(struct ip_collector *c);
 
-/* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1
- * where the trace cannot be written (recording should end). */
+/* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
+ * the trace cannot be written (recording should end). */
 int ip_collector_poll(struct ip_collector *c);
 
 /* Every thread the area knows is gone (the process ended or exec'ed): drains all of them and frees their

@@ -24,8 +24,8 @@ static bool same_file(const struct ip_mapping *a, const struct ip_mapping *b)
 	       !strcmp(a->path, b->path);
 }
 
-/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps
- * than in stat; the build-id decides there. */
+/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps than in stat;
+ * the build-id decides there. */
 static bool is_mapped_file(int fd, const struct ip_mapping *m)
 {
 	struct stat st;

@@ -3,8 +3,7 @@
  * The modules of a live process: which ELF files are mapped where, and their probe lists.
  *
  * Files are opened so that what we read is what is mapped: through map_files where we may, else through
- * /proc/PID/root with device and inode compared (namespaces, chroots). In any case the build-id in memory
- * must be the file's.
+ * /proc/PID/root with device and inode compared (namespaces, chroots). In any case the build-id in memory must be the file's.
  */
 #ifndef IP_MODULES_H
 #define IP_MODULES_H

@@ -2,28 +2,26 @@
 /*
  * Changing sites of a live process: the one place where text is written.
  *
- * A patch is a set of changes (old bytes -> new bytes, each a whole site), prepared into images of contiguous
- * pages while the target runs, and carried out in one stop. The protocol:
+ * A patch is a set of changes (old bytes -> new bytes, each a whole site), prepared into images of contiguous pages while the target
+ * runs, and carried out in one stop. The protocol:
  *
  *   1. Prepare: read each range; each site must hold its old bytes; make the image with the new ones.
- *   2. Pre-fault: write one byte of each page that it already has, so that copying a private page happens
- * while the target runs, not while it is stopped.
+ *   2. Pre-fault: write one byte of each page that it already has, so that copying a private page happens while the target
+ *      runs, not while it is stopped.
  *   3. Stop all threads (stop.h), within the deadline.
- *   4. No program counter may stand inside a site (its first byte is outside: the site is one instruction, so
- * a thread there has executed all or nothing of it). Return addresses need no check: a call's is the end of
- * its site, old and new.
+ *   4. No program counter may stand inside a site (its first byte is outside: the site is one instruction, so a thread there has
+ *      executed all or nothing of it). Return addresses need no check: a call's is the end of its site, old and new.
  *   5. Read the ranges again; they must be what was prepared (nobody else changed the text meanwhile).
  *   6. The caller's own write (the gate).
- *   7. Write: each range whole, from the start of its first page; a site that crosses a page in three writes,
- * each inside one page. The kernel copies pieces of 4096 bytes from where a write starts, and looks for a
- * fatal signal between them: so a writer that is killed leaves whole pages written and the rest not. a. its
- * first bytes := the transit form: harmless whatever old or new bytes follow (arch.h) b. the part behind the
- * boundary := new   c. the part in front of it := new
+ *   7. Write: each range whole, from the start of its first page; a site that crosses a page in three writes, each inside
+ *      one page. The kernel copies pieces of 4096 bytes from where a write starts, and looks for a fatal signal between
+ *      them: so a writer that is killed leaves whole pages written and the rest not.
+ *        a. its first bytes := the transit form: harmless whatever old or new bytes follow (arch.h)
+ *        b. the part behind the boundary := new   c. the part in front of it := new
  *   8. Read back and compare; on any failure write the old bytes back the same way.
  *   9. Let the threads go.
  *
- * Killed at any point we leave each site idle, live or in transit, all of them valid code, and ip_restore()
- * brings every one back.
+ * Killed at any point we leave each site idle, live or in transit, all of them valid code, and ip_restore() brings every one back.
  */
 #ifndef IP_PATCH_H
 #define IP_PATCH_H

@@ -40,8 +40,8 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 		   const struct ip_selection *selection, struct ip_plan *ret);
 void ip_plan_clear(struct ip_plan *plan);
 
-/* Gives every selected function its number and stub, writes the stubs into the target's pools (nothing jumps
- * there yet) and fills in the live form of every site. */
+/* Gives every selected function its number and stub, writes the stubs into the target's pools (nothing jumps there yet)
+ * and fills in the live form of every site. */
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
 
 /* Whether stubs were ever made for what is mapped at start: its sites may be live. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is patched in a process, and putting it back. Needs no session and no record of what was done: the
- * probe lists and the files on disk say what each site and each byte of text has to be.
+ * What is patched in a process, and putting it back. Needs no session and no record of what was done: the probe lists and
+ * the files on disk say what each site and each byte of text has to be.
  */
 #ifndef IP_RESTORE_H
 #define IP_RESTORE_H
@@ -21,8 +21,7 @@ struct ip_module_state {
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret);
 
 /* Brings every site of all modules that any iprobe left live back to its idle form, in one stop, and closes
- * the gate. 0 with result->sites == 0 where there was nothing to do (no stop then). A foreign site is left
- * alone. */
+ * the gate. 0 with result->sites == 0 where there was nothing to do (no stop then). A foreign site is left alone. */
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret);
 

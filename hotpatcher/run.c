@@ -2,12 +2,12 @@
 /*
  * iprobe run: recording from the first instruction.
  *
- *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command
- * with the runtime preloaded and IPROBE_AREA naming our memfd.
+ *   1. We make the area and fork. The child waits until its pid stands in the area, then execs the command with the
+ *      runtime preloaded and IPROBE_AREA naming our memfd.
  *   2. The runtime's constructor, first of all constructors, maps the area, counts `ready` up and waits.
  *   3. We go live as in any attach, and set `go`.
- *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the
- * old image left, go live in the new one.
+ *   4. When the command execs another program, that one's constructor counts `ready` up again: drain what the old
+ *      image left, go live in the new one.
  *   5. When the command has ended, drain the rest.
  *
  * A child that never becomes ready is not dynamically linked, or does not take LD_PRELOAD (setuid).
@@ -124,8 +124,8 @@ static char *find_command(const char *name)
 	return NULL;
 }
 
-/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine
- * (execvp would hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
+/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
+ * hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
 static int check_command(const char *name)
 {
 	_cleanup_free_ char *path = find_command(name);
@@ -241,8 +241,8 @@ static void wait_a_little(struct launch *l)
 	syscall(SYS_futex, &h->ready, FUTEX_WAIT, l->released, &tick, NULL, 0);
 }
 
-/* Whether the process could still become another program: one of its files imports an exec or spawn function.
- * A shell, env, a wrapper script's interpreter. */
+/* Whether the process could still become another program: one of its files imports an exec or spawn function. A shell, env, a wrapper
+ * script's interpreter. */
 static bool may_exec(const struct ip_modules *modules)
 {
 	static const char *const names[] = {"execve", "execv",	"execvp",  "execvpe", "execl",

@@ -235,8 +235,8 @@ static void close_gate(struct ip_session *s)
 	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
 }
 
-/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live
- * sites are worse than a longer stop. */
+/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
+ * than a longer stop. */
 static int restore_all(struct ip_session *s)
 {
 	uint64_t limit = ip_now_ns() + GO_IDLE_NS, deadline = s->options->max_stop_ns;

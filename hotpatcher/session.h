@@ -50,17 +50,16 @@ struct ip_session_preview {
 /* Set by signal handlers of the command: end the session properly. */
 extern volatile int ip_session_interrupted;
 
-/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is
- * kept and every site is back, or the message says what is left. */
+/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is kept and
+ * every site is back, or the message says what is left. */
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret);
 
 /* The plan, without stopping or changing anything. */
 int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret);
 void ip_session_preview_clear(struct ip_session_preview *preview);
 
-/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from
- * waitpid. -1 where it could not be launched or recorded; then it has not run its own code, unless the
- * message says so. runtime: path of the shared object. */
+/* Launches argv with the runtime and records from its first instruction. *ret_status: how it ended, as from waitpid. -1 where it could
+ * not be launched or recorded; then it has not run its own code, unless the message says so. runtime: path of the shared object. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
 

@@ -29,8 +29,8 @@ struct ip_session {
 	bool write_failed;
 };
 
-/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at
- * the first call. allow_none: return 1, without an error, where no module has probes. */
+/* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
+ * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */

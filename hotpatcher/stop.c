@@ -33,8 +33,8 @@ uint64_t ip_now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our
- * own INTERRUPT and clone events are PTRACE_EVENT stops. */
+/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
+ * INTERRUPT and clone events are PTRACE_EVENT stops. */
 static int pending_signal(int status)
 {
 	return status >> 16 ? 0 : WSTOPSIG(status);

@@ -2,24 +2,22 @@
 /*
  * Stopping all threads of a target, and letting them go.
  *
- *   1. SEIZE every thread in /proc/PID/task (they run on), with TRACECLONE, so that a thread born from now on
- * is ours from its first instruction.
+ *   1. SEIZE every thread in /proc/PID/task (they run on), with TRACECLONE, so that a thread born from now on is ours
+ *      from its first instruction.
  *   2. INTERRUPT each, wait for each.
  *   3. List the threads again; new ones: back to 1. A pass that finds none ends the gathering: every thread
  *      is stopped, so none can make another.
  *   4. (the caller reads program counters, verifies, writes)
- *      We run with real-time priority from the first INTERRUPT to the last DETACH, where we may: the length
- * of a stop is mostly waiting for a CPU.
- *   5. DETACH each, with the signal it was about to get, so that none is lost. A group-stop stays a
- * group-stop.
+ *      We run with real-time priority from the first INTERRUPT to the last DETACH, where we may: the length of a stop is mostly
+ *      waiting for a CPU.
+ *   5. DETACH each, with the signal it was about to get, so that none is lost. A group-stop stays a group-stop.
  *
  * Past the deadline everything gathered so far is released and nothing has been changed: a thread in
- * uninterruptible sleep (vfork parent, D state) cannot be stopped at will. Such a thread stays ours, and will
- * stop when it wakes up: ip_stop_let_go(), called now and then, lets it go on. If we are killed the kernel
- * detaches every thread and they run on.
+ * uninterruptible sleep (vfork parent, D state) cannot be stopped at will. Such a thread stays ours, and will stop when it wakes up:
+ * ip_stop_let_go(), called now and then, lets it go on. If we are killed the kernel detaches every thread and they run on.
  *
- * TRACECLONE also brings processes that clone() made with another exit signal than SIGCHLD: they are none of
- * the target's threads and are let go at once.
+ * TRACECLONE also brings processes that clone() made with another exit signal than SIGCHLD: they are none of the target's threads and
+ * are let go at once.
  */
 #ifndef IP_STOP_H
 #define IP_STOP_H

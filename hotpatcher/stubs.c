@@ -2,9 +2,9 @@
 /*
  * Numbers and stubs.
  *
- * Each (number, kind) of a module that was ever patched has one stub, at a place that stays the same for the
- * life of the process (the module's entry in the area). So a second session writes the same bytes over the
- * same stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
+ * Each (number, kind) of a module that was ever patched has one stub, at a place that stays the same for the life
+ * of the process (the module's entry in the area). So a second session writes the same bytes over the same
+ * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
  * written before any site jumps to them; they are never taken away.
  *
  * A pool starts with the hooks' addresses, for stubs that a direct jump does not carry to the runtime.

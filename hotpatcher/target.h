@@ -40,9 +40,9 @@ struct ip_target {
 	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };
 
-/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread
- * or zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or
- * changed. 0, or -1 with the reason. */
+/* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread or
+ * zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
+ * -1 with the reason. */
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret);
 void ip_target_close(struct ip_target *target);
 

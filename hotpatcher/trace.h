@@ -15,13 +15,13 @@
 
 struct ip_trace;
 
-/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place of a DIR.old
- * that is a trace. Anything else in the way is refused. command: of the target, for people. */
+/* Makes the directory. One that exists and is a trace (or is empty) is kept as DIR.old, in place of a DIR.old that is a trace. Anything
+ * else in the way is refused. command: of the target, for people. */
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
 
-/* The modules and functions of a plan that has been bound; may be called again (exec): what is there already
- * is not doubled. Copies the modules' probe lists. */
+/* The modules and functions of a plan that has been bound; may be called again (exec): what is there already is not doubled.
+ * Copies the modules' probe lists. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
 		      const struct ip_area *area);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);

@@ -4,11 +4,10 @@
  *
  * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
  * run` it waits here until the launcher has made the probes live, and constructors of the program and its
- * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the
- * anchor.
+ * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the anchor.
  *
- * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub
- * pools only pages that hold stubs.
+ * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
+ * that hold stubs.
  */
 #include <elf.h>
 #include <linux/futex.h>
@@ -90,8 +89,7 @@ static uint64_t auxiliary(char **envp, uint64_t type)
 }
 
 /* A pool that every site of the executable reaches. Below it where there is room: above it the heap grows. A
- * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of
- * any usual size. */
+ * non-PIE executable starts too low for that; its pool lies as high as a call reaches, far above a heap of any usual size. */
 static void map_executable_pool(uint64_t executable)
 {
 	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
@@ -188,8 +186,8 @@ static void raise_fd(void)
 	iprobe_rt_anchor.area_fd = fd;
 }
 
-/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has
- * died leaves us with another parent: go on without it. */
+/* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
+ * us with another parent: go on without it. */
 static void wait_for_launcher(void)
 {
 	const struct {

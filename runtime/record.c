@@ -2,27 +2,27 @@
 /*
  * Writing records: the hooks.
  *
- * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h,
- * record layout in common/trace_format.h):
+ * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h, record
+ * layout in common/trace_format.h):
  *
- *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0
- * (no session, or we are a forked child: the kernel wiped the gate), do nothing.
+ *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no
+ *      session, or we are a forked child: the kernel wiped the gate), do nothing.
  *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path, step 6.
  *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
- *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a
- * handler recorded in between; then start again, with a new time. So records lie in time order, and what
- * steps 4 read (epoch, last_sp) was still true when the words became ours. Then fill the words: a handler
- * that comes now reserves words behind ours, with a later time.
+ *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a handler
+ *      recorded in between; then start again, with a new time. So records lie in time order, and what steps 4 read
+ *      (epoch, last_sp) was still true when the words became ours. Then fill the words: a handler that
+ *      comes now reserves words behind ours, with a later time.
  *   5. guard = 0. x86 keeps the stores in order: who sees guard == 0 sees the words filled.
  *   6. Nested: the same, but always an extended record (the hook below may or may not have noted its stack
- *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer
- * to the collector: the hook below may still have to fill words in it.
- *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on top of it
- * lie the red zone and the signal frame, more than 900 bytes (asm/sigcontext.h); stacks grow down. So a hook
- * whose stack pointer is not below guard by that much is not on top of the hook that set it; that hook is
- * gone: take the guard over. On an alternate stack that lies above the interrupted one this conclusion may be
- * wrong: the sub-buffer in use is marked suspect and the collector does not hand it out again in this
- * session, so that the words which the hook below fills late do no harm.
+ *      pointer), it forces the next one to be extended too (epoch = ~0), and it never hands a full sub-buffer to the
+ *      collector: the hook below may still have to fill words in it.
+ *   7. A handler that left by longjmp leaves guard set for ever. Between a hook and a handler on top of it lie the red zone and
+ *      the signal frame, more than 900 bytes (asm/sigcontext.h); stacks grow down. So a hook whose stack pointer is
+ *      not below guard by that much is not on top of the hook that set it; that hook is gone: take the guard over. On an alternate
+ *      stack that lies above the interrupted one this conclusion may be wrong: the sub-buffer in use is
+ *      marked suspect and the collector does not hand it out again in this session, so that the words which
+ *      the hook below fills late do no harm.
  *
  * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event.
  */
