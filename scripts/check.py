@@ -142,6 +142,8 @@ def mounts():
 
 def run(stage, env):
     """Runs the program of a stage, passes its output on; exit code, or None on timeout."""
+    # Started in the background by a shell we were given SIGINT ignored, and children would be too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         stage.command, cwd=ROOT, env={**env, **stage.env}, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
