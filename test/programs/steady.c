@@ -9,7 +9,13 @@
  * too. The first mismatch is told on stderr and ends the program by abort(). BEATFILE is a shared array of
  * one 64-bit count of rounds a thread (the last one counts threads created by -c). -c: one more thread
  * creates and joins threads all the time. -i: an interval timer runs a checking signal handler every
- * millisecond. Ends when stdin is closed.
+ * millisecond. Without -x all threads but one take short naps, so that some are found blocked and some
+ * running, and the machine is left to others now and then.
+ *
+ * Ends when stdin is closed. Before that, letters on stdin: f forks a child that goes on checking (the beat
+ * before the last is its own) and prints "child PID"; e executes the program anew; v makes a thread wait in
+ * vfork() for two seconds, where nothing can stop it, and prints "waiting"; z ends the first thread, the
+ * others go on.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +30,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -263,8 +272,7 @@ QUIET static void check_all(uint64_t x)
 
 QUIET static void nap(void)
 {
-	if (!never_nap)
-		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
 QUIET static void *checker(void *arg)
@@ -275,7 +283,7 @@ QUIET static void *checker(void *arg)
 	for (;;) {
 		check_all(x++);
 		beats[index]++;
-		if (index > 1 && x % 128 == 0)
+		if (index > 0 && x % 64 == 0 && !never_nap)
 			nap();
 	}
 	return NULL;
@@ -303,6 +311,7 @@ QUIET static void *churner(void *arg)
 			CHECK("thread result", (uint64_t)ret, n * 3 + i);
 		}
 		beats[BEATS - 1] += 3;
+		/* Without it the kernel lets the rest of the machine wait for seconds. */
 		nap();
 	}
 	return arg;
@@ -329,12 +338,59 @@ QUIET static void open_beats(const char *path)
 	close(fd);
 }
 
+QUIET static void fork_checker(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		checker((void *)(BEATS - 2ul));
+	}
+	printf("child %d\n", pid);
+	fflush(stdout);
+}
+
+QUIET static void *wait_in_vfork(void *arg)
+{
+	pid_t pid = vfork();
+
+	if (!pid) {
+		/* the memory is the parent's: nothing but system calls */
+		const struct timespec two = {.tv_sec = 2};
+
+		syscall(SYS_nanosleep, &two, NULL);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	return arg;
+}
+
+/* Does what the letters ask for until stdin is closed. */
+QUIET static void obey(char **argv)
+{
+	pthread_t thread;
+	char c;
+
+	while (read(0, &c, 1) > 0) {
+		if (c == 'f')
+			fork_checker();
+		if (c == 'e')
+			execv(argv[0], argv);
+		if (c == 'v' && !pthread_create(&thread, NULL, wait_in_vfork, NULL)) {
+			usleep(100000);
+			puts("waiting");
+			fflush(stdout);
+		}
+		if (c == 'z')
+			pthread_exit(NULL);
+	}
+}
+
 QUIET int main(int argc, char **argv)
 {
 	size_t nthreads = 8;
 	int opt, churn = 0, interrupt = 0;
 	pthread_t thread;
-	char c;
 
 	while ((opt = getopt(argc, argv, "b:t:cix")) != -1) {
 		switch (opt) {
@@ -371,7 +427,6 @@ QUIET int main(int argc, char **argv)
 		return 3;
 	puts("ready");
 	fflush(stdout);
-	while (read(0, &c, 1) > 0)
-		;
+	obey(argv);
 	return 0;
 }

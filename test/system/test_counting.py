@@ -96,11 +96,12 @@ def test_run_counts_every_call_however_built(me, programs, flags):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-@pytest.mark.parametrize("memory_size", ["1M", "64M"])
-def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_size):
+@pytest.mark.parametrize("memory_size,count", [("1M", 200000), ("64M", 200000),
+                                               pytest.param("8M", 2000000, marks=pytest.mark.slow)])
+def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_size, count):
     """As fast as the program can: losses are allowed, wrong counts are not."""
     program = programs.simple("count")
-    directory, summary, calls, total = record(actor, program, ["-t", threads, "-n", 1000000 // threads],
+    directory, summary, calls, total = record(actor, program, ["-t", threads, "-n", count // threads],
                                               ["--memory", memory_size])
     check(actor, directory, summary, calls, total, threads)
 
@@ -122,8 +123,8 @@ def test_a_million_events_a_second_lose_nothing(me, programs, threads, paced_sec
     check(me, directory, summary, calls, total, threads)
 
 
-def test_a_million_events_a_second_lose_nothing_for_a_second(actor, programs):
-    directory, summary, calls, total = record(actor, programs.simple("count"), ["-t", 2, "-r", 500000, "-s", 1])
+def test_a_million_events_a_second_lose_nothing_for_a_moment(actor, programs):
+    directory, summary, calls, total = record(actor, programs.simple("count"), ["-t", 2, "-r", 500000, "-s", 0.3])
     assert summary["lost"] == 0
     check(actor, directory, summary, calls, total, 2)
 
@@ -157,7 +158,7 @@ def test_attach_counts_every_call(actor, programs, targets, threads):
 
 
 def test_attach_overload(actor, programs, targets):
-    args = ["-t", 8, "-n", 200000]
+    args = ["-t", 8, "-n", 40000]
     directory, summary, calls, total = attach_around_the_work(actor, targets, programs.simple("count"), args,
                                                               ["--memory", "1M"])
     check(actor, directory, summary, calls, total, 8)

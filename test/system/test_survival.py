@@ -7,6 +7,7 @@ running, records each time, and has every executable byte back afterwards.
 import json
 import random
 import shutil
+import time
 
 import pytest
 
@@ -87,11 +88,14 @@ def test_idle_target_computes_right(me, programs, targets):
 
 @pytest.mark.slow
 def test_a_long_session_under_everything(me, programs, targets):
-    """Every probe live for seconds, threads coming and going, signals, rings overflowing."""
-    target = targets.steady(me, programs.simple("steady"), "-c", "-i")
-    done = me.iprobe("attach", target.pid, "--duration", "5s", "--memory", "4M", "--max-size", "200M", "--json", "-o",
-                     me.dir() / "trace")
+    """Sites live for seconds, threads coming and going, signals, rings overflowing."""
+    target = targets.steady(me, programs.simple("steady"), "-c", "-i", "-x")
+    started = time.monotonic()
+    done = me.iprobe("attach", target.pid, "-f", "step_1*,by_recursion,by_dots", "--duration", "4s", "--memory", "1M",
+                     "--max-size", "4G", "--json", "-o", me.dir() / "trace")
     assert done.returncode == 0, repr(done)
+    assert time.monotonic() - started >= 4
+    assert done.summary()["events"] > 1000000
     target.wait_for_progress()
     assert_status_clean(me, target.pid)
     memory.assert_untouched(target.pid)

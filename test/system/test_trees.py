@@ -27,6 +27,14 @@ def compiler(request):
     return request.param
 
 
+@pytest.fixture(params=[("me", c, o) for c in compilers() for o in ("-O0", "-O2")] + [("user", "gcc", "-O2")],
+                ids="-".join)
+def anyone(request):
+    """(actor, compiler, options): every compiler as whoever runs the tests, one as an ordinary user."""
+    who, compiler, opt = request.param
+    return request.getfixturevalue(who), compiler, opt
+
+
 def record(actor, command, options=()):
     """(directory, logs, dumps) of one run; nothing may be lost."""
     logs, directory = actor.dir(), actor.dir() / "trace"
@@ -104,7 +112,8 @@ def test_constructors_of_a_library_come_first(me, programs):
                    "lib_end"]
 
 
-def test_children_of_fork_are_silent(actor, programs, compiler, opt):
+def test_children_of_fork_are_silent(anyone, programs):
+    actor, compiler, opt = anyone
     program = programs.trees(compiler, opt) / "tree_fork"
     directory, logs, dumps = record(actor, [program])
     by_tid = logged_by_tid(logs)
@@ -118,9 +127,10 @@ def test_children_of_fork_are_silent(actor, programs, compiler, opt):
 
 
 @pytest.mark.parametrize("by", ["first thread", "other thread"])
-def test_exec_goes_on_with_the_next_program(actor, programs, compiler, by):
+def test_exec_goes_on_with_the_next_program(anyone, programs, by):
     """The same process becomes another prepared program: one trace, both trees, each from its own top."""
-    folder = programs.trees(compiler, "-O2")
+    actor, compiler, opt = anyone
+    folder = programs.trees(compiler, opt)
     command = [folder / "tree_exec", *(["-t"] if by == "other thread" else []), folder / "tree_jumps"]
     directory, logs, dumps = record(actor, command)
     by_tid = logged_by_tid(logs)
@@ -132,9 +142,10 @@ def test_exec_goes_on_with_the_next_program(actor, programs, compiler, by):
     check_report(actor, directory, logs.values())
 
 
-@pytest.mark.parametrize("rounds", [3000, pytest.param(20000, marks=pytest.mark.slow)])
-def test_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
+@pytest.mark.parametrize("rounds", [1500, pytest.param(20000, marks=pytest.mark.slow)])
+def test_handlers_at_any_moment(anyone, programs, rounds):
     """Two timers at a high rate, one on an alternate stack, handlers that raise and call."""
+    actor, compiler, opt = anyone
     program = programs.trees(compiler, opt) / "tree_timers"
     _, logs, dumps = record(actor, [program, rounds])
     ((key, log),) = logs.items()
@@ -144,12 +155,13 @@ def test_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
     assert sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5, "hardly a signal came"
 
 
-@pytest.mark.parametrize("rounds", [5000, pytest.param(25000, marks=pytest.mark.slow)])
-def test_jumps_out_of_handlers_at_any_moment(actor, programs, compiler, opt, rounds):
+@pytest.mark.parametrize("rounds", [2500, pytest.param(25000, marks=pytest.mark.slow)])
+def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     """
     Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and
     the tree is in order again at once.
     """
+    actor, compiler, opt = anyone
     program = programs.trees(compiler, opt) / "tree_timers"
     logs, directory = actor.dir(), actor.dir() / "trace"
     done = actor.iprobe("run", "--json", "--memory", "256M", "-o", directory, "--", program, rounds, "jump",

@@ -41,6 +41,8 @@ def text_differences(pid, instead=None):
         if "x" not in m.perms or not m.path.startswith("/") or m.path.startswith("/memfd:"):
             continue
         path = (instead or {}).get(m.path, m.path)
+        if not os.path.exists(path):
+            path = f"/proc/{pid}/root{path}"  # in a mount namespace of its own
         with open(path, "rb") as f:
             f.seek(m.offset)
             want = f.read(m.end - m.start)
