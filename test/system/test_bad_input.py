@@ -378,10 +378,10 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
     tracer_pid = memory.wait_for("no tracer", lambda: int(memory.status_field(target.pid, "TracerPid")))
     assert tracer_pid == proc.pid
     memory.wait_for("not running", lambda: memory.status_field(target.pid, "State")[0] != "t")
-    before = memory.text_differences(target.pid)  # gdb has a breakpoint of its own
     line = one_line(on_pid(actor, PID_COMMANDS[0], target.pid))
     assert str(target.pid) in line, line
-    assert memory.text_differences(target.pid) == before
+    # gdb puts a breakpoint of its own into the dynamic loader, sooner or later
+    assert [d for d in memory.text_differences(target.pid) if "/ld-" not in d[0]] == []
     assert memory.status_field(target.pid, "TracerPid") == str(tracer_pid)
     proc.kill()  # then the kernel lets the target go on
     actors.end(proc)
