@@ -373,6 +373,21 @@ def test_inlined_instances_are_marked(coldpatch, small, tmp_path):
     assert any(p.function.name == "clamp" and p.flags & INLINED for p in probes)
 
 
+@pytest.mark.parametrize("compiler,flags", [
+    ("clang", ["-fsanitize=undefined"]),  # data in front of each function's first instruction
+    ("gcc", ["-mindirect-branch=thunk"]),  # indirect jumps that look like direct ones
+    ("gcc", ["-Wl,-z,pack-relative-relocs"]),  # offset tables without relocations
+])
+def test_odd_code(compiler, flags, coldpatch, shop, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    module = compile_(tmp_path / "m", [PROGRAMS / "cold_forms.cc"], "-O2", *flags, *UNMERGED[compiler], compiler=compiler)
+    summary, = coldpatch.json("--list", tmp_path / "list", "-o", tmp_path / "o", module)
+    assert summary["by_code"] == summary["sites"] > 1000
+    output, _ = check_functions(module, shop, False, read_list(tmp_path / "list").probes, tmp_path)
+    assert execute(tmp_path / "o", shop, False) == output
+
+
 def test_stripped_module_still_has_the_right_addresses(coldpatch, shop, tmp_path):
     module = compile_(tmp_path / "m", [PROGRAMS / "cold_forms.cc"], "-O2", "-s", *UNMERGED["gcc"])
     summary, = coldpatch.json("--list", tmp_path / "list", "-o", tmp_path / "o", module)
@@ -611,6 +626,9 @@ def with_assembly(tmp_path, body, *flags):
     ("cmpq $0,__cyg_profile_func_enter@GOTPCREL(%rip)", ["takes the function's address"]),
     # a call that hides in what looks like a longer instruction, behind bytes that are none
     (".byte 0x06,0x48,0xb8\n\tcall __cyg_profile_func_enter@PLT\n\tnop\n\tnop\n\tnop", ["does not decode"]),
+    # the same behind data that decodes, but that the code jumps across
+    ("jmp 1f\n\t.byte 0x48,0xb8\n1:\tcall __cyg_profile_func_enter@PLT\n\tnop\n\tnop\n\tnop", ["does not decode"]),
+    ("call __cyg_profile_func_enter@PLT\n\tjmp .-3", ["not decode"]),
     (".byte 0x06\n\tcall __cyg_profile_func_enter@PLT", ["do", "not decode"]),
 ])
 def test_refuses_other_references(coldpatch, tmp_path, body, words):

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/probe_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool reloc_is_slot(uint32_t type)
@@ -75,7 +76,7 @@ static uint8_t plain_opcode(const ZydisDecodedInstruction *i)
 
 /* What the instruction does with the hook that it refers to. 0: a site was added. */
 static int add_site(const struct cold_module *m, const struct cold_insn *insn, enum cold_hook hook, bool slot,
-		    uint32_t range, bool doubtful, struct cold_sites *sites)
+		    uint32_t range, struct cold_sites *sites)
 {
 	const ZydisDecodedInstruction *i = &insn->insn;
 	uint8_t opcode = plain_opcode(i), reg = i->raw.modrm.reg;
@@ -86,7 +87,6 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 		.range = range,
 		.depth = COLD_DEPTH_UNKNOWN,
 		.length = i->length,
-		.doubtful = doubtful,
 	};
 
 	if (cold_insn_is_jump(insn) && !jump)
@@ -143,48 +143,122 @@ static void join_cold_parts(struct cold_module *m)
 	}
 }
 
+/* What the sweep remembers of one range to prove it at its end. Reused from range to range. */
+struct evidence {
+	uint8_t *starts; /* one bit a byte: an instruction starts there */
+	size_t room;	 /* bytes of starts */
+	uint64_t *targets;
+	size_t ntargets;
+};
+
+static int evidence_reset(struct evidence *e, uint64_t size)
+{
+	size_t need = size / 8 + 1;
+
+	e->ntargets = 0;
+	if (need > e->room) {
+		free(e->starts);
+		e->starts = malloc(need);
+		e->room = e->starts ? need : 0;
+		if (!e->starts)
+			return ip_error("out of memory");
+	}
+	memset(e->starts, 0, need);
+	return 0;
+}
+
+static int evidence_target(struct evidence *e, uint64_t target)
+{
+	if (!(e->ntargets & (e->ntargets - 1))) {
+		uint64_t *grown = reallocarray(e->targets, e->ntargets ? 2 * e->ntargets : 1, sizeof(*grown));
+
+		if (!grown)
+			return ip_error("out of memory");
+		e->targets = grown;
+	}
+	e->targets[e->ntargets++] = target;
+	return 0;
+}
+
+/*
+ * Whether every jump within the range lands where an instruction was seen to start: then the decoding is the one
+ * that the code was made for. (Some compilers put data in front of a function's first instruction, and a jump across.)
+ */
+static bool evidence_agrees(const struct evidence *e, const struct cold_range *range)
+{
+	for (size_t i = 0; i < e->ntargets; i++) {
+		uint64_t at = e->targets[i] - range->start;
+
+		if (!(e->starts[at / 8] & 1 << at % 8))
+			return false;
+	}
+	return true;
+}
+
+/* Looks at one instruction: a site, a jump out of the range, a name of data. */
+static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, const struct cold_insn *insn,
+		      uint32_t index, struct evidence *e, struct cold_sites *sites)
+{
+	struct cold_range *range = &m->ranges[index];
+	bool jump = cold_insn_is_jump(insn);
+	enum cold_hook hook;
+	uint64_t target;
+
+	if (insn->insn.meta.category == ZYDIS_CATEGORY_RET || (jump && !cold_insn_target(insn, &target)))
+		range->returns = true;
+	if (jump && cold_insn_target(insn, &target) && cold_hook_at(hooks, target, false))
+		range->returns = true;
+	if (cold_insn_target(insn, &target)) {
+		hook = cold_hook_at(hooks, target, false);
+		if (hook)
+			return add_site(m, insn, hook, false, index, sites);
+		if (target < range->start || target >= range->end)
+			note_transfer(m, index, target, jump);
+		else
+			return evidence_target(e, target);
+		return 0;
+	}
+	if (cold_insn_memory(insn, &target)) {
+		hook = cold_hook_at(hooks, target, true);
+		if (hook)
+			return add_site(m, insn, hook, true, index, sites);
+		hook = cold_hook_at(hooks, target, false);
+		if (hook)
+			return refuse(m, insn->address, hook, "it takes the function's address");
+		return cold_module_mark(m, target);
+	}
+	return cold_insn_table(insn, &target) ? cold_module_mark(m, target) : 0;
+}
+
 static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, const ZydisDecoder *decoder,
-		       uint32_t index, struct cold_sites *sites)
+		       uint32_t index, struct evidence *e, struct cold_sites *sites)
 {
 	struct cold_range *range = &m->ranges[index];
 	const struct cold_section *section = cold_module_section(m, range->start, range->end - range->start);
 	uint64_t at = range->start;
+	size_t first = sites->n;
 	bool clean = true;
 
-	while (section && at < range->end) {
-		enum cold_hook hook = COLD_HOOK_NONE;
+	if (!section)
+		return 0;
+	if (evidence_reset(e, range->end - range->start))
+		return -1;
+	while (at < range->end) {
 		struct cold_insn insn;
-		uint64_t target;
 
 		if (!cold_insn_at(decoder, section, at, range->end, &insn)) {
 			clean = false;
 			at++;
 			continue;
 		}
-		if (cold_insn_target(&insn, &target)) {
-			hook = cold_hook_at(hooks, target, false);
-			if (hook && add_site(m, &insn, hook, false, index, !clean, sites))
-				return -1;
-			if (target < range->start || target >= range->end)
-				note_transfer(m, index, target, cold_insn_is_jump(&insn));
-		} else if (cold_insn_memory(&insn, &target)) {
-			hook = cold_hook_at(hooks, target, true);
-			if (hook && add_site(m, &insn, hook, true, index, !clean, sites))
-				return -1;
-			hook = cold_hook_at(hooks, target, false);
-			if (hook)
-				return refuse(m, at, hook, "it takes the function's address");
-			if (cold_module_mark(m, target))
-				return -1;
-		} else if (cold_insn_table(&insn, &target) && cold_module_mark(m, target)) {
+		e->starts[(at - range->start) / 8] |= 1 << (at - range->start) % 8;
+		if (sweep_insn(m, hooks, &insn, index, e, sites))
 			return -1;
-		}
-		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
-		    (cold_insn_is_jump(&insn) && !cold_insn_target(&insn, &target)))
-			range->returns = true;
 		at = insn.next;
 	}
-	range->clean = clean;
+	range->clean = clean && evidence_agrees(e, range);
+	for (size_t i = first; i < sites->n; i++)
+		sites->sites[i].doubtful = !range->clean;
 	return 0;
 }
 
@@ -259,12 +333,17 @@ static int check_kept(const struct cold_module *m, const struct cold_sites *site
 
 static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
 {
+	struct evidence e = {0};
 	ZydisDecoder decoder;
+	int failed = 0;
 
 	cold_insn_init(&decoder);
-	for (uint32_t i = 0; i < m->nranges; i++)
-		if (sweep_range(m, hooks, &decoder, i, sites))
-			return -1;
+	for (uint32_t i = 0; i < m->nranges && !failed; i++)
+		failed = sweep_range(m, hooks, &decoder, i, &e, sites);
+	free(e.starts);
+	free(e.targets);
+	if (failed)
+		return -1;
 	cold_module_sort_marks(m);
 	join_cold_parts(m);
 	for (uint32_t i = 0; i < m->nranges; i++)

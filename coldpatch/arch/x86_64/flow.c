@@ -10,7 +10,8 @@
  *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its landing
  * pad.
  *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed goto)
- *     agree on, and behind a call that does not come back what would hold if it did.
+ *     agree on, and behind a call that does not come back what would hold if it did. Where there is no such
+ *     jump they are dead, or data, and spoil nothing that is reached.
  *  4. Once more through every block, to note rdi and the nesting depth at the sites.
  *
  * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
@@ -36,6 +37,7 @@ struct block {
 	struct state *behind; /* what would hold if the call in front of it came back; NULL: there is none */
 	uint32_t range;
 	bool queued;
+	bool reached; /* in step 2 */
 };
 
 /* One unit of step 1. */
@@ -63,6 +65,7 @@ struct unit {
 	size_t nqueue;
 
 	struct state *escape; /* what all unresolved indirect jumps agree on; NULL: there was none */
+	bool dead; /* what runs is not known to be reached by anything: it must not spoil what is */
 	bool recording;
 	struct state now, other;
 };
@@ -144,10 +147,13 @@ static int lead(struct unit *u, uint64_t address, uint32_t *ret)
 
 static int propagate(struct unit *u, uint64_t address, const struct state *state)
 {
-	uint32_t block;
+	uint32_t block, range, *slot;
 
 	if (u->recording)
 		return 0;
+	slot = slot_of(u, address, &range);
+	if (u->dead && slot && !is_block(*slot))
+		return 0; /* data that looks like a jump */
 	if (lead(u, address, &block))
 		return -1;
 	if (block == NO_BLOCK)
@@ -158,6 +164,8 @@ static int propagate(struct unit *u, uint64_t address, const struct state *state
 			return ip_error("out of memory");
 		return enqueue(u, block);
 	}
+	if (u->dead && u->blocks[block].reached)
+		return 0;
 	return state_meet(u->blocks[block].in, state) ? enqueue(u, block) : 0;
 }
 
@@ -336,6 +344,8 @@ static void record(struct unit *u, struct cold_site *site)
 	struct value rsp = u->now.reg[REG_RSP];
 
 	site->depth = u->now.depth;
+	site->argument_kind = COLD_ARGUMENT_UNKNOWN;
+	site->frame = 0;
 	/* at the function's start the return address lies between the stack pointer and where it was */
 	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base && (int64_t)rsp.v <= 0 &&
 	    (int64_t)rsp.v > -FRAME_MAX)
@@ -347,6 +357,14 @@ static void record(struct unit *u, struct cold_site *site)
 		site->argument_kind = COLD_ARGUMENT_SLOT;
 		site->argument = rdi.v;
 	}
+}
+
+/* -mindirect-branch=thunk: an indirect jump that looks like a direct one. */
+static bool is_thunk(const struct unit *u, uint64_t target)
+{
+	const struct cold_symbol *s = cold_module_symbol(u->m, target);
+
+	return s && !strncmp(s->name, "__x86_indirect_thunk", strlen("__x86_indirect_thunk"));
 }
 
 static int run_block(struct unit *u, uint32_t index)
@@ -374,6 +392,8 @@ static int run_block(struct unit *u, uint32_t index)
 
 			if (site)
 				return 0;
+			if (direct && is_thunk(u, target))
+				return escape(u);
 			if (direct && propagate(u, target, &u->now))
 				return -1;
 			if (!direct && jump_indirect(u, &insn))
@@ -497,6 +517,9 @@ static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t 
 
 static int seed_orphans(struct unit *u)
 {
+	for (size_t i = 0; i < u->nblocks; i++)
+		u->blocks[i].reached = u->blocks[i].in;
+	u->dead = !u->escape;
 	for (size_t i = 0; i < u->nmembers; i++) {
 		const struct cold_range *range = &u->m->ranges[u->members[i]];
 
@@ -562,9 +585,11 @@ static int solve(struct unit *u)
 	if (read_landings(u) || find_blocks(u) || seed_entries(u) || seed_orphans(u))
 		return -1;
 	u->recording = true;
-	for (size_t i = 0; i < u->nblocks; i++)
-		if (u->blocks[i].in && run_block(u, i))
-			return -1;
+	/* what is reached has the last word: what is not may be data that runs on into instructions */
+	for (unsigned reached = 0; reached < 2; reached++)
+		for (size_t i = 0; i < u->nblocks; i++)
+			if (u->blocks[i].in && u->blocks[i].reached == reached && run_block(u, i))
+				return -1;
 	return 0;
 }
 
