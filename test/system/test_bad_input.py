@@ -383,8 +383,8 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
     # gdb puts a breakpoint of its own into the dynamic loader, sooner or later
     assert [d for d in memory.text_differences(target.pid) if "/ld-" not in d[0]] == []
     assert memory.status_field(target.pid, "TracerPid") == str(tracer_pid)
-    proc.kill()  # then the kernel lets the target go on
-    actors.end(proc)
+    actors.end(proc)  # then the kernel lets the target go on
+    os.kill(target.pid, signal.SIGCONT)  # but for a SIGSTOP by which gdb was just stopping threads
     memory.wait_for("still traced", lambda: memory.status_field(target.pid, "TracerPid") == "0")
     assert target.alive()
     target.wait_for_progress()

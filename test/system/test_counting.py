@@ -108,7 +108,7 @@ def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_si
 
 def test_tiny_memory_does_lose(me, programs):
     """The overload is one: otherwise the test above shows nothing about losses."""
-    _, summary, _, total = record(me, programs.simple("count"), ["-t", 8, "-n", 500000], ["--memory", "1M"])
+    _, summary, _, total = record(me, programs.simple("count"), ["-t", 8, "-n", 500000], ["--memory", "64K"])
     assert summary["lost"] > 0
     assert summary["events"] + summary["lost"] == 2 * total
 

@@ -84,7 +84,7 @@ class Box:
                 (self.folder / name).unlink(missing_ok=True)
             done = self.run([command, *arguments], stdin=stdin, **env)
             # gcc's collect2 and temporary files have names that differ from run to run
-            output = [re.sub(r"/tmp/\w+(-\w+)*|\+0x[0-9a-f]+", "x", text) for text in (done.stdout, done.stderr)]
+            output = [re.sub(r"/tmp/[\w./-]+|\+0x[0-9a-f]+", "x", text) for text in (done.stdout, done.stderr)]
             made = [(self.folder / name).read_bytes() if (self.folder / name).exists() else None for name in files]
             results.append((done.returncode, output, made))
         assert results[0] == results[1]
