@@ -80,3 +80,9 @@ def test_check_interrupts_what_takes_too_long(root, tmp_path):
     script = f"trap 'echo \"<testsuite><testcase name=\\\"a\\\"/></testsuite>\" >{results}; exit 2' INT; sleep 60 & wait"
     counts = perform(root, ["sh", "-c", script], str(results), timeout=1)
     assert counts[:3] == ["1", "2", "0"] and "no end after 1 s" in counts[3] and "(sleep)" in counts[3]
+
+
+def test_check_takes_note_of_the_end_of_orphans(root):
+    """A process whose parent is gone and that ends must vanish, as it would under init."""
+    script = "pid=$(sh -c 'sleep 0.5 >/dev/null & echo $!'); sleep 2; ! test -e /proc/$pid"
+    assert perform(root, ["sh", "-c", script]) == ["1", "0", "0"]
