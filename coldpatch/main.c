@@ -127,10 +127,10 @@ int main(int argc, char **argv)
 			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (result.status == IP_COLDPATCH_NO_PROBES) {
-			fprintf(stderr,
-				"coldpatch: no probes: %s was not compiled with -finstrument-functions (use "
-				"iprobe-cc)\n",
-				argv[i]);
+			/* for what it does to odd file names */
+			ip_error("no probes: %s was not compiled with -finstrument-functions (use iprobe-cc)",
+				 argv[i]);
+			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (json) {
 			print_json(&j, argv[i], &result);

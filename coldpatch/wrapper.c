@@ -143,10 +143,11 @@ static void coldpatch(const char *path)
 	struct ip_coldpatch_options options = {0};
 	struct ip_coldpatch_result result;
 
-	if (verbose)
-		fprintf(stderr, "%s: coldpatch %s\n", self, path);
 	if (ip_coldpatch(path, &options, &result))
 		fprintf(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
+	else if (verbose)
+		fprintf(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
+			ip_coldpatch_status_name(result.status), result.sites, result.functions);
 }
 
 static int link_and_patch(const struct command_line *line, char **argv)

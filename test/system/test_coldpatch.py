@@ -562,6 +562,14 @@ def test_refuses_what_was_not_instrumented(coldpatch, tmp_path):
     assert line == f"no probes: {tmp_path}/program was not compiled with -finstrument-functions (use iprobe-cc)"
 
 
+def test_one_line_whatever_the_name(coldpatch, tmp_path):
+    path = tmp_path / "two\nlines\x1b[1m"
+    shutil.copy(from_c(tmp_path, C_PROGRAM, instrument=False), path)
+    coldpatch.refuses(path)
+    path.write_bytes(b"no ELF")
+    coldpatch.refuses(path)
+
+
 def test_refuses_without_build_id(coldpatch, tmp_path):
     refused(coldpatch, from_c(tmp_path, C_PROGRAM, "-Wl,--build-id=none", build_id=False), "build-id",
             "-Wl,--build-id")

@@ -396,7 +396,7 @@ def test_verbose(box):
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert "-finstrument-functions" in lines[0] and "'-I./it'\\''s'" in lines[0]
-    assert lines[1] == "iprobe-cc: coldpatch a.out"
+    assert lines[1] == "iprobe-cc: coldpatch a.out: patched, 4 sites of 2 functions"
     assert box.cc("whole.c", IPROBE_VERBOSE="0").stderr == ""
 
 
