@@ -5,6 +5,7 @@
  */
 #include "coldpatch/debug.h"
 
+#include "coldpatch/grow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 
@@ -26,19 +27,6 @@ struct cold_debug {
 	struct unit_range *units;
 	size_t nunits;
 };
-
-static int grow(void *array, size_t n, size_t size)
-{
-	void **p = array, *grown;
-
-	if (n & (n - 1))
-		return 0;
-	grown = reallocarray(*p, n ? 2 * n : 1, size);
-	if (!grown)
-		return ip_error("out of memory");
-	*p = grown;
-	return 0;
-}
 
 static const char *linker_name(Dwarf_Die *die)
 {
@@ -67,7 +55,7 @@ static int add_function(struct cold_debug *d, Dwarf_Die *die)
 	f.file = dwarf_decl_file(die);
 	if (f.file && !dwarf_decl_line(die, &line) && line > 0)
 		f.line = line;
-	if (grow(&d->by_address, d->nfunctions, sizeof(f)))
+	if (cold_grow(&d->by_address, d->nfunctions, sizeof(f)))
 		return -1;
 	d->by_address[d->nfunctions++] = f;
 	return 0;
@@ -107,7 +95,7 @@ static int add_unit(struct cold_debug *d, Dwarf_Die *unit)
 	while ((offset = dwarf_ranges(unit, offset, &base, &start, &end)) > 0) {
 		if (start >= end)
 			continue;
-		if (grow(&d->units, d->nunits, sizeof(*d->units)))
+		if (cold_grow(&d->units, d->nunits, sizeof(*d->units)))
 			return -1;
 		d->units[d->nunits++] = (struct unit_range){.start = start, .end = end, .unit = *unit};
 	}

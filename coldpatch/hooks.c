@@ -5,6 +5,7 @@
 #include "coldpatch/hooks.h"
 
 #include "coldpatch/arch.h"
+#include "coldpatch/grow.h"
 #include "common/error.h"
 
 #include <stdlib.h>
@@ -86,14 +87,8 @@ static int find_definitions(const struct cold_module *m, struct cold_hooks *h)
 
 static int add_stub(struct cold_hooks *h, uint64_t address, uint64_t slot)
 {
-	if (!(h->nstubs & (h->nstubs - 1))) {
-		struct cold_stub *grown =
-			reallocarray(h->stubs, h->nstubs ? 2 * h->nstubs : 1, sizeof(*grown));
-
-		if (!grown)
-			return ip_error("out of memory");
-		h->stubs = grown;
-	}
+	if (cold_grow(&h->stubs, h->nstubs, sizeof(*h->stubs)))
+		return -1;
 	h->stubs[h->nstubs++] = (struct cold_stub){.address = address, .slot = slot};
 	return 0;
 }

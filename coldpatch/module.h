@@ -83,6 +83,9 @@ struct cold_module {
 int cold_module_open(const char *path, struct cold_module *ret);
 void cold_module_destroy(struct cold_module *module);
 
+/* Fills in the ranges; of cold_module_open(). 0, or -1 with an error. */
+int cold_ranges_make(struct cold_module *module);
+
 /* The section that holds size bytes at address; NULL where none does. */
 const struct cold_section *cold_module_section(const struct cold_module *module, uint64_t address,
 					       uint64_t size);

@@ -4,19 +4,14 @@
  */
 #include "coldpatch/sites.h"
 
-#include "common/error.h"
+#include "coldpatch/grow.h"
 
 #include <stdlib.h>
 
 int cold_sites_add(struct cold_sites *s, struct cold_site site)
 {
-	if (!(s->n & (s->n - 1))) {
-		struct cold_site *grown = reallocarray(s->sites, s->n ? 2 * s->n : 1, sizeof(*grown));
-
-		if (!grown)
-			return ip_error("out of memory");
-		s->sites = grown;
-	}
+	if (cold_grow(&s->sites, s->n, sizeof(*s->sites)))
+		return -1;
 	s->sites[s->n++] = site;
 	return 0;
 }

@@ -24,9 +24,10 @@ struct cold_site {
 	uint64_t argument;
 	uint32_t range; /* index of the range that holds it; COLD_NONE */
 	int32_t depth;	/* entries not yet exited before the site on every way from the function's start */
-	uint32_t frame; /* of an entry: bytes from the stack pointer up to where it was before the function was called; 0:
+	uint32_t
+		frame; /* of an entry: bytes from the stack pointer up to where it was before the function was called; 0:
 			   unknown */
-	uint8_t kind;	/* enum ip_probe_kind */
+	uint8_t kind; /* enum ip_probe_kind */
 	uint8_t length;
 	uint8_t argument_kind; /* enum cold_argument */
 	bool doubtful;	       /* the decoding before it was not proven right */

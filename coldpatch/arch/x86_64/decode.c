@@ -12,6 +12,7 @@
  */
 #include "coldpatch/arch.h"
 #include "coldpatch/arch/x86_64/insn.h"
+#include "coldpatch/grow.h"
 #include "common/error.h"
 #include "common/probe_list.h"
 
@@ -169,13 +170,8 @@ static int evidence_reset(struct evidence *e, uint64_t size)
 
 static int evidence_target(struct evidence *e, uint64_t target)
 {
-	if (!(e->ntargets & (e->ntargets - 1))) {
-		uint64_t *grown = reallocarray(e->targets, e->ntargets ? 2 * e->ntargets : 1, sizeof(*grown));
-
-		if (!grown)
-			return ip_error("out of memory");
-		e->targets = grown;
-	}
+	if (cold_grow(&e->targets, e->ntargets, sizeof(*e->targets)))
+		return -1;
 	e->targets[e->ntargets++] = target;
 	return 0;
 }

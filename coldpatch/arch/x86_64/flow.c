@@ -7,8 +7,8 @@
  *  1. Ranges that jump into each other, or whose exceptions land in each other, are one unit: a function
  *     and its cold part.
  *  2. From each entry, states are carried along the control flow until nothing changes; where ways join only
- *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its landing
- * pad.
+ *     what all of them agree on is kept. Jump tables are read; exceptions go from each call to its
+ *     landing pad.
  *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed goto)
  *     agree on, and behind a call that does not come back what would hold if it did. Where there is no such
  *     jump they are dead, or data, and spoil nothing that is reached.
@@ -17,7 +17,8 @@
  * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
  * the compiler merged two calls; a way that does not exist only makes things unknown.
  */
-#include "coldpatch/arch/x86_64/state.h"
+#include "coldpatch/arch/x86_64/calls.h"
+#include "coldpatch/arch/x86_64/unit.h"
 #include "coldpatch/eh_frame.h"
 #include "coldpatch/hooks.h"
 #include "coldpatch/sites.h"
@@ -28,158 +29,6 @@
 #include <string.h>
 
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
-#define NO_BLOCK  UINT32_MAX
-#define NO_INSN	  (UINT32_MAX - 1)
-
-struct block {
-	uint64_t start;
-	struct state *in;
-	struct state *behind; /* what would hold if the call in front of it came back; NULL: there is none */
-	uint32_t range;
-	bool queued;
-	bool reached; /* in step 2 */
-};
-
-/* One unit of step 1. */
-struct unit {
-	struct cold_module *m;
-	const struct cold_hooks *hooks;
-	struct cold_sites *sites;
-	ZydisDecoder decoder;
-
-	const uint32_t *members; /* ranges, ascending */
-	size_t nmembers;
-	size_t *bases;	    /* of each member in block_at */
-	uint32_t *block_at; /* by byte: the block that starts there; NO_BLOCK; NO_INSN inside of an
-			       instruction */
-	size_t nbytes;
-	struct cold_landing *landings;
-	size_t nlandings;
-	uint64_t *marks; /* addresses of data that the code names, ascending: a table ends where something
-			    else starts */
-	size_t nmarks;
-
-	struct block *blocks;
-	size_t nblocks, room;
-	uint32_t *queue; /* a stack; a block is in it once */
-	size_t nqueue;
-
-	struct state *escape; /* what all unresolved indirect jumps agree on; NULL: there was none */
-	bool dead; /* what runs is not known to be reached by anything: it must not spoil what is */
-	bool recording;
-	struct state now, other;
-};
-
-static bool is_block(uint32_t slot)
-{
-	return slot < NO_INSN;
-}
-
-static uint32_t *slot_of(struct unit *u, uint64_t address, uint32_t *ret_range)
-{
-	size_t lo = 0, hi = u->nmembers;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct cold_range *r = &u->m->ranges[u->members[mid]];
-
-		if (address < r->start) {
-			hi = mid;
-		} else if (address >= r->end) {
-			lo = mid + 1;
-		} else {
-			*ret_range = u->members[mid];
-			return &u->block_at[u->bases[mid] + (address - r->start)];
-		}
-	}
-	return NULL;
-}
-
-static int enqueue(struct unit *u, uint32_t block)
-{
-	if (u->blocks[block].queued || u->recording)
-		return 0;
-	u->blocks[block].queued = true;
-	u->queue[u->nqueue++] = block;
-	return 0;
-}
-
-/* Makes address the start of a block. A block that already runs across it is cut: it must run again. */
-static int lead(struct unit *u, uint64_t address, uint32_t *ret)
-{
-	uint32_t range, *slot = slot_of(u, address, &range);
-
-	*ret = NO_BLOCK;
-	if (!slot)
-		return 0;
-	if (!is_block(*slot)) {
-		uint64_t start = u->m->ranges[range].start;
-
-		if (u->nblocks == u->room) {
-			size_t room = u->room ? 2 * u->room : 64;
-			struct block *blocks = reallocarray(u->blocks, room, sizeof(*blocks));
-			uint32_t *queue;
-
-			if (!blocks)
-				return ip_error("out of memory");
-			u->blocks = blocks;
-			queue = reallocarray(u->queue, room, sizeof(*queue));
-			if (!queue)
-				return ip_error("out of memory");
-			u->queue = queue;
-			u->room = room;
-		}
-		*slot = u->nblocks;
-		u->blocks[u->nblocks++] = (struct block){.start = address, .range = range};
-		for (uint64_t back = 1; back <= address - start; back++) {
-			uint32_t before = slot[-(ptrdiff_t)back];
-
-			if (!is_block(before))
-				continue;
-			if (u->blocks[before].in && enqueue(u, before))
-				return -1;
-			break;
-		}
-	}
-	*ret = *slot;
-	return 0;
-}
-
-static int propagate(struct unit *u, uint64_t address, const struct state *state)
-{
-	uint32_t block, range, *slot;
-
-	if (u->recording)
-		return 0;
-	slot = slot_of(u, address, &range);
-	if (u->dead && slot && !is_block(*slot))
-		return 0; /* data that looks like a jump */
-	if (lead(u, address, &block))
-		return -1;
-	if (block == NO_BLOCK)
-		return 0;
-	if (!u->blocks[block].in) {
-		u->blocks[block].in = state_save(state);
-		if (!u->blocks[block].in)
-			return ip_error("out of memory");
-		return enqueue(u, block);
-	}
-	if (u->dead && u->blocks[block].reached)
-		return 0;
-	return state_meet(u->blocks[block].in, state) ? enqueue(u, block) : 0;
-}
-
-static int escape(struct unit *u)
-{
-	if (u->recording)
-		return 0;
-	if (u->escape) {
-		state_meet(u->escape, &u->now);
-		return 0;
-	}
-	u->escape = state_save(&u->now);
-	return u->escape ? 0 : ip_error("out of memory");
-}
 
 static uint64_t table_entry(const struct cold_module *m, struct value table, size_t i, bool *ret_ok)
 {
@@ -212,7 +61,7 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 		return 0;
 	target = state_jump_target(&u->now, &u->decoder, insn);
 	if (target.kind != VALUE_TARGETS32 && target.kind != VALUE_TARGETS64)
-		return escape(u);
+		return unit_escape(u);
 	end = cold_module_next_mark(u->m, target.v);
 	for (size_t i = 0;; i++) {
 		uint32_t range, *slot;
@@ -221,105 +70,14 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 
 		if (i && target.v + i * (target.kind == VALUE_TARGETS32 ? 4 : 8) >= end)
 			return 0;
-		slot = ok ? slot_of(u, address, &range) : NULL;
+		slot = ok ? unit_slot(u, address, &range) : NULL;
 		/* what lies behind the last table that anything names leads elsewhere, or into an instruction
 		 */
 		if (!slot || *slot == NO_INSN)
-			return i ? 0 : escape(u);
-		if (propagate(u, address, &u->now))
+			return i ? 0 : unit_escape(u);
+		if (unit_propagate(u, address, &u->now))
 			return -1;
 	}
-}
-
-/* Functions that do not come back: what stands behind the call is not reached from it. */
-static bool never_returns(const char *name)
-{
-	static const char *const names[] = {
-		"_Unwind_Resume",
-		"__assert_fail",
-		"__cxa_bad_cast",
-		"__cxa_bad_typeid",
-		"__cxa_call_unexpected",
-		"__cxa_pure_virtual",
-		"__cxa_rethrow",
-		"__cxa_throw",
-		"__cxa_throw_bad_array_new_length",
-		"__longjmp_chk",
-		"__stack_chk_fail",
-		"_exit",
-		"abort",
-		"exit",
-		"longjmp",
-		"siglongjmp",
-		"__clang_call_terminate",
-		"_ZSt9terminatev",
-		"__chk_fail",
-		"__fortify_fail",
-		"err",
-		"errx",
-	};
-
-	if (!name)
-		return false;
-	if (!strncmp(name, "_ZSt", 4) && strstr(name, "__throw_"))
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-static const char *callee(const struct unit *u, const struct cold_insn *insn)
-{
-	const struct cold_reloc *r;
-	const struct cold_symbol *s;
-	const char *name;
-	uint64_t target;
-
-	if (cold_insn_target(insn, &target)) {
-		name = cold_stub_name(u->m, u->hooks, target);
-		if (name)
-			return name;
-		s = cold_module_symbol(u->m, target);
-		return s ? s->name : NULL;
-	}
-	if (cold_insn_memory(insn, &target)) {
-		r = cold_module_reloc(u->m, target);
-		return r ? r->symbol : NULL;
-	}
-	return NULL;
-}
-
-static bool no_return(const struct unit *u, const struct cold_insn *insn)
-{
-	uint64_t target;
-	uint32_t range;
-
-	if (cold_insn_target(insn, &target)) {
-		range = cold_module_range(u->m, target);
-		if (range != COLD_NONE && u->m->ranges[range].start == target && u->m->ranges[range].clean &&
-		    !u->m->ranges[cold_range_root(u->m, range)].returns)
-			return true;
-	}
-	return never_returns(callee(u, insn));
-}
-
-/* The compiler need not know that a function does not come back: what stands behind may still be meant. */
-static int note_behind(struct unit *u, uint64_t address)
-{
-	uint32_t block;
-
-	if (u->recording)
-		return 0;
-	if (lead(u, address, &block))
-		return -1;
-	if (block == NO_BLOCK)
-		return 0;
-	state_load(&u->other, &u->now);
-	state_after_call(&u->other);
-	free(u->blocks[block].behind);
-	u->blocks[block].behind = state_save(&u->other);
-	return u->blocks[block].behind ? 0 : ip_error("out of memory");
 }
 
 static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
@@ -332,7 +90,7 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 		const struct cold_landing *row = &u->landings[i];
 
 		if (insn->address >= row->start && insn->address < row->end &&
-		    propagate(u, row->pad, &u->other))
+		    unit_propagate(u, row->pad, &u->other))
 			return -1;
 	}
 	return 0;
@@ -357,14 +115,6 @@ static void record(struct unit *u, struct cold_site *site)
 		site->argument_kind = COLD_ARGUMENT_SLOT;
 		site->argument = rdi.v;
 	}
-}
-
-/* -mindirect-branch=thunk: an indirect jump that looks like a direct one. */
-static bool is_thunk(const struct unit *u, uint64_t target)
-{
-	const struct cold_symbol *s = cold_module_symbol(u->m, target);
-
-	return s && !strncmp(s->name, "__x86_indirect_thunk", strlen("__x86_indirect_thunk"));
 }
 
 static int run_block(struct unit *u, uint32_t index)
@@ -392,16 +142,16 @@ static int run_block(struct unit *u, uint32_t index)
 
 			if (site)
 				return 0;
-			if (direct && is_thunk(u, target))
-				return escape(u);
-			if (direct && propagate(u, target, &u->now))
+			if (direct && jump_is_thunk(u->m, target))
+				return unit_escape(u);
+			if (direct && unit_propagate(u, target, &u->now))
 				return -1;
 			if (!direct && jump_indirect(u, &insn))
 				return -1;
 			if (cold_insn_is_unconditional(&insn))
 				return 0;
 			state_step(&u->now, &u->decoder, &insn, u->m); /* loop counts in rcx */
-			return propagate(u, insn.next, &u->now);
+			return unit_propagate(u, insn.next, &u->now);
 		}
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
 		    insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 || insn.insn.mnemonic == ZYDIS_MNEMONIC_HLT ||
@@ -410,8 +160,8 @@ static int run_block(struct unit *u, uint32_t index)
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL) {
 			if (throw_to_landings(u, &insn))
 				return -1;
-			if (no_return(u, &insn))
-				return note_behind(u, insn.next);
+			if (call_never_returns(u->m, u->hooks, &insn))
+				return unit_note_behind(u, insn.next);
 		}
 		state_step(&u->now, &u->decoder, &insn, u->m);
 		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
@@ -419,8 +169,8 @@ static int run_block(struct unit *u, uint32_t index)
 		at = insn.next;
 		if (at >= range->end)
 			return 0;
-		if (is_block(*slot_of(u, at, &ignored)))
-			return propagate(u, at, &u->now);
+		if (unit_is_block(*unit_slot(u, at, &ignored)))
+			return unit_propagate(u, at, &u->now);
 	}
 }
 
@@ -445,7 +195,7 @@ static int find_blocks(struct unit *u)
 		uint64_t at = range->start;
 		uint32_t block, ignored, *slot;
 
-		if (lead(u, at, &block))
+		if (unit_lead(u, at, &block))
 			return -1;
 		while (section && at < range->end) {
 			struct cold_insn insn;
@@ -455,18 +205,19 @@ static int find_blocks(struct unit *u)
 				at++;
 				continue;
 			}
-			slot = slot_of(u, at, &ignored);
+			slot = unit_slot(u, at, &ignored);
 			if (*slot == NO_INSN)
 				*slot = NO_BLOCK;
 			if (cold_insn_is_jump(&insn)) {
-				if (cold_insn_target(&insn, &target) && lead(u, target, &block))
+				if (cold_insn_target(&insn, &target) && unit_lead(u, target, &block))
 					return -1;
-				if (lead(u, insn.next, &block))
+				if (unit_lead(u, insn.next, &block))
 					return -1;
 			} else if (insn.insn.meta.category == ZYDIS_CATEGORY_RET ||
 				   insn.insn.mnemonic == ZYDIS_MNEMONIC_UD2 ||
-				   (insn.insn.meta.category == ZYDIS_CATEGORY_CALL && no_return(u, &insn))) {
-				if (lead(u, insn.next, &block))
+				   (insn.insn.meta.category == ZYDIS_CATEGORY_CALL &&
+				    call_never_returns(u->m, u->hooks, &insn))) {
+				if (unit_lead(u, insn.next, &block))
 					return -1;
 			}
 			at = insn.next;
@@ -492,7 +243,7 @@ static int seed_entries(struct unit *u)
 			u->now.depth = 0;
 			u->now.reg[REG_RSP] = (struct value){.kind = VALUE_STACK};
 		}
-		if (propagate(u, range->start, &u->now) || run(u))
+		if (unit_propagate(u, range->start, &u->now) || run(u))
 			return -1;
 	}
 	return 0;
@@ -511,7 +262,7 @@ static bool is_padding(struct unit *u, const struct cold_range *range, uint64_t 
 		if (insn.insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.insn.mnemonic != ZYDIS_MNEMONIC_INT3)
 			return false;
 		at = insn.next;
-	} while (at < range->end && !is_block(*slot_of(u, at, &ignored)));
+	} while (at < range->end && !unit_is_block(*unit_slot(u, at, &ignored)));
 	return true;
 }
 
@@ -524,9 +275,9 @@ static int seed_orphans(struct unit *u)
 		const struct cold_range *range = &u->m->ranges[u->members[i]];
 
 		for (uint64_t at = range->start; at < range->end; at++) {
-			uint32_t ignored, block = *slot_of(u, at, &ignored);
+			uint32_t ignored, block = *unit_slot(u, at, &ignored);
 
-			if (!is_block(block) || u->blocks[block].in || is_padding(u, range, at))
+			if (!unit_is_block(block) || u->blocks[block].in || is_padding(u, range, at))
 				continue;
 			if (u->blocks[block].behind) {
 				state_load(&u->other, u->blocks[block].behind);
@@ -537,7 +288,7 @@ static int seed_orphans(struct unit *u)
 			} else {
 				state_clear(&u->other);
 			}
-			if (propagate(u, at, &u->other) || run(u))
+			if (unit_propagate(u, at, &u->other) || run(u))
 				return -1;
 		}
 	}
@@ -591,21 +342,6 @@ static int solve(struct unit *u)
 			if (u->blocks[i].in && u->blocks[i].reached == reached && run_block(u, i))
 				return -1;
 	return 0;
-}
-
-static void unit_release(struct unit *u)
-{
-	for (size_t i = 0; i < u->nblocks; i++) {
-		free(u->blocks[i].in);
-		free(u->blocks[i].behind);
-	}
-	free(u->blocks);
-	free(u->queue);
-	free(u->block_at);
-	free(u->bases);
-	free(u->landings);
-	free(u->escape);
-	memset(u, 0, offsetof(struct unit, now));
 }
 
 /* Exceptions may land in the cold part, which then belongs to the same unit. */
