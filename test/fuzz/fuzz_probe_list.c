@@ -51,7 +51,7 @@ static void rebuild(const struct ip_probe_list *list)
 
 		fuzz_assert(function >= 0);
 		fuzz_assert(ip_probe_list_builder_probe(b, p->offset, (uint32_t)function, p->line, p->kind,
-							p->length, p->flags) == 0);
+							p->length, p->flags, p->frame) == 0);
 	}
 	fuzz_assert(ip_probe_list_builder_finish(b, &data, &size) == 0);
 	fuzz_assert(ip_probe_list_parse(data, size, &again) == 0);
