@@ -67,10 +67,10 @@ class Stage:
     """One program to run.
 
     junit: file the program writes its results to; None: the exit code is the result.
-    vital: nothing after it makes sense where it fails.
+    vital: where it fails, later stages whose names begin so make no sense; "" is all of them.
     """
 
-    def __init__(self, name, command, timeout, env=None, junit=None, vital=False):
+    def __init__(self, name, command, timeout, env=None, junit=None, vital=None):
         self.name = name
         self.command = command
         self.timeout = timeout
@@ -234,12 +234,13 @@ def perform(stage, env):
     return result
 
 
-def meson_build(name, folder, options, env=None):
+def meson_build(name, folder, options, env=None, vital=None):
     """Stages that configure (once) and compile a build folder."""
     stages = []
     if not os.path.exists(os.path.join(folder, "build.ninja")):
-        stages.append(Stage(name + " setup", ["meson", "setup", folder, *options], 120, env, vital=True))
-    stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=True))
+        stages.append(Stage(name + " setup", ["meson", "setup", folder, *options], 120, env,
+                            vital=name if vital is None else vital))
+    stages.append(Stage(name, ["ninja", "-C", folder], 600, env, vital=vital))
     return stages
 
 
@@ -260,7 +261,7 @@ def pytest(name, folder, build, timeout, scratch, env=None, arguments=()):
 def plan(mode, scratch):
     """The stages of a mode, in order: what fails soonest and tells most comes first."""
     quick = mode == "quick"
-    stages = meson_build("build", BUILD, ["-Dwerror=true"])
+    stages = meson_build("build", BUILD, ["-Dwerror=true"], vital="")
     stages += [
         unit("unit", BUILD),
         pytest("house", "house", BUILD, 300, scratch),
@@ -278,7 +279,7 @@ def plan(mode, scratch):
         pytest("third-party", "thirdparty", BUILD, 900, scratch),
     ]
     stages += meson_build("sanitizers build", BUILD_SAN,
-                          ["-Dwerror=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
+                          ["-Dwerror=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"], vital="sanitizers")
     stages += [
         unit("sanitizers unit", BUILD_SAN,
              {**SANITIZER_ENV, "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"].replace("leaks=0", "leaks=1")}),
@@ -324,14 +325,17 @@ def main():
             stages = [s for s in stages if any(s.name.startswith(name) for name in args.stage)]
             if not stages:
                 parser.error("no such stage; --list prints their names")
+        hopeless = []
         for stage in stages:
+            if any(stage.name.startswith(name) for name in hopeless):
+                total.skip(f"{stage.name}: what it needs has failed")
+                continue
             began = time.monotonic()
             result = perform(stage, env)
             total.add(result)
             times.append((stage.name, time.monotonic() - began))
-            if stage.vital and result.failed:
-                say(f"{stage.name} failed: stopping here")
-                break
+            if stage.vital is not None and result.failed:
+                hopeless.append(stage.vital)
     except KeyboardInterrupt:
         total.fail("interrupted")
     finally:
