@@ -22,6 +22,7 @@ def test_layout(prefix, root, builddir, sh):
     for name in ("iprobe", "iprobe-cc", "iprobe-c++", "coldpatch"):
         assert (prefix / "bin" / name).stat().st_mode & 0o111 == 0o111
     assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
+    assert (prefix / "include" / "iprobe" / "trace_format.h").exists()
     assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
     assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"orders.c", "shapes.cc"}
     pages = {p.name for p in (root / "docs" / "man").iterdir()}
