@@ -150,6 +150,21 @@ def has_child(pid):
         return f.read().split()
 
 
+def test_duration_ends_the_recording_not_the_command(actor, programs):
+    """What runs on afterwards is not recorded; the exit code is the command's all the same."""
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("run", "--duration", "200ms", "--json", "-o", directory, "--", finish(programs), "idle")
+    (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
+    memory.wait_until_live(child, proc)
+    memory.wait_for("never idle again", lambda: memory.text_differences(child) == [])
+    memory.assert_untouched(child)
+    proc.stdin.write("1000 calls that come too late\n" * 40)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    # main, finish_step, and finish_idle: entered before the end, left after it
+    assert done.summary()["events"] == 4, repr(done)
+
+
 def test_an_inherited_runtime_is_no_obstacle(me, programs):
     """The user preloads the runtime already."""
     directory = me.dir() / "trace"
