@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
 #include "common/file.h"
 #include "common/selection.h"
 
@@ -98,19 +99,6 @@ static int number(const struct parser *p, size_t i, uint64_t max, uint64_t *ret)
 }
 
 /* Makes room for one more of n items; arrays double at powers of two. */
-static int grow(void *array, size_t n, size_t size)
-{
-	void **items = array, *grown;
-
-	if (n & (n - 1))
-		return 0;
-	grown = reallocarray(*items, n ? 2 * n : 1, size);
-	if (!grown)
-		return ip_error("out of memory");
-	*items = grown;
-	return 0;
-}
-
 static int parse_module(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -239,7 +227,7 @@ static int parse_function(struct parser *p)
 		return bad(p, "a function of a module that is not there");
 	module = s->modules[module].same_as;
 	name[ip_base_name_length(name)] = '\0';
-	if (grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 || grow_index(s) < 0)
+	if (ip_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 || grow_index(s) < 0)
 		return -1;
 	slot = index_slot(s, module, name);
 	if (!*slot) {
@@ -264,7 +252,7 @@ static int parse_stop(struct parser *p)
 
 	if (number(p, 2, UINT64_MAX, &stop.tsc) < 0 || number(p, 3, UINT64_MAX, &stop.duration_ns) < 0 ||
 	    number(p, 4, UINT64_MAX, &stop.threads) < 0 || number(p, 5, UINT64_MAX, &stop.pages) < 0 ||
-	    number(p, 6, UINT64_MAX, &stop.sites) < 0 || grow(&s->stops, s->nstops, sizeof(*s->stops)) < 0)
+	    number(p, 6, UINT64_MAX, &stop.sites) < 0 || ip_grow(&s->stops, s->nstops, sizeof(*s->stops)) < 0)
 		return -1;
 	s->stops[s->nstops++] = stop;
 	return 0;
@@ -275,7 +263,7 @@ static int parse_thread(struct parser *p)
 	struct ip_recording *s = p->session;
 	uint64_t tid;
 
-	if (number(p, 1, UINT32_MAX, &tid) < 0 || grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
+	if (number(p, 1, UINT32_MAX, &tid) < 0 || ip_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
 		return -1;
 	s->threads[s->nthreads++] = (struct ip_recording_thread){tid, p->nfields > 2 ? p->fields[2] : ""};
 	return 0;
@@ -287,7 +275,7 @@ static int parse_exec(struct parser *p)
 	uint64_t pid, tsc;
 
 	if (number(p, 1, UINT32_MAX, &pid) < 0 || number(p, 2, UINT64_MAX, &tsc) < 0 ||
-	    grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
+	    ip_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
 		return -1;
 	s->execs[s->nexecs++] = (struct ip_recording_exec){pid, tsc};
 	return 0;

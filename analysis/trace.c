@@ -12,24 +12,12 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
 
 #define PREFIX "stream-"
 #define BATCH  256u
 
 /* Makes room for one more of n items; arrays double at powers of two. */
-static int grow(void *array, size_t n, size_t size)
-{
-	void **items = array, *grown;
-
-	if (n & (n - 1))
-		return 0;
-	grown = reallocarray(*items, n ? 2 * n : 1, size);
-	if (!grown)
-		return ip_error("out of memory");
-	*items = grown;
-	return 0;
-}
-
 int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 {
 	if (!line)
@@ -37,7 +25,7 @@ int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 	for (size_t i = 0; i < t->ndamages; i++)
 		if (!strcmp(t->damages[i], line))
 			return 0;
-	if (grow(&t->damages, t->ndamages, sizeof(*t->damages)) < 0)
+	if (ip_grow(&t->damages, t->ndamages, sizeof(*t->damages)) < 0)
 		return -1;
 	t->damages[t->ndamages] = strdup(line);
 	if (!t->damages[t->ndamages])
@@ -76,7 +64,7 @@ static int list_streams(struct ip_trace_reader *t)
 	while ((entry = readdir(dir))) {
 		if (!is_stream_name(entry->d_name))
 			continue;
-		if (grow(&t->names, t->nstreams, sizeof(*t->names)) < 0)
+		if (ip_grow(&t->names, t->nstreams, sizeof(*t->names)) < 0)
 			return -1;
 		if (asprintf(&t->names[t->nstreams], "%s/%s", t->dir, entry->d_name) < 0)
 			return ip_error("out of memory");
@@ -111,7 +99,7 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		uint64_t exec = last_exec(t->session, &p);
 
 		if (!run || run->pid != p.pid || run->tid != p.tid || exec > run->begin) {
-			if (grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
+			if (ip_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
 				more = -1;
 				break;
 			}

@@ -161,6 +161,7 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	const char *stated, *file = NULL, *row_file = NULL;
 	uint32_t line = 0, row_line = 0;
 	uint64_t address;
+	struct ip_pl_probe probe;
 	int64_t function;
 	bool inlined, unsure = false;
 
@@ -218,9 +219,20 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	function = ip_probe_list_builder_function(builder, name, f.address, file, line);
 	if (function < 0)
 		return -1;
-	return ip_probe_list_builder_probe(builder, site->address, (uint32_t)function, row_line, site->kind,
-					   site->length, inlined ? IP_PROBE_INLINED : 0,
-					   inlined ? 0 : site->frame);
+	probe = (struct ip_pl_probe){
+		.offset = site->address,
+		.function = (uint32_t)function,
+		.line = row_line,
+		.kind = site->kind,
+		.length = site->length,
+		.flags = inlined ? IP_PROBE_INLINED : 0,
+		.form = site->form,
+		.regs = site->regs,
+		.frame = inlined ? 0 : site->frame,
+	};
+	if (site->entry_only)
+		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	return ip_probe_list_builder_probe(builder, &probe, site->args);
 }
 
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,

@@ -5,7 +5,7 @@
  */
 #include "coldpatch/debug.h"
 
-#include "coldpatch/grow.h"
+#include "common/grow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 
@@ -55,7 +55,7 @@ static int add_function(struct cold_debug *d, Dwarf_Die *die)
 	f.file = dwarf_decl_file(die);
 	if (f.file && !dwarf_decl_line(die, &line) && line > 0)
 		f.line = line;
-	if (cold_grow(&d->by_address, d->nfunctions, sizeof(f)))
+	if (ip_grow(&d->by_address, d->nfunctions, sizeof(f)))
 		return -1;
 	d->by_address[d->nfunctions++] = f;
 	return 0;
@@ -95,7 +95,7 @@ static int add_unit(struct cold_debug *d, Dwarf_Die *unit)
 	while ((offset = dwarf_ranges(unit, offset, &base, &start, &end)) > 0) {
 		if (start >= end)
 			continue;
-		if (cold_grow(&d->units, d->nunits, sizeof(*d->units)))
+		if (ip_grow(&d->units, d->nunits, sizeof(*d->units)))
 			return -1;
 		d->units[d->nunits++] = (struct unit_range){.start = start, .end = end, .unit = *unit};
 	}

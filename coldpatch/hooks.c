@@ -5,7 +5,7 @@
 #include "coldpatch/hooks.h"
 
 #include "coldpatch/arch.h"
-#include "coldpatch/grow.h"
+#include "common/grow.h"
 #include "common/error.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static int find_definitions(const struct cold_module *m, struct cold_hooks *h)
 
 static int add_stub(struct cold_hooks *h, uint64_t address, uint64_t slot)
 {
-	if (cold_grow(&h->stubs, h->nstubs, sizeof(*h->stubs)))
+	if (ip_grow(&h->stubs, h->nstubs, sizeof(*h->stubs)))
 		return -1;
 	h->stubs[h->nstubs++] = (struct cold_stub){.address = address, .slot = slot};
 	return 0;

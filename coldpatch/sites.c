@@ -4,13 +4,13 @@
  */
 #include "coldpatch/sites.h"
 
-#include "coldpatch/grow.h"
+#include "common/grow.h"
 
 #include <stdlib.h>
 
 int cold_sites_add(struct cold_sites *s, struct cold_site site)
 {
-	if (cold_grow(&s->sites, s->n, sizeof(*s->sites)))
+	if (ip_grow(&s->sites, s->n, sizeof(*s->sites)))
 		return -1;
 	s->sites[s->n++] = site;
 	return 0;

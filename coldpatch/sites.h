@@ -17,6 +17,14 @@ enum cold_argument {
 	COLD_ARGUMENT_SLOT,    /* it was loaded from the offset-table slot at argument */
 };
 
+/* How the site's function is known. */
+enum cold_naming {
+	COLD_NAME_BY_ARGUMENT = 0, /* what the code passes to the hook, else debug information, else the symbol */
+	COLD_NAME_BY_SYMBOL,	   /* the function whose range holds the site: never inlined (fentry) */
+	COLD_NAME_BY_DEBUG,	   /* the innermost function, inlined ones included, of the debug information (inline) */
+	COLD_NAME_GIVEN,	   /* name (points) */
+};
+
 #define COLD_DEPTH_UNKNOWN INT32_MIN
 
 struct cold_site {
@@ -29,7 +37,13 @@ struct cold_site {
 			   unknown */
 	uint8_t kind; /* enum ip_probe_kind */
 	uint8_t length;
+	uint8_t form;	       /* enum ip_site_form */
+	uint8_t regs;	       /* enum ip_site_regs */
+	uint8_t naming;	       /* enum cold_naming */
 	uint8_t argument_kind; /* enum cold_argument */
+	bool idle;	       /* its bytes in the file are the idle ones already */
+	bool entry_only;       /* an entry whose function has no exits */
+	const char *name, *args; /* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */
 	bool doubtful;	       /* the decoding before it was not proven right */
 };
 

@@ -18,8 +18,8 @@
 
 #define LIST_MAX (1ull << 30) /* 1 GiB: some 30 million probes */
 
-_Static_assert(sizeof(struct ip_pl_header) == 104 && sizeof(struct ip_pl_function) == 24 &&
-		       sizeof(struct ip_pl_probe) == 24,
+_Static_assert(sizeof(struct ip_pl_header) == 128 && sizeof(struct ip_pl_function) == 24 &&
+		       sizeof(struct ip_pl_probe) == 32,
 	       "probe list format");
 
 const char *ip_placement_name(uint32_t placement)
@@ -90,8 +90,10 @@ static int check_header(const struct ip_pl_header *h)
 		return BAD(AT(build_id_size), "build-id of %u bytes", h->build_id_size);
 	if (!all_zero(h->build_id + h->build_id_size, IP_BUILD_ID_MAX - h->build_id_size))
 		return BAD(AT(build_id), "build-id longer than its size");
-	if (h->reserved)
-		return BAD(AT(reserved), "reserved field in use");
+	if (h->stub_area_offset + h->stub_area_size < h->stub_area_offset ||
+	    !h->stub_area_offset != !h->stub_area_size)
+		return BAD(AT(stub_area_size), "room for stubs of %llu bytes at 0x%llx",
+			   (unsigned long long)h->stub_area_size, (unsigned long long)h->stub_area_offset);
 	return 0;
 #undef AT
 }
@@ -100,7 +102,7 @@ static int check_header(const struct ip_pl_header *h)
 static int check_layout(const struct ip_pl_header *h, size_t size)
 {
 #define AT(field) offsetof(struct ip_pl_header, field)
-	/* 32-bit counts of 24-byte records: no sum here can overflow 64 bits. */
+	/* 32-bit counts of records: no sum here can overflow 64 bits. */
 	uint64_t functions_end = sizeof(*h) + (uint64_t)h->nfunctions * sizeof(struct ip_pl_function);
 	uint64_t probes_end = functions_end + (uint64_t)h->nprobes * sizeof(struct ip_pl_probe);
 
@@ -160,12 +162,20 @@ static int check_probes(const struct ip_probe_list *list)
 		if (p->function >= h->nfunctions)
 			return BAD(at + offsetof(struct ip_pl_probe, function),
 				   "probe %u of function %u, there are %u", i, p->function, h->nfunctions);
-		if (p->flags & ~IP_PROBE_INLINED)
+		if (p->flags & ~(IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY))
 			return BAD(at + offsetof(struct ip_pl_probe, flags), "unknown flags 0x%x", p->flags);
-		if (p->reserved)
+		if (!all_zero(p->reserved, sizeof(p->reserved)))
 			return BAD(at + offsetof(struct ip_pl_probe, reserved), "reserved field in use");
-		if (arch->idle(p->kind, p->length, idle) < 0)
-			return BAD(at + offsetof(struct ip_pl_probe, kind), "%s", ip_error_message());
+		if (p->kind < IP_PROBE_ENTRY || p->kind > IP_PROBE_POINT)
+			return BAD(at + offsetof(struct ip_pl_probe, kind), "probe of unknown kind %u", p->kind);
+		if (p->regs > IP_REGS_ALL)
+			return BAD(at + offsetof(struct ip_pl_probe, regs), "unknown set of registers %u",
+				   p->regs);
+		if (p->args >= h->strings_size)
+			return BAD(at + offsetof(struct ip_pl_probe, args),
+				   "arguments of probe %u outside of the strings", i);
+		if (arch->idle(p->form, p->length, idle) < 0)
+			return BAD(at + offsetof(struct ip_pl_probe, form), "%s", ip_error_message());
 		if (p->offset + p->length < p->offset)
 			return BAD(at, "site at 0x%llx wraps around", (unsigned long long)p->offset);
 		if (i && p->offset < end)

@@ -24,8 +24,9 @@
 #include <stdint.h>
 
 #define IP_PROBE_SECTION ".iprobe.probes"
+#define IP_STUB_SECTION	 ".iprobe.stubs" /* NOBITS, page-aligned, behind the data: room for stubs */
 #define IP_PL_MAGIC	 "iprobePL"
-#define IP_PL_VERSION	 1
+#define IP_PL_VERSION	 2
 #define IP_BUILD_ID_MAX	 32
 
 enum ip_placement {
@@ -38,20 +39,45 @@ enum ip_placement {
 enum ip_probe_kind {
 	IP_PROBE_ENTRY = 1,
 	IP_PROBE_EXIT = 2,
-	IP_PROBE_TAIL_EXIT = 3, /* an exit hook that was tail-called: idle form ret + NOP */
-	IP_PROBE_POINT = 4,
+	IP_PROBE_TAIL_EXIT = 3, /* the function leaves by a jump to another one */
+	IP_PROBE_POINT = 4,	/* a developer's IPROBE_POINT */
 };
+
+/* What a site looks like, idle and live (common/arch/ARCH/site.c). */
+enum ip_site_form {
+	IP_FORM_CALL = 0,   /* a NOP; live a call of the stub. What lies below the stack pointer is dead */
+	IP_FORM_RETURN = 1, /* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL); live a
+			     jump to the stub */
+	IP_FORM_JUMP = 2,   /* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps back */
+};
+
+/* Which registers hold live values at a site, besides those that a call preserves. */
+enum ip_site_regs {
+	IP_REGS_CALL = 0,   /* none: the compiler expects a call here (placement instrument) */
+	IP_REGS_ENTRY = 1,  /* a function's first instruction: all that can carry an argument; rax and r10 too. Free: r11 and
+			     the flags */
+	IP_REGS_RETURN = 2, /* in front of a return: rax, rdx, xmm0, xmm1, x87 */
+	IP_REGS_ALL = 3,    /* everything, the flags too: tail jumps, placement inline, points */
+};
+
+/* How ColdPatch found sites; a list may hold several kinds. Bits of ip_pl_header.found_by. */
+#define IP_FOUND_BY_TABLE	0x1u /* the table that the assembler stage or a macro wrote */
+#define IP_FOUND_BY_RELOCATIONS 0x2u /* relocations that the linker kept */
+#define IP_FOUND_BY_DECODING	0x4u /* calls found by decoding the code */
+#define IP_FOUND_BY_FOREIGN	0x8u /* other people's NOPs: patchable entries, __mcount_loc, XRay sleds */
 
 /* The probe belongs to an instance of its function that was inlined into another:
  * its stack frame is the other's. Readers of traces need this to close frames. */
 #define IP_PROBE_INLINED 0x01
+/* An entry whose function has no exit probes: its calls are counted, their end is not known. */
+#define IP_PROBE_ENTRY_ONLY 0x02
 
 struct ip_pl_header {
 	char magic[8];
 	uint32_t version;
 	uint32_t header_size;
-	uint32_t machine;   /* EM_X86_64 */
-	uint32_t placement; /* enum ip_placement */
+	uint32_t machine;   /* EM_X86_64, EM_386 */
+	uint32_t placement; /* enum ip_placement: of most of the probes */
 	uint32_t nfunctions;
 	uint32_t nprobes;
 	uint64_t functions_offset;
@@ -60,7 +86,10 @@ struct ip_pl_header {
 	uint64_t strings_size;
 	uint32_t build_id_size; /* 1..IP_BUILD_ID_MAX */
 	uint8_t build_id[IP_BUILD_ID_MAX];
-	uint32_t reserved;
+	uint32_t found_by; /* IP_FOUND_BY_... */
+	/* Room for stubs that the module brings along (section IP_STUB_SECTION); link-time address, 0: none */
+	uint64_t stub_area_offset, stub_area_size;
+	uint64_t rt_anchor_offset; /* of a runtime that is linked in: its struct ip_rt_anchor; 0: none */
 };
 
 struct ip_pl_function {
@@ -77,8 +106,11 @@ struct ip_pl_probe {
 	uint32_t line;	   /* line of the site; 0: unknown */
 	uint8_t kind;	   /* enum ip_probe_kind */
 	uint8_t length;	   /* bytes of the site: 5 or 6 */
-	uint8_t flags;	   /* IP_PROBE_INLINED */
-	uint8_t reserved;
+	uint8_t flags;	   /* IP_PROBE_INLINED, IP_PROBE_ENTRY_ONLY */
+	uint8_t form;	   /* enum ip_site_form */
+	uint8_t regs;	   /* enum ip_site_regs */
+	uint8_t reserved[3];
+	uint32_t args;	   /* of a point: where its arguments are (common/point_args.h), offset into strings; 0: none */
 	uint32_t frame; /* entry: bytes from the stack pointer at the site up to the caller's before its call; 0: unknown.
 			   Readers of traces need it to tell a new call from one inside a frame that is gone */
 };
@@ -119,9 +151,11 @@ int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, 
 /* Index of the function, made where (name, address) is new; -1 with an error. file may be NULL. */
 int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
 				       uint64_t address, const char *file, uint32_t line);
-int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
-				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags,
-				uint32_t frame);
+/* probe->args is not looked at: args is the text itself, NULL: none. */
+int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe, const char *args);
+/* What the header says besides; all 0 where it is not called. */
+void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by, uint64_t stub_area_offset,
+				  uint64_t stub_area_size, uint64_t rt_anchor_offset);
 /* The block (malloc'ed, caller frees); two probes that overlap are an error. */
 int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data, size_t *ret_size);
 void ip_probe_list_builder_destroy(struct ip_probe_list_builder *b);

@@ -23,6 +23,8 @@ struct ip_probe_list_builder {
 	uint32_t placement;
 	uint8_t build_id[IP_BUILD_ID_MAX];
 	uint32_t build_id_size;
+	uint32_t found_by;
+	uint64_t stub_area_offset, stub_area_size, rt_anchor_offset;
 
 	char *strings;
 	size_t strings_size, strings_room;
@@ -197,30 +199,33 @@ int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const ch
 	return (int64_t)b->nfunctions - 1;
 }
 
-int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function,
-				uint32_t line, enum ip_probe_kind kind, uint8_t length, uint8_t flags,
-				uint32_t frame)
+void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by, uint64_t stub_area_offset,
+				  uint64_t stub_area_size, uint64_t rt_anchor_offset)
 {
+	b->found_by = found_by;
+	b->stub_area_offset = stub_area_offset;
+	b->stub_area_size = stub_area_size;
+	b->rt_anchor_offset = rt_anchor_offset;
+}
+
+int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe, const char *args)
+{
+	int64_t text = args ? intern(b, args) : 0;
 	uint8_t idle[IP_SITE_MAX];
 
-	if (function >= b->nfunctions)
-		return ip_error("probe at 0x%llx of function %u, there are %zu", (unsigned long long)offset,
-				function, b->nfunctions);
-	if (ip_arch_for_machine(b->machine)->idle(kind, length, idle) < 0)
-		return ip_error_prefix("probe at 0x%llx", (unsigned long long)offset);
+	if (text < 0)
+		return -1;
+	if (probe->function >= b->nfunctions)
+		return ip_error("probe at 0x%llx of function %u, there are %zu",
+				(unsigned long long)probe->offset, probe->function, b->nfunctions);
+	if (ip_arch_for_machine(b->machine)->idle(probe->form, probe->length, idle) < 0)
+		return ip_error_prefix("probe at 0x%llx", (unsigned long long)probe->offset);
 	if (b->nprobes >= UINT32_MAX)
 		return ip_error("too many probes for a probe list");
 	if (grow(&b->probes, b->nprobes, &b->probes_room, sizeof(*b->probes)) < 0)
 		return -1;
-	b->probes[b->nprobes++] = (struct ip_pl_probe){
-		.offset = offset,
-		.function = function,
-		.line = line,
-		.kind = kind,
-		.length = length,
-		.flags = flags,
-		.frame = frame,
-	};
+	b->probes[b->nprobes] = *probe;
+	b->probes[b->nprobes++].args = (uint32_t)text;
 	return 0;
 }
 
@@ -268,6 +273,10 @@ int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_dat
 		.strings_offset = sizeof(header) + functions_size + probes_size,
 		.strings_size = b->strings_size,
 		.build_id_size = b->build_id_size,
+		.found_by = b->found_by,
+		.stub_area_offset = b->stub_area_offset,
+		.stub_area_size = b->stub_area_size,
+		.rt_anchor_offset = b->rt_anchor_offset,
 	};
 	size_t size = header.strings_offset + b->strings_size;
 	_cleanup_free_ char *block = NULL;

@@ -43,12 +43,26 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     1
+#define IP_RT_ABI     2
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
 
-#define IP_POOLS 2 /* stub pools: one near the executable, one near the libraries */
+/* Stub pools. A module that brings room of its own along (ip_pl_header.stub_area_offset) needs none, where that room is
+ * mapped executable. */
+#define IP_POOLS	   2
+#define IP_POOL_EXECUTABLE 0 /* memory near the executable; no unwinding information */
+#define IP_POOL_LIBRARIES  1 /* near the libraries */
+#define IP_POOL_OWN	   2 /* the module's own room */
+
+/* Each pool, and each module's own room, starts with the addresses of the hooks, for stubs that a direct jump does not carry
+ * to the runtime: hooks[kind - 1][regs], then jump_hooks[kind - 1]. */
+#define IP_POOL_HEAD	   192u
+#define IP_POOL_SLOT(kind, regs) (8u * (((kind)-1u) * IP_HOOK_REGS + (regs)))
+#define IP_POOL_JUMP_SLOT(kind)	 (8u * (IP_HOOK_KINDS * IP_HOOK_REGS + (kind)-1u))
+
+#define IP_HOOK_KINDS 4 /* enum ip_probe_kind - 1 */
+#define IP_HOOK_REGS  4 /* enum ip_site_regs */
 
 struct ip_rt_anchor {
 	uint64_t magic;
@@ -59,9 +73,11 @@ struct ip_rt_anchor {
 	uint64_t gate;
 	int32_t area_fd; /* number of the memfd kept open in the target (for users without map_files); -1 */
 	int32_t pid;	 /* who ran the constructor, in its own namespace */
-	uint64_t hook_entry;
-	uint64_t hook_exit;
-	uint64_t hook_tail_exit;
+	/* What stubs jump to: number in r11d, with IP_REGS_ALL on the stack (the hook takes it off). Each preserves every
+	 * register that may be live there, vector state and errno always. */
+	uint64_t hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
+	/* What jump stubs call: number on the stack under the return address; all is preserved. */
+	uint64_t jump_hooks[IP_HOOK_KINDS];
 	uint64_t text_start, text_end; /* the runtime's own code: no thread is settled in it */
 	struct {
 		uint64_t address, size; /* r-x, private; 0: none */
@@ -92,19 +108,16 @@ struct ip_gate {
  * that writing them again changes no byte under a thread that may still be on its way through. */
 struct ip_area_module {
 	uint64_t load_bias;
-	uint64_t stubs;	       /* stub of (number, kind): stubs + IP_STUB_INDEX * stub_size */
+	uint64_t stubs;	       /* where they start (hotpatcher/stub_map.h) */
 	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one
 				*/
 	uint32_t nfunctions;
 	uint32_t build_id_size; /* 0: entry unused */
 	uint8_t build_id[32];
-	uint32_t reserved;
+	uint32_t pool; /* IP_POOL_... that they lie in, or IP_POOL_OWN */
 };
 
 #define IP_NUMBERS_PER_FUNCTION 2u
-#define IP_STUBS_PER_NUMBER	3u
-#define IP_STUB_INDEX(number, first_number, kind)                                                            \
-	(((uint64_t)(number) - (first_number)) * IP_STUBS_PER_NUMBER + (kind)-1)
 
 struct ip_area_header {
 	uint64_t magic;

@@ -35,7 +35,7 @@
 
 struct ip_change {
 	uint64_t address;
-	uint8_t length, kind;
+	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
 };
 

@@ -10,6 +10,7 @@
 
 #include "common/arch/arch.h"
 #include "common/error.h"
+#include "common/grow.h"
 
 #define PAGE_SIZE 4096ull
 
@@ -19,27 +20,13 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 	uint8_t bytes[IP_SITE_MAX];
 
 	return c->address + c->length <= next_page ||
-	       arch->transit(c->kind, c->length, next_page - c->address, bytes) > 0;
-}
-
-static int grow(void **items, size_t n, size_t size)
-{
-	void *grown;
-
-	/* capacities are powers of two: full exactly when n is one (or zero) */
-	if (n & (n - 1) || (n && n < 64))
-		return 0;
-	grown = realloc(*items, (n ? 2 * n : 64) * size);
-	if (!grown)
-		return ip_error("out of memory");
-	*items = grown;
-	return 0;
+	       arch->transit(c->form, c->regs, c->length, next_page - c->address, bytes) > 0;
 }
 
 static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
 			uint32_t function, bool inlined)
 {
-	if (grow((void **)&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
+	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
 	plan->functions[plan->nfunctions++] = (struct ip_plan_function){.module = module,
 									.module_index = module_index,
@@ -70,7 +57,9 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 			 *other = &state[2 * probe->function + !inlined];
 		struct ip_change c = {.address = module->load_bias + probe->offset,
 				      .length = probe->length,
-				      .kind = probe->kind};
+				      .kind = probe->kind,
+				      .form = probe->form,
+				      .regs = probe->regs};
 
 		if (!*s) {
 			bool selected = *other ? *other > 1
@@ -95,12 +84,14 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 			plan->left_out++;
 			continue;
 		}
-		if (arch->idle(probe->kind, probe->length, c.old_bytes) < 0)
+		if (arch->idle(probe->form, probe->length, c.old_bytes) < 0)
 			goto out;
-		/* function_of grows in step with changes */
-		if (grow((void **)&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
-		    grow((void **)&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0)
+		/* function_of and probe_of grow in step with changes */
+		if (ip_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
+		    ip_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
+		    ip_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
 			goto out;
+		plan->probe_of[plan->nchanges] = i;
 		plan->function_of[plan->nchanges] = *s - 2;
 		plan->changes[plan->nchanges++] = c;
 	}
@@ -171,6 +162,7 @@ void ip_plan_clear(struct ip_plan *plan)
 {
 	free(plan->changes);
 	free(plan->function_of);
+	free(plan->probe_of);
 	free(plan->functions);
 	*plan = (struct ip_plan){0};
 }

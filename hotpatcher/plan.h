@@ -26,6 +26,7 @@ struct ip_plan_function {
 struct ip_plan {
 	struct ip_change *changes; /* new_bytes are set by ip_plan_bind */
 	uint32_t *function_of;	   /* index into functions, per change */
+	uint32_t *probe_of;	   /* index into the probes of the function's module, per change */
 	size_t nchanges;
 	struct ip_plan_function *functions;
 	size_t nfunctions;	 /* distinct numbers */

@@ -33,12 +33,12 @@ static enum site_state site_state(const struct ip_target *target, const struct i
 	uint64_t called;
 	unsigned n;
 
-	if (arch->idle(probe->kind, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
+	if (arch->idle(probe->form, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
 		return SITE_IDLE;
-	if (arch->live_target(probe->kind, probe->length, address, bytes, &called) && is_ours(target, called))
+	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && is_ours(target, called))
 		return SITE_LIVE;
 	if (boundary < probe->length) {
-		n = arch->transit(probe->kind, probe->length, boundary, transit);
+		n = arch->transit(probe->form, probe->regs, probe->length, boundary, transit);
 		if (n && !memcmp(bytes, transit, n))
 			return SITE_TRANSIT;
 	}
@@ -191,9 +191,10 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 		r->capacity = grown;
 	}
 	c = &r->changes[r->n++];
-	*c = (struct ip_change){.address = address, .length = probe->length, .kind = probe->kind};
+	*c = (struct ip_change){.address = address, .length = probe->length, .kind = probe->kind, .form = probe->form,
+				  .regs = probe->regs};
 	memcpy(c->old_bytes, bytes, probe->length);
-	return r->arch->idle(probe->kind, probe->length, c->new_bytes);
+	return r->arch->idle(probe->form, probe->length, c->new_bytes);
 }
 
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,

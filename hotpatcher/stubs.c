@@ -2,12 +2,10 @@
 /*
  * Numbers and stubs.
  *
- * Each (number, kind) of a module that was ever patched has one stub, at a place that stays the same for the life
- * of the process (the module's entry in the area). So a second session writes the same bytes over the same
+ * The stubs of a module that was ever patched have places that stay the same for the life of the process (stub_map.h,
+ * and the module's entry in the area). So a second session writes the same bytes over the same
  * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
  * written before any site jumps to them; they are never taken away.
- *
- * A pool starts with the hooks' addresses, for stubs that a direct jump does not carry to the runtime.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -16,16 +14,7 @@
 #include "common/error.h"
 #include "common/trace_format.h"
 #include "hotpatcher/plan.h"
-
-#define POOL_HEAD	   64u
-#define STUBS_PER_FUNCTION (IP_NUMBERS_PER_FUNCTION * IP_STUBS_PER_NUMBER)
-
-static uint64_t hook_of(const struct ip_rt_anchor *anchor, unsigned kind)
-{
-	return kind == IP_PROBE_ENTRY  ? anchor->hook_entry
-	       : kind == IP_PROBE_EXIT ? anchor->hook_exit
-				       : anchor->hook_tail_exit;
-}
+#include "hotpatcher/stub_map.h"
 
 static struct ip_area_module *find_entry(const struct ip_area *area, const struct ip_module *module)
 {
@@ -69,12 +58,11 @@ static bool reaches(const struct ip_module *module, uint64_t start, uint64_t siz
 }
 
 static int new_entry(struct ip_area *area, const struct ip_target *target, const struct ip_module *module,
-		     const struct ip_arch *arch, struct ip_area_module **ret)
+		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
 	struct ip_area_header *h = area->header;
 	uint32_t nfunctions = module->list->header->nfunctions;
-	uint64_t size = (uint64_t)nfunctions * STUBS_PER_FUNCTION * arch->stub_size;
 	uint32_t nmodules =
 		__atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
 	uint64_t first = 1;
@@ -93,8 +81,9 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 		return ip_error("%s: too many functions: a process has numbers for %u", module->path,
 				IP_NUMBER_MAX / IP_NUMBERS_PER_FUNCTION);
 	for (unsigned p = 0; p < IP_POOLS; p++) {
-		uint64_t used = h->stubs_used[p] > POOL_HEAD ? h->stubs_used[p] : POOL_HEAD;
+		uint64_t used = h->stubs_used[p] > IP_POOL_HEAD ? h->stubs_used[p] : IP_POOL_HEAD;
 
+		used = (used + IP_STUB_ALIGN - 1) & ~(uint64_t)(IP_STUB_ALIGN - 1);
 		if (!anchor->pools[p].size || used > anchor->pools[p].size ||
 		    size > anchor->pools[p].size - used ||
 		    !reaches(module, anchor->pools[p].address, anchor->pools[p].size, arch->reach))
@@ -104,7 +93,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 					     .stubs = anchor->pools[p].address + used,
 					     .first_number = first,
 					     .nfunctions = nfunctions,
-					     .build_id_size = module->elf->build_id_size};
+					     .build_id_size = module->elf->build_id_size,
+					     .pool = p};
 		memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
 		h->stubs_used[p] = used + size;
 		__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
@@ -115,24 +105,37 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 			module->start, module->end);
 }
 
-/* The pool that [address, address + size) lies in; -1: none, the area was scribbled over. */
-static int pool_of(const struct ip_rt_anchor *anchor, uint64_t address, uint64_t size)
+/* Whether the stubs lie in the pool that their entry names: else the area was scribbled over. */
+static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_area_module *m, uint64_t size)
 {
-	for (unsigned p = 0; p < IP_POOLS; p++)
-		if (address >= anchor->pools[p].address + POOL_HEAD && size <= anchor->pools[p].size &&
-		    address - anchor->pools[p].address <= anchor->pools[p].size - size)
-			return p;
-	return -1;
+	uint64_t start, room;
+
+	if (m->pool >= IP_POOLS || m->stubs % IP_STUB_ALIGN)
+		return false;
+	start = anchor->pools[m->pool].address;
+	room = anchor->pools[m->pool].size;
+	return m->stubs >= start + IP_POOL_HEAD && m->stubs - start <= room && size <= room - (m->stubs - start);
 }
 
-static int write_pool_head(const struct ip_target *target, int pool)
+static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_area_module *m)
+{
+	return anchor->pools[m->pool].address;
+}
+
+static int write_pool_head(const struct ip_target *target, uint64_t pool)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
-	const uint64_t head[3] = {a->hook_entry, a->hook_exit, a->hook_tail_exit};
+	uint64_t head[IP_POOL_HEAD / 8] = {0};
 
-	return ip_target_write(target, a->pools[pool].address, head, sizeof(head));
+	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++) {
+		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
+			head[IP_POOL_SLOT(kind, regs) / 8] = a->hooks[kind - 1][regs];
+		head[IP_POOL_JUMP_SLOT(kind) / 8] = a->jump_hooks[kind - 1];
+	}
+	return ip_target_write(target, pool, head, sizeof(head));
 }
 
+/* Writes stubs; those that follow each other in one piece. */
 struct writer {
 	const struct ip_target *target;
 	uint8_t buffer[65536];
@@ -148,107 +151,126 @@ static int writer_flush(struct writer *w)
 	return ret;
 }
 
-/* All stubs of one number, at their fixed place. */
-static int write_stubs(struct writer *w, const struct ip_arch *arch, const struct ip_area_module *m, int pool,
-		       uint32_t number)
+static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, size_t size)
 {
-	const struct ip_rt_anchor *anchor = &w->target->anchor;
-	uint64_t address =
-		m->stubs + IP_STUB_INDEX(number, m->first_number, IP_PROBE_ENTRY) * arch->stub_size;
-	size_t size = IP_STUBS_PER_NUMBER * arch->stub_size;
-
 	if (w->used && (w->address + w->used != address || w->used + size > sizeof(w->buffer)) &&
 	    writer_flush(w) < 0)
 		return -1;
 	if (!w->used)
 		w->address = address;
-	for (unsigned kind = IP_PROBE_ENTRY; kind <= IP_PROBE_TAIL_EXIT; kind++) {
-		if (arch->stub(address, hook_of(anchor, kind), anchor->pools[pool].address + 8 * (kind - 1),
-			       number, w->buffer + w->used) < 0)
-			return -1;
-		w->used += arch->stub_size;
-		address += arch->stub_size;
-	}
+	memcpy(w->buffer + w->used, bytes, size);
+	w->used += size;
 	return 0;
 }
 
-static int by_function(const void *a, const void *b)
-{
-	const struct ip_plan_function *x = *(struct ip_plan_function *const *)a;
-	const struct ip_plan_function *y = *(struct ip_plan_function *const *)b;
+/* A change and the place of its stub. */
+struct wanted {
+	uint64_t stub;
+	size_t change;
+};
 
-	if (x->module_index != y->module_index)
-		return x->module_index < y->module_index ? -1 : 1;
-	if (x->function != y->function)
-		return x->function < y->function ? -1 : 1;
-	return x->inlined - y->inlined;
+static int by_stub(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->stub < y->stub ? -1 : x->stub > y->stub;
 }
 
-static int bind_functions(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
-			  const struct ip_arch *arch, struct ip_plan_function **order, struct writer *w)
+static int write_stub(struct writer *w, const struct ip_arch *arch, const struct ip_area_module *m,
+		      const struct ip_change *c, uint32_t number, uint64_t stub)
 {
-	struct ip_area_module *m = NULL;
-	int pool = -1;
+	const struct ip_rt_anchor *anchor = &w->target->anchor;
+	uint64_t pool = pool_address(anchor, m);
+	uint8_t bytes[64];
 
-	for (size_t i = 0; i < plan->nfunctions; i++)
-		order[i] = &plan->functions[i];
-	qsort(order, plan->nfunctions, sizeof(*order), by_function);
-	for (size_t i = 0; i < plan->nfunctions; i++) {
-		struct ip_plan_function *f = order[i];
-
-		if (!i || f->module_index != order[i - 1]->module_index) {
-			uint32_t nfunctions = f->module->list->header->nfunctions;
-
-			m = find_entry(area, f->module);
-			if (!m && new_entry(area, target, f->module, arch, &m) < 0)
-				return -1;
-			pool = pool_of(&target->anchor, m->stubs,
-				       (uint64_t)nfunctions * STUBS_PER_FUNCTION * arch->stub_size);
-			if (pool < 0 || m->nfunctions != nfunctions || !m->first_number ||
-			    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX)
-				return ip_error("pid %d: the runtime's memory is damaged (stubs of %s)",
-						target->pid, f->module->path);
-			if (write_pool_head(target, pool) < 0)
-				return -1;
-		}
-		f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
-		if (write_stubs(w, arch, m, pool, f->number) < 0)
+	if (c->form == IP_FORM_JUMP) {
+		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1], pool + IP_POOL_JUMP_SLOT(c->kind), number,
+				    c->address + c->length, bytes) < 0)
 			return -1;
+		return writer_add(w, stub, bytes, arch->jump_stub_size);
 	}
-	return writer_flush(w);
+	if (arch->stub(c->regs, stub, anchor->hooks[c->kind - 1][c->regs], pool + IP_POOL_SLOT(c->kind, c->regs),
+		       number, bytes) < 0)
+		return -1;
+	return writer_add(w, stub, bytes, arch->stub_size);
+}
+
+/* The changes [first, last) are those of one module. */
+static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area, const struct ip_arch *arch,
+		       size_t first, size_t last, struct wanted *wanted, struct writer *w)
+{
+	const struct ip_module *module = plan->functions[plan->function_of[first]].module;
+	uint32_t nfunctions = module->list->header->nfunctions;
+	struct ip_area_module *m = find_entry(area, module);
+	struct ip_stub_map map;
+	int ret = -1;
+
+	if (ip_stub_map_make(module->list, arch, &map) < 0)
+		return ip_error_prefix("%s", module->path);
+	if (!m && new_entry(area, target, module, arch, map.size, &m) < 0)
+		goto out;
+	if (!is_in_pool(&target->anchor, m, map.size) || m->nfunctions != nfunctions || !m->first_number ||
+	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
+		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid, module->path);
+		goto out;
+	}
+	if (write_pool_head(target, pool_address(&target->anchor, m)) < 0)
+		goto out;
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->module == module)
+			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
+	}
+	for (size_t i = first; i < last; i++) {
+		struct ip_change *c = &plan->changes[i];
+
+		wanted[i - first] = (struct wanted){m->stubs + map.offsets[plan->probe_of[i]], i};
+		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub, c->new_bytes) < 0)
+			goto out;
+	}
+	qsort(wanted, last - first, sizeof(*wanted), by_stub);
+	for (size_t i = 0; i < last - first; i++) {
+		size_t change = wanted[i].change;
+
+		if (i && wanted[i].stub == wanted[i - 1].stub)
+			continue;
+		if (write_stub(w, arch, m, &plan->changes[change], plan->functions[plan->function_of[change]].number,
+			       wanted[i].stub) < 0)
+			goto out;
+	}
+	ret = writer_flush(w);
+out:
+	ip_stub_map_clear(&map);
+	return ret;
 }
 
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(EM_X86_64);
-	struct ip_plan_function **order = calloc(plan->nfunctions, sizeof(*order));
+	struct wanted *wanted = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*wanted));
 	struct writer *w = calloc(1, sizeof(*w));
+	size_t first = 0, last;
 	int ret = -1;
 
-	if (!order || !w) {
+	if (!wanted || !w) {
 		ip_error("out of memory");
 		goto out;
 	}
 	w->target = target;
-	if (bind_functions(plan, target, area, arch, order, w) < 0)
-		goto out;
-	for (size_t i = 0; i < plan->nchanges; i++) {
-		struct ip_change *c = &plan->changes[i];
-		const struct ip_plan_function *f = &plan->functions[plan->function_of[i]];
-		const struct ip_area_module *m = find_entry(area, f->module);
-		uint64_t stub;
+	/* changes come module by module (ip_plan_select) */
+	for (; first < plan->nchanges; first = last) {
+		uint32_t module = plan->functions[plan->function_of[first]].module_index;
 
-		if (!m) {
-			ip_error("pid %d: the runtime's memory is damaged (module table)", target->pid);
-			goto out;
-		}
-		stub = m->stubs + IP_STUB_INDEX(f->number, m->first_number, c->kind) * arch->stub_size;
-		if (arch->live(c->kind, c->length, c->address, stub, c->new_bytes) < 0)
+		for (last = first; last < plan->nchanges; last++)
+			if (plan->functions[plan->function_of[last]].module_index != module)
+				break;
+		if (bind_module(plan, target, area, arch, first, last, wanted, w) < 0)
 			goto out;
 	}
 	ret = 0;
 out:
-	free(order);
+	free(wanted);
 	free(w);
 	return ret;
 }

@@ -241,9 +241,11 @@ static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)
 	rt_gate = (volatile struct ip_gate *)gate;
 
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
-	iprobe_rt_anchor.hook_entry = (uint64_t)rt_hook_entry;
-	iprobe_rt_anchor.hook_exit = (uint64_t)rt_hook_exit;
-	iprobe_rt_anchor.hook_tail_exit = (uint64_t)rt_hook_tail_exit;
+	for (unsigned kind = 0; kind < IP_HOOK_KINDS; kind++) {
+		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
+			iprobe_rt_anchor.hooks[kind][regs] = (uint64_t)rt_hooks_base + rt_hooks[kind][regs];
+		iprobe_rt_anchor.jump_hooks[kind] = (uint64_t)rt_hooks_base + rt_jump_hooks[kind];
+	}
 	iprobe_rt_anchor.text_start = (uint64_t)__ehdr_start;
 	iprobe_rt_anchor.text_end = (uint64_t)etext;
 	cpu_store_order();

@@ -249,20 +249,7 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 	slot->guard = 0;
 }
 
-/* The stack pointer of the site: what it was before the call (before the return address, for a tail exit). */
-#define SITE_SP() ((uint64_t)__builtin_dwarf_cfa())
-
-void rt_hook_entry(uint32_t number)
+void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 {
-	record(number, IP_PROBE_ENTRY, SITE_SP());
-}
-
-void rt_hook_exit(uint32_t number)
-{
-	record(number, IP_PROBE_EXIT, SITE_SP());
-}
-
-void rt_hook_tail_exit(uint32_t number)
-{
-	record(number, IP_PROBE_TAIL_EXIT, SITE_SP());
+	record(number, kind, sp);
 }

@@ -18,10 +18,13 @@ extern struct ip_slot *rt_slots;
 extern struct ip_subbuf *rt_subbufs;
 extern char *rt_data;
 
-/* The hooks that stubs jump to. number: probe number. They preserve what the C calling convention preserves.
- */
-void rt_hook_entry(uint32_t number);
-void rt_hook_exit(uint32_t number);
-void rt_hook_tail_exit(uint32_t number);
+/* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
+void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
+
+/* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
+ * rt_hooks_base. */
+extern const char rt_hooks_base[];
+extern const int32_t rt_hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
+extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
 
 #endif

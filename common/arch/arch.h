@@ -19,17 +19,18 @@ struct ip_arch {
 	const char *name;
 	uint32_t machine;    /* e_machine */
 	size_t stub_size;    /* bytes of one stub, also its alignment */
+	size_t jump_stub_size; /* the same of a stub for IP_FORM_JUMP; a multiple of stub_size */
 	uint64_t reach;	     /* how far a live site may be from its stub */
 
-	/* Writes the idle form of a site: one NOP of length bytes, or for a tail-exit a return and a
-	 * NOP. -1 where the architecture knows no such site. */
-	int (*idle)(unsigned kind, unsigned length, uint8_t *ret);
+	/* Writes the idle bytes of a site of that form (enum ip_site_form). -1 where the architecture knows no
+	 * such site. */
+	int (*idle)(unsigned form, unsigned length, uint8_t *ret);
 
-	/* Writes the live form of a site at address that calls (tail-exit: jumps to) stub. -1 where stub is out of reach. */
-	int (*live)(unsigned kind, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret);
+	/* Writes the live bytes of a site at address that calls, or jumps to, stub. -1 where stub is out of reach. */
+	int (*live)(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret);
 
-	/* Where a site's bytes are a live form: 1 and the address that it calls; else 0. */
-	int (*live_target)(unsigned kind, unsigned length, uint64_t address, const uint8_t *bytes,
+	/* Where a site's bytes are live: 1 and the address that it calls; else 0. */
+	int (*live_target)(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
 			   uint64_t *ret);
 
 	/* A site that crosses a page is written in three steps, each within one page, so that a
@@ -38,12 +39,18 @@ struct ip_arch {
 	 *   2. the part behind the boundary in its new form
 	 *   3. the part in front of the boundary in its new form
 	 * Idle to live and live to idle alike. split: how many bytes of the site lie in front of the boundary (1 ..
-	 * length - 1). Writes the bytes of step 1, at most split, and returns how many; 0: such a site cannot cross a page. */
-	unsigned (*transit)(unsigned kind, unsigned length, unsigned split, uint8_t *ret);
+	 * length - 1); regs: what is live there (enum ip_site_regs). Writes the bytes of step 1, at most split, and returns
+	 * how many; 0: such a site cannot cross a page. */
+	unsigned (*transit)(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret);
 
-	/* Writes a stub: it passes the probe number to the hook at address hook and never comes back to itself.
-	 * Where the hook is out of a direct jump's reach it goes through the pointer at slot, which must hold hook. */
-	int (*stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret);
+	/* Writes a stub (stub_size bytes): it passes the probe number to the hook at address hook and never comes back to
+	 * itself. regs: which registers it must leave alone. Where the hook is out of a direct jump's reach it goes
+	 * through the pointer at slot, which must hold hook. */
+	int (*stub)(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret);
+
+	/* Writes the stub of one IP_FORM_JUMP site (jump_stub_size bytes): it calls hook below the red zone and jumps to
+	 * back, the end of the site. NULL where the architecture has no such sites. */
+	int (*jump_stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint64_t back, uint8_t *ret);
 };
 
 /* NULL where we do not know the machine. */

@@ -44,14 +44,16 @@ static void rebuild(const struct ip_probe_list *list)
 						 &b) == 0);
 	for (uint32_t i = 0; i < h->nprobes; i++) {
 		const struct ip_pl_probe *p = &list->probes[i];
+		struct ip_pl_probe probe = *p;
 		const struct ip_pl_function *f = &list->functions[p->function];
 		int64_t function =
 			ip_probe_list_builder_function(b, ip_probe_list_string(list, f->name), f->address,
 						       ip_probe_list_string(list, f->file), f->line);
 
 		fuzz_assert(function >= 0);
-		fuzz_assert(ip_probe_list_builder_probe(b, p->offset, (uint32_t)function, p->line, p->kind,
-							p->length, p->flags, p->frame) == 0);
+		probe.function = (uint32_t)function;
+		fuzz_assert(ip_probe_list_builder_probe(b, &probe, p->args ? ip_probe_list_string(list, p->args)
+									    : NULL) == 0);
 	}
 	fuzz_assert(ip_probe_list_builder_finish(b, &data, &size) == 0);
 	fuzz_assert(ip_probe_list_parse(data, size, &again) == 0);

@@ -33,6 +33,23 @@ static struct ip_probe_list_builder *new_builder(void)
 	return b;
 }
 
+static int add_probe(struct ip_probe_list_builder *b, uint64_t offset, uint32_t function, uint32_t line, unsigned kind,
+		     uint8_t length, uint8_t flags, uint32_t frame)
+{
+	struct ip_pl_probe probe = {
+		.offset = offset,
+		.function = function,
+		.line = line,
+		.kind = kind,
+		.length = length,
+		.flags = flags,
+		.form = kind == IP_PROBE_TAIL_EXIT ? IP_FORM_RETURN : IP_FORM_CALL,
+		.frame = frame,
+	};
+
+	return ip_probe_list_builder_probe(b, &probe, NULL);
+}
+
 /* Two functions, five probes, added out of order. */
 static struct block small_block(void)
 {
@@ -42,12 +59,12 @@ static struct block small_block(void)
 
 	assert_int_equal(ip_probe_list_builder_function(b, "alpha", 0x1000, "a.c", 10), 0);
 	assert_int_equal(ip_probe_list_builder_function(b, "beta", 0x2000, NULL, 0), 1);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x2010, 1, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x1005, 0, 11, IP_PROBE_ENTRY, 5, 0, 48), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x100a, 0, 12, IP_PROBE_EXIT, 5, 0, 0), 0);
+	assert_int_equal(add_probe(b, 0x2010, 1, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
+	assert_int_equal(add_probe(b, 0x1005, 0, 11, IP_PROBE_ENTRY, 5, 0, 48), 0);
+	assert_int_equal(add_probe(b, 0x100a, 0, 12, IP_PROBE_EXIT, 5, 0, 0), 0);
 	assert_int_equal(
-		ip_probe_list_builder_probe(b, 0x2016, 1, 0, IP_PROBE_TAIL_EXIT, 5, IP_PROBE_INLINED, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x3000, 1, 0, IP_PROBE_POINT, 5, 0, 0), 0);
+		add_probe(b, 0x2016, 1, 0, IP_PROBE_TAIL_EXIT, 5, IP_PROBE_INLINED, 0), 0);
+	assert_int_equal(add_probe(b, 0x3000, 1, 0, IP_PROBE_POINT, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &block.size), 0);
 	ip_probe_list_builder_destroy(b);
 	block.bytes = data;
@@ -126,7 +143,7 @@ static void test_large(void **state)
 		assert_int_equal(ip_probe_list_builder_function(b, name, i, i % 2 ? "odd.c" : "even.c", i),
 				 i);
 		/* descending, so that sorting has work to do */
-		assert_int_equal(ip_probe_list_builder_probe(b, (n - i) * 16, i, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
+		assert_int_equal(add_probe(b, (n - i) * 16, i, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
 	}
 	for (unsigned i = 0; i < n; i += 7) {
 		snprintf(name, sizeof(name), "function_%u", i);
@@ -169,20 +186,20 @@ static void test_builder_refuses(void **state)
 	b = new_builder();
 	assert_int_equal(ip_probe_list_builder_function(b, "", 0x10, NULL, 0), -1);
 	assert_error("without a name");
-	assert_int_equal(ip_probe_list_builder_probe(b, 0, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), -1);
+	assert_int_equal(add_probe(b, 0, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), -1);
 	assert_error("of function 0");
 	assert_int_equal(ip_probe_list_builder_function(b, "f", 0x10, NULL, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x77, 0, 0, IP_PROBE_ENTRY, 4, 0, 0), -1);
+	assert_int_equal(add_probe(b, 0x77, 0, 0, IP_PROBE_ENTRY, 4, 0, 0), -1);
 	assert_error("0x77");
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x100, 0, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, 0x105, 0, 0, IP_PROBE_EXIT, 5, 0, 0), 0);
+	assert_int_equal(add_probe(b, 0x100, 0, 0, IP_PROBE_ENTRY, 6, 0, 0), 0);
+	assert_int_equal(add_probe(b, 0x105, 0, 0, IP_PROBE_EXIT, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), -1);
 	assert_error("overlap: 0x100 (f) and 0x105 (f)");
 	ip_probe_list_builder_destroy(b);
 
 	b = new_builder();
 	assert_int_equal(ip_probe_list_builder_function(b, "f", 0, NULL, 0), 0);
-	assert_int_equal(ip_probe_list_builder_probe(b, UINT64_MAX - 2, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
+	assert_int_equal(add_probe(b, UINT64_MAX - 2, 0, 0, IP_PROBE_ENTRY, 5, 0, 0), 0);
 	assert_int_equal(ip_probe_list_builder_finish(b, &data, &size), -1);
 	assert_error("wraps around");
 	ip_probe_list_builder_destroy(b);
@@ -309,21 +326,24 @@ static void test_wrong_fields(void **state)
 		{&h->build_id_size, 4, 0, "byte 64:"},
 		{&h->build_id_size, 4, 33, "byte 64:"},
 		{&h->build_id_size, 4, 19, "byte 68:"},
-		{&h->reserved, 4, 1, "byte 100:"},
 		{&b.functions[0].name, 4, 0, "function 0 without a name"},
 		{&b.functions[1].name, 4, h->strings_size, "function 1 without a name"},
 		{&b.functions[1].name, 4, h->strings_size - 1, "function 1 without a name"},
 		{&b.functions[1].file, 4, UINT32_MAX, "file name of function 1"},
-		{&b.functions[1].reserved, 4, 1, "byte 148: reserved"},
-		{&b.probes[0].function, 4, 2, "byte 160: probe 0 of function 2"},
-		{&b.probes[0].kind, 1, 0, "byte 168: probe of unknown kind 0"},
-		{&b.probes[0].kind, 1, 5, "byte 168: probe of unknown kind 5"},
-		{&b.probes[0].length, 1, 7, "byte 168: site of 7 bytes"},
-		{&b.probes[0].length, 1, 6, "byte 176: site at 0x100a is not behind"},
-		{&b.probes[0].flags, 1, 2, "byte 170: unknown flags"},
-		{&b.probes[0].reserved, 1, 1, "byte 171: reserved"},
-		{&b.probes[1].offset, 8, 0x1005, "byte 176: site at 0x1005 is not behind"},
-		{&b.probes[1].offset, 8, 0, "byte 176: site at 0x0 is not behind"},
+		{&b.functions[1].reserved, 4, 1, "byte 172: reserved"},
+		{&b.probes[0].function, 4, 2, "byte 184: probe 0 of function 2"},
+		{&b.probes[0].kind, 1, 0, "byte 192: probe of unknown kind 0"},
+		{&b.probes[0].kind, 1, 5, "byte 192: probe of unknown kind 5"},
+		{&b.probes[0].length, 1, 7, "byte 195: site of 7 bytes"},
+		{&b.probes[0].length, 1, 6, "byte 208: site at 0x100a is not behind"},
+		{&b.probes[0].flags, 1, 4, "byte 194: unknown flags"},
+		{&b.probes[0].form, 1, 3, "byte 195: site of unknown form"},
+		{&b.probes[0].regs, 1, 4, "byte 196: unknown set of registers"},
+		{&b.probes[0].args, 4, h->strings_size, "byte 200: arguments of probe 0"},
+		{&h->stub_area_size, 8, UINT64_MAX, "byte 112: room for stubs"},
+		{&b.probes[0].reserved, 1, 1, "byte 197: reserved"},
+		{&b.probes[1].offset, 8, 0x1005, "byte 208: site at 0x1005 is not behind"},
+		{&b.probes[1].offset, 8, 0, "byte 208: site at 0x0 is not behind"},
 		{&b.probes[4].offset, 8, UINT64_MAX - 3, "wraps around"},
 		{&b.strings[0], 1, 'x', "strings do not begin"},
 		{&b.strings[h->strings_size - 1], 1, 'x', "strings do not begin"},

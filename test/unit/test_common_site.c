@@ -10,13 +10,15 @@
 #include "common/probe_list.h"
 #include "test.h"
 
-static const unsigned kinds[] = {IP_PROBE_ENTRY, IP_PROBE_EXIT, IP_PROBE_TAIL_EXIT, IP_PROBE_POINT};
+static const unsigned forms[] = {IP_FORM_CALL, IP_FORM_RETURN, IP_FORM_JUMP};
 static const struct ip_arch *const arch = &ip_arch_x86_64;
 
 /* One page of code: the site under test, a stub, a hook that keeps the number it is given. */
 #define SITE	   0
 #define STUB	   256
 #define HOOK	   512
+#define HOOK_PUSH  576 /* takes the number from the stack */
+#define HOOK_JUMP  640 /* takes it from under its return address */
 #define NUMBER	   1024
 #define SLOT	   1032
 #define PAGE	   4096
@@ -26,16 +28,24 @@ static uint8_t *page;
 
 static int setup(void **state)
 {
-	/* mov %edi,NUMBER(%rip); ret */
-	uint8_t hook[] = {0x89, 0x3d, 0, 0, 0, 0, 0xc3};
-	int32_t rel = NUMBER - (HOOK + 6);
+	/* mov %r11d,NUMBER(%rip); ret */
+	uint8_t hook[] = {0x44, 0x89, 0x1d, 0, 0, 0, 0, 0xc3};
+	/* popq NUMBER(%rip); ret */
+	uint8_t push[] = {0x8f, 0x05, 0, 0, 0, 0, 0xc3};
+	/* pushq 8(%rsp); popq NUMBER(%rip); ret $8 */
+	uint8_t jump[] = {0xff, 0x74, 0x24, 0x08, 0x8f, 0x05, 0, 0, 0, 0, 0xc2, 0x08, 0x00};
+	int32_t rel = NUMBER - (HOOK + 7), rel_push = NUMBER - (HOOK_PUSH + 6), rel_jump = NUMBER - (HOOK_JUMP + 10);
 
 	(void)state;
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return -1;
-	memcpy(hook + 2, &rel, sizeof(rel));
+	memcpy(hook + 3, &rel, sizeof(rel));
 	memcpy(page + HOOK, hook, sizeof(hook));
+	memcpy(push + 2, &rel_push, sizeof(rel));
+	memcpy(page + HOOK_PUSH, push, sizeof(push));
+	memcpy(jump + 6, &rel_jump, sizeof(rel));
+	memcpy(page + HOOK_JUMP, jump, sizeof(jump));
 	return 0;
 }
 
@@ -45,10 +55,10 @@ static uint64_t at(size_t offset)
 }
 
 /* Puts the site at SITE with a return behind it, calls it, and returns the number that the hook was given; 0:
- * the hook did not run. The registers that a hook's stub does not use must survive (rdi is the stub's). */
+ * the hook did not run. The registers that a hook's stub does not use must survive (r11 is the stub's, where it is free). */
 static uint32_t run_site(const uint8_t *site, unsigned length)
 {
-	uint64_t rax = 0xaaaaaaaaaaaaaaaa, rcx = 0xcc, rdx = 0xdd, rsi = 0x55, rdi = 0, entry = at(SITE);
+	uint64_t rax = 0xaaaaaaaaaaaaaaaa, rcx = 0xcc, rdx = 0xdd, rsi = 0x55, rdi = 0x77, entry = at(SITE);
 	uint64_t r8 = 0x88;
 	uint32_t number;
 
@@ -60,40 +70,41 @@ static uint32_t run_site(const uint8_t *site, unsigned length)
 	__asm__ volatile("sub $128, %%rsp; mov %[r8], %%r8; call *%[entry]; mov %%r8, %[r8]; add $128, %%rsp"
 			 : "+a"(rax), "+c"(rcx), "+d"(rdx), "+S"(rsi), "+D"(rdi), [r8] "+r"(r8)
 			 : [entry] "b"(entry)
-			 : "memory", "cc", "r8");
+			 : "memory", "cc", "r8", "r11");
 	assert_int_equal(rax, 0xaaaaaaaaaaaaaaaa);
 	assert_int_equal(rcx, 0xcc);
 	assert_int_equal(rdx, 0xdd);
 	assert_int_equal(rsi, 0x55);
 	assert_int_equal(r8, 0x88);
 	memcpy(&number, page + NUMBER, sizeof(number));
-	assert_int_equal(rdi, number); /* nobody but the stub touched it */
+	assert_int_equal(rdi, 0x77);
 	return number;
 }
 
 static void test_bytes(void **state)
 {
-	static const uint8_t idle[2][2][6] = {
+	static const uint8_t idle[3][2][6] = {
 		{{0x0f, 0x1f, 0x44, 0x00, 0x00}, {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00}},
 		{{0xc3, 0x0f, 0x1f, 0x40, 0x00}, {0xc3, 0x0f, 0x1f, 0x44, 0x00, 0x00}},
+		{{0x0f, 0x1f, 0x44, 0x00, 0x00}, {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00}},
 	};
-	static const uint8_t live[2][2][6] = {
+	static const uint8_t live[3][2][6] = {
 		{{0xe8, 0xfb, 0x0f, 0x00, 0x00}, {0x67, 0xe8, 0xfa, 0x0f, 0x00, 0x00}},
+		{{0xe9, 0xfb, 0x0f, 0x00, 0x00}, {0xe9, 0xfb, 0x0f, 0x00, 0x00, 0x90}},
 		{{0xe9, 0xfb, 0x0f, 0x00, 0x00}, {0xe9, 0xfb, 0x0f, 0x00, 0x00, 0x90}},
 	};
 
 	(void)state;
 	assert_ptr_equal(ip_arch_for_machine(62), arch);
 	assert_null(ip_arch_for_machine(183));
-	for (size_t k = 0; k < N_ELEMENTS(kinds); k++) {
+	for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 		for (unsigned length = 5; length <= 6; length++) {
-			bool tail = kinds[k] == IP_PROBE_TAIL_EXIT;
 			uint8_t bytes[IP_SITE_MAX];
 
-			assert_int_equal(arch->idle(kinds[k], length, bytes), 0);
-			assert_memory_equal(bytes, idle[tail][length - 5], length);
-			assert_int_equal(arch->live(kinds[k], length, 0x400000, 0x401000, bytes), 0);
-			assert_memory_equal(bytes, live[tail][length - 5], length);
+			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+			assert_memory_equal(bytes, idle[k][length - 5], length);
+			assert_int_equal(arch->live(forms[k], length, 0x400000, 0x401000, bytes), 0);
+			assert_memory_equal(bytes, live[k][length - 5], length);
 		}
 	}
 }
@@ -106,19 +117,21 @@ static void test_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(lengths); i++) {
-		assert_int_equal(arch->idle(IP_PROBE_ENTRY, lengths[i], bytes), -1);
+		assert_int_equal(arch->idle(IP_FORM_CALL, lengths[i], bytes), -1);
 		assert_error("bytes");
-		assert_int_equal(arch->live(IP_PROBE_ENTRY, lengths[i], 0, 0, bytes), -1);
+		assert_int_equal(arch->live(IP_FORM_CALL, lengths[i], 0, 0, bytes), -1);
 		memset(bytes, 0xe8, sizeof(bytes));
-		assert_int_equal(arch->live_target(IP_PROBE_ENTRY, lengths[i], 0, bytes, &target), 0);
-		assert_int_equal(arch->transit(IP_PROBE_ENTRY, lengths[i], 1, bytes), 0);
+		assert_int_equal(arch->live_target(IP_FORM_CALL, lengths[i], 0, bytes, &target), 0);
+		assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, lengths[i], 1, bytes), 0);
 	}
-	assert_int_equal(arch->idle(0, 5, bytes), -1);
-	assert_error("kind 0");
-	assert_int_equal(arch->idle(5, 5, bytes), -1);
+	assert_int_equal(arch->idle(3, 5, bytes), -1);
+	assert_error("form 3");
 	assert_int_equal(arch->live(5, 5, 0, 0, bytes), -1);
-	assert_int_equal(arch->transit(IP_PROBE_ENTRY, 5, 0, bytes), 0);
-	assert_int_equal(arch->transit(IP_PROBE_ENTRY, 5, 5, bytes), 0);
+	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 0, bytes), 0);
+	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_CALL, 5, 5, bytes), 0);
+	/* no byte in front of the boundary leaves the flags alone */
+	assert_int_equal(arch->transit(IP_FORM_CALL, IP_REGS_ALL, 5, 1, bytes), 0);
+	assert_int_equal(arch->transit(IP_FORM_JUMP, IP_REGS_ALL, 6, 1, bytes), 0);
 }
 
 static void test_reach(void **state)
@@ -127,9 +140,9 @@ static void test_reach(void **state)
 	static const struct {
 		unsigned kind, length, end;
 	} cases[] = {
-		{IP_PROBE_ENTRY, 5, 5},
-		{IP_PROBE_ENTRY, 6, 6},
-		{IP_PROBE_TAIL_EXIT, 6, 5},
+		{IP_FORM_CALL, 5, 5},
+		{IP_FORM_CALL, 6, 6},
+		{IP_FORM_RETURN, 6, 5},
 	};
 	const uint64_t site = 0x7f0000000000;
 	uint8_t bytes[IP_SITE_MAX];
@@ -160,23 +173,23 @@ static void test_live_target(void **state)
 	uint64_t target;
 
 	(void)state;
-	for (size_t k = 0; k < N_ELEMENTS(kinds); k++) {
+	for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 		for (unsigned length = 5; length <= 6; length++) {
-			assert_int_equal(arch->idle(kinds[k], length, bytes), 0);
-			assert_int_equal(arch->live_target(kinds[k], length, 0x1000, bytes, &target), 0);
-			assert_int_equal(arch->live(kinds[k], length, 0x401234, 0x400010, bytes), 0);
-			assert_int_equal(arch->live_target(kinds[k], length, 0x401234, bytes, &target), 1);
+			assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+			assert_int_equal(arch->live_target(forms[k], length, 0x1000, bytes, &target), 0);
+			assert_int_equal(arch->live(forms[k], length, 0x401234, 0x400010, bytes), 0);
+			assert_int_equal(arch->live_target(forms[k], length, 0x401234, bytes, &target), 1);
 			assert_int_equal(target, 0x400010);
 			/* A byte that is not an address's and differs makes it foreign. */
 			for (unsigned i = 0; i < length; i++) {
-				bool tail = kinds[k] == IP_PROBE_TAIL_EXIT;
+				bool tail = forms[k] != IP_FORM_CALL;
 				unsigned opcode = !tail && length == 6;
 
 				if (i > opcode && i <= opcode + 4)
 					continue;
 				bytes[i] ^= 0x10;
 				assert_int_equal(
-					arch->live_target(kinds[k], length, 0x401234, bytes, &target), 0);
+					arch->live_target(forms[k], length, 0x401234, bytes, &target), 0);
 				bytes[i] ^= 0x10;
 			}
 		}
@@ -185,30 +198,42 @@ static void test_live_target(void **state)
 
 static void test_stub(void **state)
 {
-	static const uint8_t direct[16] = {0xbf, 0x45, 0x23, 0x01, 0x00, 0xe9, 0xf6, 0x00,
-					   0x00, 0x00, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
-	static const uint8_t indirect[16] = {0xbf, 0x45, 0x23, 0x01, 0x00, 0xff, 0x25, 0xf5,
-					     0xff, 0xff, 0xff, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
-	uint8_t bytes[16];
+	static const uint8_t direct[16] = {0x41, 0xbb, 0x45, 0x23, 0x01, 0x00, 0xe9, 0xf5,
+					   0x00, 0x00, 0x00, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	static const uint8_t pushing[16] = {0x68, 0x45, 0x23, 0x01, 0x00, 0xff, 0x25, 0xf5,
+					    0xff, 0xff, 0xff, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc};
+	static const uint8_t jumping[32] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68, 0x45, 0x23, 0x01, 0x00, 0x67,
+					    0xe8, 0xf0, 0x00, 0x00, 0x00, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00,
+					    0x00, 0x00, 0xe9, 0xe8, 0x0f, 0x00, 0x00, 0xcc, 0xcc, 0xcc};
+	uint8_t bytes[32];
 
 	(void)state;
 	assert_int_equal(arch->stub_size, 16);
-	assert_int_equal(arch->stub(0x1000, 0x1100, 0, THE_NUMBER, bytes), 0);
+	assert_int_equal(arch->jump_stub_size, 32);
+	assert_int_equal(arch->stub(IP_REGS_CALL, 0x1000, 0x1100, 0, THE_NUMBER, bytes), 0);
 	assert_memory_equal(bytes, direct, 16);
-	assert_int_equal(arch->stub(0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes), 0);
-	assert_memory_equal(bytes, indirect, 16);
-	assert_int_equal(arch->stub(0x1000, 0x7f0000000000, 0x7f0000000000, THE_NUMBER, bytes), -1);
+	assert_int_equal(arch->stub(IP_REGS_ALL, 0x1000, 0x7f0000000000, 0x1000, THE_NUMBER, bytes), 0);
+	assert_memory_equal(bytes, pushing, 16);
+	assert_int_equal(arch->stub(IP_REGS_CALL, 0x1000, 0x7f0000000000, 0x7f0000000000, THE_NUMBER, bytes), -1);
 	assert_error("within reach");
+	assert_int_equal(arch->jump_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x2005, bytes), 0);
+	assert_memory_equal(bytes, jumping, 32);
+	assert_int_equal(arch->jump_stub(0x1000, 0x1100, 0, THE_NUMBER, 0x7f0000000000, bytes), -1);
+	assert_error("out of reach");
 }
 
-static void put_stub(bool direct)
+static void put_stub(unsigned form, unsigned regs, unsigned length, bool direct)
 {
 	const uint64_t far = 0x10000000000;
-	uint64_t hook = at(HOOK);
+	uint64_t hook = at(form == IP_FORM_JUMP ? HOOK_JUMP : regs == IP_REGS_ALL ? HOOK_PUSH : HOOK);
+	uint64_t named = direct ? hook : hook ^ far;
 
 	memcpy(page + SLOT, &hook, sizeof(hook));
-	assert_int_equal(arch->stub(at(STUB), direct ? hook : hook ^ far, at(SLOT), THE_NUMBER, page + STUB),
-			 0);
+	if (form == IP_FORM_JUMP)
+		assert_int_equal(arch->jump_stub(at(STUB), named, at(SLOT), THE_NUMBER, at(SITE) + length, page + STUB),
+				 0);
+	else
+		assert_int_equal(arch->stub(regs, at(STUB), named, at(SLOT), THE_NUMBER, page + STUB), 0);
 }
 
 static void test_run(void **state)
@@ -217,24 +242,32 @@ static void test_run(void **state)
 
 	(void)state;
 	for (int direct = 0; direct <= 1; direct++) {
-		put_stub(direct);
-		for (size_t k = 0; k < N_ELEMENTS(kinds); k++) {
+		for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 			for (unsigned length = 5; length <= 6; length++) {
-				assert_int_equal(arch->idle(kinds[k], length, bytes), 0);
-				assert_int_equal(run_site(bytes, length), 0);
-				assert_int_equal(arch->live(kinds[k], length, at(SITE), at(STUB), bytes), 0);
-				assert_int_equal(run_site(bytes, length), THE_NUMBER);
+				for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
+					put_stub(forms[k], regs, length, direct);
+					assert_int_equal(arch->idle(forms[k], length, bytes), 0);
+					assert_int_equal(run_site(bytes, length), 0);
+					assert_int_equal(arch->live(forms[k], length, at(SITE), at(STUB), bytes), 0);
+					assert_int_equal(run_site(bytes, length), THE_NUMBER);
+				}
 			}
 		}
 	}
 }
 
 /* The three steps of a write over a page boundary, each run. */
-static void run_steps(unsigned kind, unsigned length, unsigned split, const uint8_t *from, const uint8_t *to)
+static void run_steps(unsigned form, unsigned regs, unsigned length, unsigned split, const uint8_t *from,
+		      const uint8_t *to)
 {
 	uint8_t bytes[IP_SITE_MAX], between[IP_SITE_MAX];
-	unsigned n = arch->transit(kind, length, split, between);
+	unsigned n = arch->transit(form, regs, length, split, between);
 
+	if (!n) {
+		assert_int_equal(split, 1);
+		assert_true(length == 6 ? form == IP_FORM_JUMP : regs == IP_REGS_ALL);
+		return;
+	}
 	assert_in_range(n, 1, split);
 	memcpy(bytes, from, length);
 	memcpy(bytes, between, n);
@@ -250,14 +283,16 @@ static void test_transit(void **state)
 	uint8_t idle[IP_SITE_MAX], live[IP_SITE_MAX];
 
 	(void)state;
-	put_stub(true);
-	for (size_t k = 0; k < N_ELEMENTS(kinds); k++) {
+	for (size_t k = 0; k < N_ELEMENTS(forms); k++) {
 		for (unsigned length = 5; length <= 6; length++) {
-			assert_int_equal(arch->idle(kinds[k], length, idle), 0);
-			assert_int_equal(arch->live(kinds[k], length, at(SITE), at(STUB), live), 0);
-			for (unsigned split = 1; split < length; split++) {
-				run_steps(kinds[k], length, split, idle, live);
-				run_steps(kinds[k], length, split, live, idle);
+			for (unsigned regs = IP_REGS_CALL; regs <= IP_REGS_ALL; regs++) {
+				put_stub(forms[k], regs, length, true);
+				assert_int_equal(arch->idle(forms[k], length, idle), 0);
+				assert_int_equal(arch->live(forms[k], length, at(SITE), at(STUB), live), 0);
+				for (unsigned split = 1; split < length; split++) {
+					run_steps(forms[k], regs, length, split, idle, live);
+					run_steps(forms[k], regs, length, split, live, idle);
+				}
 			}
 		}
 	}

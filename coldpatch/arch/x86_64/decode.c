@@ -12,7 +12,7 @@
  */
 #include "coldpatch/arch.h"
 #include "coldpatch/arch/x86_64/insn.h"
-#include "coldpatch/grow.h"
+#include "common/grow.h"
 #include "common/error.h"
 #include "common/probe_list.h"
 
@@ -102,10 +102,12 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 	if (jump && hook == COLD_HOOK_IS_ENTER)
 		return refuse(m, insn->address, hook,
 			      "it is a tail call, which no compiler makes of an entry hook");
-	if (jump)
+	if (jump) {
 		site.kind = IP_PROBE_TAIL_EXIT;
-	else
+		site.form = IP_FORM_RETURN;
+	} else {
 		site.kind = hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
+	}
 	return cold_sites_add(sites, site);
 }
 
@@ -170,7 +172,7 @@ static int evidence_reset(struct evidence *e, uint64_t size)
 
 static int evidence_target(struct evidence *e, uint64_t target)
 {
-	if (cold_grow(&e->targets, e->ntargets, sizeof(*e->targets)))
+	if (ip_grow(&e->targets, e->ntargets, sizeof(*e->targets)))
 		return -1;
 	e->targets[e->ntargets++] = target;
 	return 0;

@@ -2,20 +2,32 @@
 /*
  * Sites and stubs of x86-64.
  *
- *   site          idle                     live
- *   5 bytes       0f 1f 44 00 00           e8 rel32         call
- *   6 bytes       66 0f 1f 44 00 00        67 e8 rel32      addr32 call
- *   tail-exit, 5  c3, 0f 1f 40 00          e9 rel32         jmp
- *   tail-exit, 6  c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
+ *   form, length  idle                     live
+ *   CALL, 5       0f 1f 44 00 00           e8 rel32         call
+ *   CALL, 6       66 0f 1f 44 00 00        67 e8 rel32      addr32 call
+ *   RETURN, 5     c3, 0f 1f 40 00          e9 rel32         jmp
+ *   RETURN, 6     c3, 0f 1f 44 00 00       e9 rel32, 90     jmp, and a byte that is never reached
+ *   JUMP, 5       0f 1f 44 00 00           e9 rel32         jmp
+ *   JUMP, 6       66 0f 1f 44 00 00        e9 rel32, 90     jmp; its stub comes back behind the last byte
  *
  * A call's return address is the end of its site in both lengths: were the six-byte one `e8 rel32 90`, a
  * thread could come back into the middle of it after it has become a NOP again. A jmp does
- * not come back, so the tail-exit may be padded.
+ * not come back, so the padding is never entered.
  *
- *   stub          bf number                mov $number,%edi
+ *   stub          41 bb number             mov $number,%r11d    where r11 is free, else
+ *                 68 number                push $number
  *                 e9 rel32                 jmp hook              or, out of its reach,
  *                 ff 25 rel32              jmp *slot(%rip)
  *                 cc ...                   up to 16 bytes
+ *
+ *   jump stub     48 8d 64 24 80           lea -128(%rsp),%rsp  over the red zone; touches no flags
+ *                 68 number                push $number
+ *                 67 e8 rel32              call hook             or ff 15 rel32, call *slot(%rip)
+ *                 48 8d a4 24 80 00 00 00  lea 128(%rsp),%rsp   the hook has taken the number off
+ *                 e9 rel32                 jmp back
+ *                 cc ...                   up to 32 bytes
+ *
+ * Their first bytes and their alignment tell the unwinder which is which (runtime: CFI of the pools).
  */
 #include "common/arch/arch.h"
 
@@ -25,16 +37,17 @@
 #include "common/error.h"
 #include "common/probe_list.h"
 
-#define STUB_SIZE 16
+#define STUB_SIZE      16
+#define JUMP_STUB_SIZE 32
 
 static const uint8_t nop4[] = {0x0f, 0x1f, 0x40, 0x00};
 static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const uint8_t nop6[] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
 
-static int check_site(unsigned kind, unsigned length)
+static int check_site(unsigned form, unsigned length)
 {
-	if (kind < IP_PROBE_ENTRY || kind > IP_PROBE_POINT)
-		return ip_error("probe of unknown kind %u", kind);
+	if (form > IP_FORM_JUMP)
+		return ip_error("site of unknown form %u", form);
 	if (length != 5 && length != 6)
 		return ip_error("site of %u bytes; x86-64 has sites of 5 and 6 bytes", length);
 	return 0;
@@ -60,11 +73,11 @@ static uint64_t follow(uint64_t from, const uint8_t *bytes)
 	return from + (uint64_t)(int64_t)rel;
 }
 
-static int x86_64_idle(unsigned kind, unsigned length, uint8_t *ret)
+static int x86_64_idle(unsigned form, unsigned length, uint8_t *ret)
 {
-	if (check_site(kind, length) < 0)
+	if (check_site(form, length) < 0)
 		return -1;
-	if (kind != IP_PROBE_TAIL_EXIT) {
+	if (form != IP_FORM_RETURN) {
 		memcpy(ret, length == 5 ? nop5 : nop6, length);
 	} else {
 		ret[0] = 0xc3;
@@ -73,17 +86,17 @@ static int x86_64_idle(unsigned kind, unsigned length, uint8_t *ret)
 	return 0;
 }
 
-static int x86_64_live(unsigned kind, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
+static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
 {
-	bool tail = kind == IP_PROBE_TAIL_EXIT;
-	unsigned opcode = !tail && length == 6 ? 1 : 0; /* where in the site it stands */
+	bool jump = form != IP_FORM_CALL;
+	unsigned opcode = !jump && length == 6 ? 1 : 0; /* where in the site it stands */
 
-	if (check_site(kind, length) < 0)
+	if (check_site(form, length) < 0)
 		return -1;
 	if (displacement(address + opcode + 5, stub, ret + opcode + 1) < 0)
 		return ip_error("site at 0x%llx: its stub at 0x%llx is out of reach",
 				(unsigned long long)address, (unsigned long long)stub);
-	ret[opcode] = tail ? 0xe9 : 0xe8;
+	ret[opcode] = jump ? 0xe9 : 0xe8;
 	if (opcode)
 		ret[0] = 0x67;
 	else if (length == 6)
@@ -91,19 +104,19 @@ static int x86_64_live(unsigned kind, unsigned length, uint64_t address, uint64_
 	return 0;
 }
 
-static int x86_64_live_target(unsigned kind, unsigned length, uint64_t address, const uint8_t *bytes,
+static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
 			      uint64_t *ret)
 {
-	bool tail = kind == IP_PROBE_TAIL_EXIT;
-	unsigned opcode = !tail && length == 6 ? 1 : 0;
+	bool jump = form != IP_FORM_CALL;
+	unsigned opcode = !jump && length == 6 ? 1 : 0;
 
 	if (length != 5 && length != 6)
 		return 0;
-	if (bytes[opcode] != (tail ? 0xe9 : 0xe8))
+	if (bytes[opcode] != (jump ? 0xe9 : 0xe8))
 		return 0;
 	if (opcode && bytes[0] != 0x67)
 		return 0;
-	if (tail && length == 6 && bytes[5] != 0x90)
+	if (jump && length == 6 && bytes[5] != 0x90)
 		return 0;
 	*ret = follow(address + opcode + 5, bytes + opcode + 1);
 	return 1;
@@ -112,62 +125,107 @@ static int x86_64_live_target(unsigned kind, unsigned length, uint64_t address, 
 /*
  * The state between must be one harmless instruction whichever mixture of idle and live bytes follows.
  *
- *   tail-exit   c3                ret: the idle form's own first byte, nothing behind it is reached
- *   5 bytes     a9 imm32          test $imm32,%eax: changes the flags alone, which are dead at a call
- *   6 bytes     48 a9 imm32       test $imm32,%rax, where both bytes lie in front of the boundary
- *               67 | nop, 67 | e8 where only the first does: the idle tail makes an addr32 NOP of it, the
- * live tail is the live form itself
+ *   RETURN      c3                ret: the idle form's own first byte, nothing behind it is reached
+ *   any         eb rel8           jmp to the site's end, where two bytes or more lie in front of the boundary
+ *   5 bytes     a9 imm32          where one does: test $imm32,%eax changes the flags alone. Where those are live
+ *                                 there is no such instruction: the site stays as it is
+ *   CALL, 6     67 | nop, 67 | e8 where one does: the idle tail makes an addr32 NOP of it, the live tail is the
+ *                                 live form itself
+ *   JUMP, 6     66 | nop, 66 | e9 rel32: a jmp with a 16-bit operand on AMD: not to be crossed after one byte
  *
  * No single first byte would do for all of the six-byte site: its second byte would be the idle form's 0f or
  * the live form's e8 behind it, and no instruction takes six bytes and touches nothing with either.
  */
-static unsigned x86_64_transit(unsigned kind, unsigned length, unsigned split, uint8_t *ret)
+static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
 {
-	if (check_site(kind, length) < 0 || split == 0 || split >= length)
+	if (check_site(form, length) < 0 || split == 0 || split >= length)
 		return 0;
-	if (kind == IP_PROBE_TAIL_EXIT) {
+	if (form == IP_FORM_RETURN) {
 		ret[0] = 0xc3;
 		return 1;
 	}
-	if (length == 5) {
-		ret[0] = 0xa9;
-		return 1;
+	if (split >= 2) {
+		ret[0] = 0xeb;
+		ret[1] = length - 2;
+		return 2;
 	}
-	if (split == 1) {
+	if (length == 6 && form == IP_FORM_CALL) {
 		ret[0] = 0x67;
 		return 1;
 	}
-	ret[0] = 0x48;
-	ret[1] = 0xa9;
-	return 2;
+	if (length == 6 || regs == IP_REGS_ALL)
+		return 0;
+	ret[0] = 0xa9;
+	return 1;
 }
 
-static int x86_64_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret)
+/* Writes a jump or call of target at ret[at], or one through slot. Returns the bytes written; 0: neither is within
+ * reach. padded: six bytes either way. */
+static unsigned transfer(uint64_t address, uint8_t *ret, unsigned at, bool call, bool padded, uint64_t target,
+			 uint64_t slot)
 {
+	unsigned pad = padded ? 1 : 0;
+
+	if (displacement(address + at + pad + 5, target, ret + at + pad + 1) == 0) {
+		ret[at] = 0x67;
+		ret[at + pad] = call ? 0xe8 : 0xe9;
+		return pad + 5;
+	}
+	if (displacement(address + at + 6, slot, ret + at + 2) == 0) {
+		ret[at] = 0xff;
+		ret[at + 1] = call ? 0x15 : 0x25;
+		return 6;
+	}
+	ip_error("stub at 0x%llx: neither the hook at 0x%llx nor the slot at 0x%llx is within reach",
+		 (unsigned long long)address, (unsigned long long)target, (unsigned long long)slot);
+	return 0;
+}
+
+static int x86_64_stub(unsigned regs, uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint8_t *ret)
+{
+	unsigned at;
+
 	memset(ret, 0xcc, STUB_SIZE);
-	ret[0] = 0xbf;
-	memcpy(ret + 1, &number, sizeof(number));
-	if (displacement(address + 10, hook, ret + 6) == 0) {
-		ret[5] = 0xe9;
-		return 0;
+	if (regs == IP_REGS_ALL) {
+		ret[0] = 0x68;
+		at = 1;
+	} else {
+		ret[0] = 0x41;
+		ret[1] = 0xbb;
+		at = 2;
 	}
-	if (displacement(address + 11, slot, ret + 7) == 0) {
-		ret[5] = 0xff;
-		ret[6] = 0x25;
-		return 0;
-	}
-	return ip_error("stub at 0x%llx: neither the hook at 0x%llx nor the slot at 0x%llx is within reach",
-			(unsigned long long)address, (unsigned long long)hook, (unsigned long long)slot);
+	memcpy(ret + at, &number, sizeof(number));
+	return transfer(address, ret, at + 4, false, false, hook, slot) ? 0 : -1;
+}
+
+static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint64_t back,
+			    uint8_t *ret)
+{
+	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68};
+	static const uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00, 0xe9};
+
+	memset(ret, 0xcc, JUMP_STUB_SIZE);
+	memcpy(ret, down, sizeof(down));
+	memcpy(ret + 6, &number, sizeof(number));
+	if (!transfer(address, ret, 10, true, true, hook, slot))
+		return -1;
+	memcpy(ret + 16, up, sizeof(up));
+	if (displacement(address + 29, back, ret + 25) < 0)
+		return ip_error("stub at 0x%llx: its site at 0x%llx is out of reach", (unsigned long long)address,
+				(unsigned long long)back);
+	return 0;
 }
 
 const struct ip_arch ip_arch_x86_64 = {
 	.name = "x86-64",
 	.machine = EM_X86_64,
 	.stub_size = STUB_SIZE,
+	.jump_stub_size = JUMP_STUB_SIZE,
 	.reach = 0x7ff00000, /* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
 	.idle = x86_64_idle,
 	.live = x86_64_live,
 	.live_target = x86_64_live_target,
 	.transit = x86_64_transit,
 	.stub = x86_64_stub,
+	.jump_stub = x86_64_jump_stub,
 };

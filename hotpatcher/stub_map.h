@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the stubs of a module's probes lie, counted from the start of its stubs.
+ *
+ * It follows from the probe list alone, so that a second session, or another iprobe, writes the same bytes to the same
+ * places: a thread that is still on its way through a stub notices nothing.
+ */
+#ifndef IP_STUB_MAP_H
+#define IP_STUB_MAP_H
+
+#include <stdint.h>
+
+#include "common/arch/arch.h"
+#include "common/probe_list.h"
+
+#define IP_STUB_ALIGN 32u /* of the start of a module's stubs: the unwinder counts on it */
+
+struct ip_stub_map {
+	uint32_t *offsets; /* by probe, in bytes */
+	uint64_t size;	   /* of all stubs */
+};
+
+/* Probes of one function, instance, kind and set of registers share a stub; a site of form JUMP has its own. */
+int ip_stub_map_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_map *ret);
+void ip_stub_map_clear(struct ip_stub_map *map);
+
+#endif
