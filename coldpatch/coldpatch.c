@@ -3,14 +3,15 @@
  * One module from end to end:
  *
  *  1. read it; where it has a list already, check that and stop
- *  2. find the hooks, find the sites (or refuse)
- *  3. follow the code to name each site, make the list
+ *  2. find the sites (or refuse), each kind by its finder (find.h)
+ *  3. name each site, make the list
  *  4. write new files, check that the module is still the one that was read, rename
  */
 #include "coldpatch/coldpatch.h"
 
 #include "coldpatch/arch.h"
 #include "coldpatch/attribute.h"
+#include "coldpatch/find.h"
 #include "coldpatch/new_file.h"
 #include "coldpatch/rewrite.h"
 #include "common/arch/arch.h"
@@ -84,91 +85,47 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 	return result;
 }
 
-static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)
+/* Every finder looks at the module by itself, and adds what it knows. */
+static int (*const finders[])(struct cold_module *, struct cold_found *) = {
+	cold_calls_find,
+};
+
+/* What all probe lists need. */
+static int check_build_id(const struct cold_module *m)
 {
-	if (hooks->shared_address)
-		return ip_error(
-			"%s: both instrumentation functions are one at 0x%lx, as in a static link with libc: "
-			"its entries cannot be told from its exits; link it dynamically",
-			m->path, (unsigned long)hooks->defined_address);
-	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer", m->path,
-			hooks->defined, (unsigned long)hooks->defined_address);
+	if (!m->elf->build_id_size)
+		return ip_error("%s: has no build-id, by which its probe list is found; link with -Wl,--build-id",
+				m->path);
+	if (m->elf->build_id_size > IP_BUILD_ID_MAX)
+		return ip_error("%s: its build-id has %zu bytes; link with -Wl,--build-id=sha1", m->path,
+				m->elf->build_id_size);
+	return 0;
 }
 
-/* Sites and list of a module that has none yet. *ret_list is NULL where the module has no hook call. */
-static int analyse(struct cold_module *m, struct cold_sites *sites, void **ret_list, size_t *ret_size,
+/* Sites and list of a module that has none yet. *ret_list is NULL where the module has no sites. */
+static int analyse(struct cold_module *m, struct cold_found *found, void **ret_list, size_t *ret_size,
 		   struct cold_attribution *attribution)
 {
-	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
 	struct ip_probe_list_builder *builder = NULL;
-	struct cold_hooks hooks;
-	bool called[3] = {false};
 	int result = -1;
 
 	*ret_list = NULL;
-	if (cold_hooks_find(m, &hooks))
+	for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++)
+		if (finders[i](m, found))
+			return -1;
+	if (!found->sites.n)
+		return 0;
+	cold_sites_sort(&found->sites);
+	if (check_build_id(m) || cold_rewrite_check(m, &found->sites))
 		return -1;
-	if (!hooks.n) {
-		result = 0;
-		goto out;
-	}
-	if (arch->sweep(m, &hooks, sites)) {
-		/* whatever the reference looks like, this is the reason that helps */
-		if (hooks.defined)
-			refuse_definition(m, &hooks);
-		goto out;
-	}
-	if (hooks.defined) {
-		result = sites->n ? refuse_definition(m, &hooks) : 0;
-		goto out;
-	}
-	if (arch->check_kept(m, sites))
-		goto out;
-	for (size_t i = 0; i < sites->n; i++)
-		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER : COLD_HOOK_IS_EXIT] =
-			true;
-	for (size_t i = 0; i < hooks.n; i++) {
-		if (!called[hooks.places[i].hook]) {
-			ip_error("%s: refers to %s (slot 0x%lx) but calls it in no way that is understood",
-				 m->path,
-				 hooks.places[i].hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER
-									    : COLD_HOOK_EXIT,
-				 (unsigned long)hooks.places[i].address);
-			goto out;
-		}
-	}
-	if (!m->elf->build_id_size) {
-		ip_error("%s: has no build-id, by which its probe list is found; link with -Wl,--build-id",
-			 m->path);
-		goto out;
-	}
-	if (m->elf->build_id_size > IP_BUILD_ID_MAX) {
-		ip_error("%s: its build-id has %zu bytes; link with -Wl,--build-id=sha1", m->path,
-			 m->elf->build_id_size);
-		goto out;
-	}
-	if (cold_rewrite_check(m, sites) || arch->flow(m, &hooks, sites))
-		goto out;
-	for (size_t i = 0; i < sites->n; i++) {
-		if (sites->sites[i].doubtful && !cold_site_is_known(m, &hooks, &sites->sites[i])) {
-			ip_error("%s: the bytes at 0x%lx look like a call of an instrumentation function, "
-				 "but the "
-				 "code before them does not decode",
-				 m->path, (unsigned long)sites->sites[i].address);
-			goto out;
-		}
-	}
-	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, IP_PLACEMENT_INSTRUMENT, m->elf->build_id,
+	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, found->placement, m->elf->build_id,
 					 m->elf->build_id_size, &builder))
-		goto out;
-	if (cold_attribute(m, &hooks, sites, builder, attribution) ||
-	    ip_probe_list_builder_finish(builder, ret_list, ret_size))
-		goto out;
-	result = 0;
-out:
-	if (builder)
-		ip_probe_list_builder_destroy(builder);
-	cold_hooks_destroy(&hooks);
+		return -1;
+	ip_probe_list_builder_header(builder, found->found_by, 0, 0, 0);
+	if (!cold_attribute(m, &found->hooks, &found->sites, builder, attribution) &&
+	    !ip_probe_list_builder_finish(builder, ret_list, ret_size))
+		result = 0;
+	ip_probe_list_builder_destroy(builder);
 	return result;
 }
 
@@ -233,18 +190,18 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 	struct ip_probe_list *list = NULL;
 	struct cold_attribution attribution = {0};
 	_cleanup_free_ void *block = NULL;
-	struct cold_sites sites = {0};
+	struct cold_found found = {0};
 	const void *section;
 	struct stat before;
-	int result = -1, found;
+	int result = -1, listed;
 	size_t size;
 
 	if (fstat(m->elf->fd, &before))
 		return ip_error_errno("%s", m->path);
-	found = ip_probe_list_from_elf(m->elf->fd, m->path, &list);
-	if (found < 0)
+	listed = ip_probe_list_from_elf(m->elf->fd, m->path, &list);
+	if (listed < 0)
 		return -1;
-	if (found) {
+	if (listed) {
 		GElf_Shdr shdr;
 		size_t index;
 
@@ -258,7 +215,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		result = 0;
 		goto out;
 	}
-	if (analyse(m, &sites, &block, &size, &attribution))
+	if (analyse(m, &found, &block, &size, &attribution))
 		goto out;
 	if (!block) {
 		ret->status = IP_COLDPATCH_NO_PROBES;
@@ -270,7 +227,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		ip_error_prefix("%s: the probe list that was made", m->path);
 		goto out;
 	}
-	if (!o->dry_run && write_out(m, o, &sites, block, size, &before))
+	if (!o->dry_run && write_out(m, o, &found.sites, block, size, &before))
 		goto out;
 	ret->status = o->dry_run ? IP_COLDPATCH_DRY_RUN : IP_COLDPATCH_PATCHED;
 	count(list, ret);
@@ -282,7 +239,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 out:
 	if (list)
 		ip_probe_list_destroy(list);
-	cold_sites_destroy(&sites);
+	cold_found_destroy(&found);
 	return result;
 }
 

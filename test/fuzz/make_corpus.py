@@ -16,7 +16,7 @@ PT_LOAD, PT_NOTE = 1, 4
 SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 1, 2, 3, 7, 8, 11
 
 
-def probe_list(functions, probes, build_id=BUILD_ID, placement=1, machine=EM_X86_64, version=1):
+def probe_list(functions, probes, build_id=BUILD_ID, placement=1, machine=EM_X86_64, version=2):
     """functions: (address, name, file, line); probes: (offset, function, line, kind, length, flags)."""
     strings = b"\0"
     places = {"": 0}
@@ -30,12 +30,12 @@ def probe_list(functions, probes, build_id=BUILD_ID, placement=1, machine=EM_X86
 
     table = b"".join(struct.pack("<QIIII", address, place(name), place(file), line, 0)
                      for address, name, file, line in functions)
-    sites = b"".join(struct.pack("<QIIBBB5x", *probe) for probe in probes)
-    functions_at = 104
+    sites = b"".join(struct.pack("<QIIBBB13x", *probe) for probe in probes)
+    functions_at = 128
     probes_at = functions_at + len(table)
     strings_at = probes_at + len(sites)
-    header = struct.pack("<8sIIIIIIQQQQI32sI", b"iprobePL", version, 104, machine, placement, len(functions), len(probes),
-                         functions_at, probes_at, strings_at, len(strings), len(build_id), build_id, 0)
+    header = struct.pack("<8sIIIIIIQQQQI32sIQQQ", b"iprobePL", version, 128, machine, placement, len(functions), len(probes),
+                         functions_at, probes_at, strings_at, len(strings), len(build_id), build_id, 4, 0, 0, 0)
     return header + table + sites + strings
 
 
@@ -97,7 +97,7 @@ def lists():
     yield "empty", probe_list([], [])
     yield "fentry", probe_list(FUNCTIONS[:1], PROBES[:2], placement=2)
     yield "inline", probe_list(FUNCTIONS[:1], PROBES[:2], placement=3, build_id=b"short")
-    yield "version", probe_list(FUNCTIONS, PROBES, version=2)
+    yield "version", probe_list(FUNCTIONS, PROBES, version=1)
     yield "machine", probe_list(FUNCTIONS, PROBES, machine=EM_AARCH64)
     yield "placement", probe_list(FUNCTIONS, PROBES, placement=9)
     yield "cut", good[:-1]

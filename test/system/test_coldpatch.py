@@ -24,6 +24,8 @@ import time
 
 import pytest
 
+from iptest.probe_list import read_list
+
 PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs"
 FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}
@@ -65,33 +67,6 @@ IDLE = {
     (TAIL, 5): "c30f1f4000", (TAIL, 6): "c30f1f440000",
 }
 INLINED = 1
-
-Function = collections.namedtuple("Function", "name address file line")
-Probe = collections.namedtuple("Probe", "offset function line kind length flags")
-List = collections.namedtuple("List", "functions probes build_id")
-
-
-def read_list(path):
-    """A probe list by the book (common/probe_list.h), independently of the C reader."""
-    data = pathlib.Path(path).read_bytes()
-    (magic, version, _, machine, placement, nfunctions, nprobes, functions_at, probes_at, strings_at, strings_size,
-     id_size, build_id, _) = struct.unpack_from("<8sIIIIIIQQQQI32sI", data)
-    assert (magic, version, machine, placement) == (b"iprobePL", 1, 62, 1)
-    strings = data[strings_at:strings_at + strings_size]
-
-    def text(at):
-        return strings[at:strings.index(b"\0", at)].decode()
-
-    functions = []
-    for i in range(nfunctions):
-        address, name, file, line, _ = struct.unpack_from("<QIIII", data, functions_at + 24 * i)
-        functions.append(Function(text(name), address, text(file), line))
-    probes = []
-    for i in range(nprobes):
-        offset, function, line, kind, length, flags = struct.unpack_from("<QIIBBB", data, probes_at + 24 * i)
-        probes.append(Probe(offset, functions[function], line, kind, length, flags))
-    return List(functions, probes, build_id[:id_size].hex())
-
 
 def segments(data):
     """PT_LOAD of an ELF64: (offset, vaddr, filesz)."""

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit, found in the linked code.
+ */
+#include "coldpatch/arch.h"
+#include "coldpatch/attribute.h"
+#include "coldpatch/find.h"
+#include "coldpatch/rewrite.h"
+#include "common/error.h"
+
+void cold_found_destroy(struct cold_found *found)
+{
+	cold_sites_destroy(&found->sites);
+	cold_hooks_destroy(&found->hooks);
+}
+
+static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)
+{
+	if (hooks->shared_address)
+		return ip_error(
+			"%s: both instrumentation functions are one at 0x%lx, as in a static link with libc: "
+			"its entries cannot be told from its exits; link it dynamically",
+			m->path, (unsigned long)hooks->defined_address);
+	return ip_error("%s: defines %s itself at 0x%lx: its calls belong to its own tracer", m->path,
+			hooks->defined, (unsigned long)hooks->defined_address);
+}
+
+/* A reference that nothing we found uses is a call in a form that we do not know. */
+static int check_all_called(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_sites *sites)
+{
+	bool called[3] = {false};
+
+	for (size_t i = 0; i < sites->n; i++)
+		called[sites->sites[i].kind == IP_PROBE_ENTRY ? COLD_HOOK_IS_ENTER : COLD_HOOK_IS_EXIT] = true;
+	for (size_t i = 0; i < hooks->n; i++)
+		if (!called[hooks->places[i].hook])
+			return ip_error("%s: refers to %s (slot 0x%lx) but calls it in no way that is understood",
+					m->path,
+					hooks->places[i].hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER
+										    : COLD_HOOK_EXIT,
+					(unsigned long)hooks->places[i].address);
+	return 0;
+}
+
+static int check_doubtful(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].doubtful && !cold_site_is_known(m, hooks, &sites->sites[i]))
+			return ip_error("%s: the bytes at 0x%lx look like a call of an instrumentation function, "
+					"but the "
+					"code before them does not decode",
+					m->path, (unsigned long)sites->sites[i].address);
+	return 0;
+}
+
+int cold_calls_find(struct cold_module *m, struct cold_found *found)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	struct cold_hooks *hooks = &found->hooks;
+	struct cold_sites sites = {0};
+	int result = -1;
+
+	if (cold_hooks_find(m, hooks))
+		return -1;
+	if (!hooks->n)
+		return 0;
+	if (arch->sweep(m, hooks, &sites)) {
+		/* whatever the reference looks like, this is the reason that helps */
+		if (hooks->defined)
+			refuse_definition(m, hooks);
+		goto out;
+	}
+	if (hooks->defined) {
+		result = sites.n ? refuse_definition(m, hooks) : 0;
+		goto out;
+	}
+	if (arch->check_kept(m, &sites) || check_all_called(m, hooks, &sites) || cold_rewrite_check(m, &sites) ||
+	    arch->flow(m, hooks, &sites) || check_doubtful(m, hooks, &sites))
+		goto out;
+	for (size_t i = 0; i < sites.n; i++)
+		if (cold_sites_add(&found->sites, sites.sites[i]))
+			goto out;
+	if (sites.n && !found->placement)
+		found->placement = IP_PLACEMENT_INSTRUMENT;
+	found->found_by |= IP_FOUND_BY_DECODING;
+	result = 0;
+out:
+	cold_sites_destroy(&sites);
+	return result;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding sites. There is a finder for each way in which a compiler, or somebody else, makes them; a module may hold sites of
+ * several. A finder adds its sites, each with its form, live registers and naming, or finds nothing, or refuses the module.
+ */
+#ifndef COLD_FIND_H
+#define COLD_FIND_H
+
+#include "coldpatch/hooks.h"
+#include "coldpatch/module.h"
+#include "coldpatch/sites.h"
+#include "common/probe_list.h"
+
+struct cold_found {
+	struct cold_sites sites;
+	struct cold_hooks hooks;     /* what is known of the module's stubs, for names */
+	enum ip_placement placement; /* of most sites; a finder sets it where none has before */
+	uint32_t found_by;	     /* IP_FOUND_BY_... */
+};
+
+void cold_found_destroy(struct cold_found *found);
+
+/* Calls of the hooks of -finstrument-functions (placement instrument). */
+int cold_calls_find(struct cold_module *module, struct cold_found *found);
+
+#endif
