@@ -136,6 +136,8 @@ def test_the_command_has_our_descriptors_only(actor, programs):
     where = actor.dir()
     proc = actor.start_iprobe("run", "-o", "trace", "--", finish(programs), "idle", cwd=where)
     (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
+    # Before it becomes the command it waits on a pipe, too, with descriptors of iprobe's.
+    memory.wait_for("not the command", lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)))
     memory.wait_for("not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read())
     opened = {fd: os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
     assert os.readlink(f"/proc/{child}/cwd") == str(where)
