@@ -6,8 +6,8 @@
  *
  *   1. Entry of an out-of-line instance at S: its frame is new memory below its caller's, from S up to
  *      S + room. Hence each open T with T.S < S + room is gone. room is the size of the frame at the entry
- *      site, as far as the session file tells, else 16, the least that the return address and the alignment
- *      of calls leave in between. (With 16, a frame that longjmp left goes unnoticed by the entry of a larger
+ *      site, as far as the session file tells, else 8, the least that the return address leaves in between.
+ *      (With less than the true size, a frame that longjmp left goes unnoticed by the entry of a larger
  *      one, and is closed by an event after it.)
  *
  *   2. Entry of an inlined instance: it shares the frame of another function, room is 0.
@@ -387,7 +387,7 @@ static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool 
 {
 	uint64_t size_max = tail && t->limbo.n ? TAIL_FRAME_MAX : 0;
 
-	for (uint64_t size = 0; size <= size_max && size <= sp; size += 16)
+	for (uint64_t size = 0; size <= size_max && size <= sp; size += 8)
 		if (ip_limbo_take(&t->limbo, function, sp - size, 0, ret))
 			return true;
 	return false;

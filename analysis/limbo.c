@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/trace_format.h"
+
 #define CAPACITY_MIN 64u
 
 static uint32_t *chain_of(const struct ip_limbo *limbo, uint32_t function, uint64_t sp)
 {
-	uint64_t h = (sp >> 4 ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = (sp >> IP_SP_SHIFT ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
 
 	return &limbo->heads[(h >> 32) & (limbo->capacity - 1)];
 }

@@ -180,12 +180,12 @@ static int grow_index(struct ip_recording *s)
 }
 
 /* frame: from the stack pointer at the entry site to the caller's, 0: unknown. The least that a call takes is
- * the return address, and its alignment. */
+ * the return address. */
 static uint32_t room_of(bool inlined, uint64_t frame)
 {
 	if (inlined)
 		return 0;
-	return frame > 16 ? (frame + 15) / 16 * 16 : 16;
+	return frame > 8 ? frame & ~7ull : 8;
 }
 
 static int grow_numbers(struct ip_recording *s, uint32_t number)

@@ -52,7 +52,7 @@ struct ip_recording_exec {
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
-	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of 16. 0: the
+	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of 8. 0: the
 	 * instance is inlined, its frame is the caller's. */
 	uint32_t room;
 };

@@ -232,7 +232,7 @@ static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struc
 	if ((ts < s->begin && s->begin - ts > slack) || (ts > s->end && ts - s->end > slack))
 		return "record with an impossible time";
 	ret->ts = s->ts = ts;
-	ret->sp = s->sp = w[2] & ~(uint64_t)15;
+	ret->sp = s->sp = w[2] & ~((1ull << IP_SP_SHIFT) - 1);
 	ret->number = (w[1] >> 32) & IP_NUMBER_MAX;
 	ret->kind = id - IP_ID_EXT_BASE;
 	return ret->number ? NULL : "record without a probe number";
@@ -261,7 +261,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				if (kind == IP_ID_EXTENDED || kind == 0 || number == 0)
 					break;
 				ts = (ts & ~IP_TIME_MASK) | ((word >> 3) & IP_TIME_MASK);
-				/* the signed 11-bit difference to the sp before, in units of 16 */
+				/* the signed 11-bit difference to the sp before, in units of 8 */
 				sp += (int64_t)(((word >> 53) - (sp >> IP_SP_SHIFT)) << 53) >>
 				      (53 - IP_SP_SHIFT);
 				events[n++] = (struct ip_event){ts, sp, number, kind};

@@ -16,19 +16,24 @@
  *   compact   bits  0..2   event id (enum ip_probe_kind, 1..6)
  *             bits  3..31  low 29 bits of the TSC
  *             bits 32..52  probe number (21 bits, never 0)
- *             bits 53..63  (stack pointer >> 4) mod 2048
+ *             bits 53..63  (stack pointer >> 3) mod 2048
  *   extended  bits  0..2   7, bits 3..31 event id + 16
  *             bits 32..95  TSC
  *             bits 96..127 probe number and stack pointer bits as above
  *             bits 128..191 stack pointer
  *
  * The writer makes a record extended where the compact one could not be decoded from the record before it in the same packet sequence of
- * its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the stack pointer moved by 16 KiB or more, or after a
+ * its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the stack pointer moved by 8 KiB or more, or after a
  * record made by a signal handler on top of a hook. So for a compact record
  *   time = (previous time with its low 29 bits replaced)                       exactly
- *   sp   = previous sp moved by the signed 11-bit difference, in units of 16    exactly (to 16 bytes)
+ *   sp   = previous sp moved by the signed 11-bit difference, in units of 8     exactly (to 8 bytes)
  * The stack pointer is that of the site, before its call (for a tail exit the caller's, before its call): it closes frames that longjmp or an
  * exception left without an exit event (analysis/frames.c).
+ *
+ * Why units of 8: the ABI aligns the stack to 16 bytes at calls, and there units of 16 would do. But at a function's first instruction
+ * (placement fentry) the return address has been pushed; gcc leaves out the alignment in front of calls of local functions that do not
+ * need it; and a function without a frame that calls another one lies 8 bytes above it. In units of 16 two frames that are both open could have
+ * one stack pointer, and the entry of the inner one would look like a call from where the outer one had been.
  *
  * DIR/iprobe/session: lines "key<TAB>value...", UTF-8, control characters and backslash in values as \xHH:
  *   iprobe-session  1                      (first line)
@@ -54,8 +59,8 @@
 #define IP_NUMBER_BITS 21
 #define IP_NUMBER_MAX  ((1u << IP_NUMBER_BITS) - 1)
 #define IP_SP_BITS     11
-#define IP_SP_SHIFT    4
-#define IP_SP_WINDOW   (1ull << (IP_SP_BITS + IP_SP_SHIFT)) /* 32 KiB */
+#define IP_SP_SHIFT    3
+#define IP_SP_WINDOW   (1ull << (IP_SP_BITS + IP_SP_SHIFT)) /* 16 KiB */
 #define IP_ID_EXTENDED 7
 #define IP_ID_EXT_BASE 16 /* id in an extended record = event id + this */
 #define IP_EXT_WORDS   3

@@ -17,7 +17,7 @@ import sys
 import uuid
 
 ENTRY, EXIT, TAIL_EXIT, POINT = 1, 2, 3, 4
-TIME_BITS, WINDOW = 29, 1 << 15
+TIME_BITS, WINDOW = 29, 1 << 14
 HEADER = struct.Struct("<I16sIQQQQQQII")
 MAGIC = 0xC1FC1FC1
 STACK = 0x7FFD_4000_0000
@@ -85,7 +85,7 @@ class Thread:
     def record(self, kind, number, sp):
         trace = self.trace
         ts = trace.now
-        payload = number | (sp >> 4 & 2047) << 21
+        payload = number | (sp >> 3 & 2047) << 21
         epoch = ts >> TIME_BITS
         near = self.last and self.last[0] == epoch and -WINDOW // 2 <= sp - self.last[1] < WINDOW // 2
         words = 1 if near and self.words else 3

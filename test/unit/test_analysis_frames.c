@@ -16,12 +16,13 @@
 #define BASE 0x7ffd00100000ull
 
 /* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not known; 6 g,
- * 4096. */
+ * 4096; 7 h: 8, as in placement fentry. */
 static const char session_text[] =
 	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
 	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
 	"function\t3\t0\tc\t\t0\t-\t64\nfunction\t4\t0\ta\t\t0\ti\n"
-	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n";
+	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n"
+	"function\t7\t0\th\t\t0\t-\t8\n";
 
 static char said[4096];
 static struct ip_recording *session;
@@ -148,6 +149,12 @@ static const struct test_case {
 	{"the same address again: the frame that was left is gone for good",
 	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 3, -128}, {'e', 2, -128}, {'x', 1, -64}},
 	 "+a +b ~b +c ~c +b ~b !b -a !b !c"},
+	{"sites at the first instruction: a function without a frame calls another one",
+	 {{'e', 7, -8}, {'e', 7, -16}, {'e', 7, -24}, {'x', 7, -24}, {'t', 7, -8}, {'x', 7, -8}},
+	 "+h +h +h -h -h -h"},
+	{"the same left by longjmp, seen by a call from where the outer one was called",
+	 {{'e', 1, -64}, {'e', 7, -72}, {'e', 7, -80}, {'e', 7, -72}, {'x', 7, -72}, {'x', 1, -64}},
+	 "+a +h +h ~h ~h +h -h -a !h !h"},
 	{"unfinished", {{'e', 1, -64}, {'e', 2, -128}}, "+a +b .b .a"},
 	{"the exit of a call whose entry was lost is not its caller's",
 	 {{'e', 1, -64}, {'L', 0, 0}, {'x', 1, -192}, {'x', 1, -64}},

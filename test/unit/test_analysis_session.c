@@ -67,7 +67,7 @@ static void test_numbers_of_one_function(void **state)
 		assert_int_equal(ip_recording_number(s, i).function, 1);
 	assert_int_equal(ip_recording_number(s, 1).room, 48);
 	assert_int_equal(ip_recording_number(s, 2).room, 0);
-	assert_int_equal(ip_recording_number(s, 3).room, 16);
+	assert_int_equal(ip_recording_number(s, 3).room, 8);
 	assert_int_equal(ip_recording_number(s, 100).function, 2);
 	assert_int_equal(ip_recording_number(s, 200).function, 2);
 	assert_int_equal(ip_recording_number(s, 99).function, 0);

@@ -109,7 +109,7 @@ static struct file *new_file(void)
 
 static void test_records(void **state)
 {
-	static const int64_t moves[] = {-16, 16, 0, -16384, 16368, -8000, 8000, 16368, 16368, -16384, -16384};
+	static const int64_t moves[] = {-16, 16, 0, -8, 8, -8192, 8184, -8000, 8000, 8184, 8184, -8192, -8192};
 	struct ip_event events[64];
 	struct file *f = new_file();
 	uint64_t sp = SP, ts = T0 | (IP_TIME_MASK - 20);
@@ -150,10 +150,10 @@ static void test_chain_of_packets(void **state)
 	packet(f, 0, 1);
 	extended(f, IP_PROBE_ENTRY, T0, 1, SP);
 	packet(f, 3, 1);
-	compact(f, IP_PROBE_EXIT, T0 + 5, 1, SP - 16);
+	compact(f, IP_PROBE_EXIT, T0 + 5, 1, SP - 8);
 	assert_int_equal(read_all(f, events, 64, 64, &damaged), 2);
 	assert_false(damaged);
-	assert_int_equal(events[1].sp, SP - 16);
+	assert_int_equal(events[1].sp, SP - 8);
 	packet(f, 3, 2);
 	compact(f, IP_PROBE_EXIT, T0 + 6, 1, SP);
 	extended(f, IP_PROBE_ENTRY, T0 + 7, 1, SP);
