@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+The table of combinations that iprobe-cc is proved with, what it does not offer and why, and a choice of cases in which
+each pair of values occurs.
+"""
+
+import collections
+import itertools
+
+Case = collections.namedtuple("Case", "compiler placement optimisation mode language linker")
+
+DIMENSIONS = Case(
+    compiler=["gcc", "clang"],
+    placement=["fentry", "inline", "instrument"],
+    optimisation=["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -flto"],
+    mode=["pie", "no-pie", "shared", "static", "static-pie", "no-plt", "now", "cet"],
+    language=["c", "cc"],
+    linker=["bfd", "gold", "lld"],
+)
+
+REAL = {("gcc", "c"): "gcc", ("gcc", "cc"): "g++", ("clang", "c"): "clang", ("clang", "cc"): "clang++"}
+
+# What is given to the compiler, and to the command that links besides.
+MODES = {
+    "pie": (["-fPIE"], ["-pie"]),
+    "no-pie": (["-fno-pie"], ["-no-pie"]),
+    "shared": (["-fPIC"], ["-shared"]),
+    "static": (["-fno-pie"], ["-static"]),
+    "static-pie": (["-fPIE"], ["-static-pie"]),
+    "no-plt": (["-fno-plt"], []),
+    "now": ([], ["-Wl,-z,now"]),
+    "cet": (["-fcf-protection"], []),
+}
+
+LANGUAGES = {"c": ["-std=gnu17"], "cc": ["-std=c++17"]}
+
+
+def fits(case):
+    """
+    Whether the toolchain itself can do this, without iprobe; what it cannot is no part of the table.
+    """
+    if case.compiler == "gcc" and "-flto" in case.optimisation and case.linker == "lld":
+        return False  # lld has no plugins, so cannot read what gcc wrote
+    if case.linker == "gold" and case.mode == "static-pie":
+        return False  # gold does not know --no-dynamic-linker
+    return True
+
+
+# What iprobe-cc does not offer. It says so: `says` is part of the one line, exit: it fails, or leaves the program as it was
+# linked (0).
+Refusal = collections.namedtuple("Refusal", "reason says exit")
+
+
+def refusal(case):
+    if case.placement in ("fentry", "inline"):
+        return Refusal("this placement is not there yet", "instrument only", 1)
+    if case.mode in ("static", "static-pie"):
+        return Refusal("the hooks of libc share one address", "static", 0)
+    return None
+
+
+def name(case):
+    return "-".join([case.compiler, case.placement, case.optimisation.replace(" -f", "").lstrip("-"), case.mode,
+                     case.language, case.linker])
+
+
+def everything():
+    """All cases; with linkers other than the usual one only in pairwise()."""
+    return [case for case in map(Case._make, itertools.product(*DIMENSIONS)) if fits(case)]
+
+
+def pairs(case):
+    """The pairs of values that occur in a case."""
+    return set(itertools.combinations(zip(Case._fields, case), 2))
+
+
+def pairwise(cases):
+    """
+    A choice of the cases in which each pair of values occurs that occurs in any; the same on every run: always the
+    first of those that bring most new pairs.
+    """
+    left = set().union(*map(pairs, cases))
+    chosen = []
+    while left:
+        best = max(cases, key=lambda case: len(pairs(case) & left))
+        chosen.append(best)
+        left -= pairs(best)
+    return chosen

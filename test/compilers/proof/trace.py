@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace held against what its program knows of itself (programs/calls.h)."""
+
+import collections
+import json
+
+from iptest import trees
+
+Calls = collections.namedtuple("Calls", "exact count left")
+
+
+def qualified(name):
+    """A demangled name without argument lists, template arguments and return type."""
+    out, depth = [], 0
+    for c in name.replace("operator()", "operator-call").replace("(anonymous namespace)", "anonymous"):
+        if c in "(<[":
+            depth += 1
+        elif c in ")>]":
+            depth -= 1
+        elif depth == 0:
+            out.append(c)
+    name = "".join(out).split(" const")[0].split(" clone")[0].strip()
+    return name.split(" ")[-1]
+
+
+def short(name):
+    """The last part of it; what compilers append to the names of nested and cloned functions is gone."""
+    return qualified(name).rsplit("::", 1)[-1].split(".")[0]
+
+
+def of_library(name):
+    return qualified(name).startswith(("std::", "__gnu_cxx::", "operator"))
+
+
+def program_calls(output):
+    """{name: Calls} of the lines that calls_print() printed; functions of one name count together."""
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("calls "):
+            _, how, name, count, left = line.split()
+            name = short(name)
+            old = found.get(name, Calls(True, 0, 0))
+            found[name] = Calls(old.exact and how == "exactly", old.count + int(count), old.left + int(left))
+    return found
+
+
+def comparable(output):
+    """A program's output: its counts come in the order of first calls, which threads make at random."""
+    lines = output.splitlines()
+    return ([line for line in lines if not line.startswith("calls ")],
+            sorted(line for line in lines if line.startswith("calls ")))
+
+
+class Trace:
+    def __init__(self, dump):
+        self.entries, self.exits = collections.Counter(), collections.Counter()
+        self.threads = {}
+        for line in dump.splitlines():
+            event = json.loads(line)
+            assert event["event"] in ("entry", "exit"), line
+            name = event["function"]
+            self.threads.setdefault(event["tid"], []).append(trees.Step(event["event"], name, event["depth"]))
+            (self.entries if event["event"] == "entry" else self.exits)[name] += 1
+
+    def counted(self, counter):
+        found = collections.Counter()
+        for name, n in counter.items():
+            if not of_library(name):
+                found[short(name)] += n
+        return found
+
+    def check_balance(self, calls, quiet_unwinding):
+        """
+        Each exit closes the frame on top; an entry without an exit was left by a jump or an exception, or ended the
+        process. quiet_unwinding: the placement has no exits while an exception unwinds, so frames of libraries, too, may
+        be left like that.
+        """
+        for tid, steps in self.threads.items():
+            trees.assert_consistent(steps, f"thread {tid}")
+        entries, exits = self.counted(self.entries), self.counted(self.exits)
+        for name in entries | exits:
+            left = calls[name].left if name in calls else 0
+            assert 0 <= entries[name] - exits[name] <= left, (
+                f"{name}: {entries[name]} entries, {exits[name]} exits, the program left it {left} times")
+        library = {n: (self.entries[n], self.exits[n]) for n in self.entries | self.exits if of_library(n)}
+        for name, (entered, ended) in library.items():
+            assert ended == entered or (quiet_unwinding and ended < entered), f"{name}: {entered} entries, {ended} exits"
+
+    def check_calls(self, calls, sees_inlined):
+        """The trace has as many entries of each function as the program counted."""
+        entries = self.counted(self.entries)
+        for name, want in calls.items():
+            have = entries[name]
+            if want.exact or sees_inlined:
+                assert have == want.count, f"{name}: {have} entries recorded, {want.count} calls counted"
+            else:
+                assert have <= want.count, f"{name}: {have} entries recorded, {want.count} calls counted"
