@@ -280,14 +280,14 @@ def unit(name, folder, env=None):
                  300, env, os.path.join(folder, "meson-logs", "testlog.junit.xml"))
 
 
-def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parallel=True):
+def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parallel="loadfile"):
     slug = name.replace(" ", "-")
     junit = os.path.join(scratch, slug + ".xml")
     command = [sys.executable, "-B", "-m", "pytest", "-v", "--no-header", "--tb=short", "--durations=5",
                "--basetemp", os.path.join(scratch, slug), "-o", "cache_dir=" + os.path.join(scratch, slug + ".cache"),
                "-o", "junit_family=xunit2", "--junitxml", junit, *arguments, os.path.join("test", folder)]
-    # Two files at a time; a second try has the machine to itself.
-    return Stage(name, command + (["-n", "2", "--dist", "loadfile"] if parallel else []), timeout,
+    # Two files, or two tests of any, at a time; a second try has the machine to itself.
+    return Stage(name, command + (["-n", "2", "--dist", parallel] if parallel else []), timeout,
                  {"IPROBE_BUILD": build, **(env or {})}, junit, again=command + ["--last-failed", "--last-failed-no-failures=none"])
 
 
@@ -297,11 +297,13 @@ def plan(mode, scratch):
     stages = meson_build("build", BUILD, ["-Dwerror=true"], vital="")
     stages += [
         unit("unit", BUILD),
-        pytest("house", "house", BUILD, 300, scratch, parallel=False),
+        pytest("house", "house", BUILD, 300, scratch, parallel=None),
         pytest("system", "system", BUILD, 1500, scratch, arguments=["-m", "not slow"] if quick else []),
     ]
     if quick:
         return stages
+    stages.append(pytest("compilers", "compilers", BUILD, 4 * 3600 if mode == "full" else 900, scratch,
+                         {"IPROBE_TEST_FULL": "1"} if mode == "full" else {}, parallel="load"))
     benchmarks = os.path.join(ROOT, "benchmarks")
     for name in sorted(os.listdir(benchmarks)):
         path = os.path.join(benchmarks, name)
