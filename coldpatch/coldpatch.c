@@ -17,6 +17,7 @@
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/note.h"
 
 #include <signal.h>
 #include <string.h>
@@ -102,6 +103,18 @@ static int check_build_id(const struct cold_module *m)
 	return 0;
 }
 
+/* What the module brings along for the hotpatcher: room for stubs, a runtime. */
+static int add_places(struct cold_module *m, const struct cold_found *found, struct ip_probe_list_builder *builder)
+{
+	uint64_t room = 0, room_size = 0, anchor = 0, anchor_size = 0;
+
+	if (ip_elf_note_place(m->elf, IP_NOTE_ROOM, &room, &room_size) < 0 ||
+	    ip_elf_note_place(m->elf, IP_NOTE_ANCHOR, &anchor, &anchor_size) < 0)
+		return -1;
+	ip_probe_list_builder_header(builder, found->found_by, room, room_size, anchor);
+	return 0;
+}
+
 /* Sites and list of a module that has none yet. *ret_list is NULL where the module has no sites. */
 static int analyse(struct cold_module *m, struct cold_found *found, void **ret_list, size_t *ret_size,
 		   struct cold_attribution *attribution)
@@ -121,8 +134,7 @@ static int analyse(struct cold_module *m, struct cold_found *found, void **ret_l
 	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, found->placement, m->elf->build_id,
 					 m->elf->build_id_size, &builder))
 		return -1;
-	ip_probe_list_builder_header(builder, found->found_by, 0, 0, 0);
-	if (!cold_attribute(m, &found->hooks, &found->sites, builder, attribution) &&
+	if (!add_places(m, found, builder) && !cold_attribute(m, &found->hooks, &found->sites, builder, attribution) &&
 	    !ip_probe_list_builder_finish(builder, ret_list, ret_size))
 		result = 0;
 	ip_probe_list_builder_destroy(builder);

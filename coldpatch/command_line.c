@@ -151,7 +151,7 @@ static bool starts_with(const char *text, const char *prefix)
 struct reading {
 	struct command_line *line;
 	const char *language; /* of -x; NULL: by suffix */
-	bool stops, stops_early, asks, freestanding, no_libc;
+	bool stops, stops_early, asks, freestanding, no_libc, shared;
 	bool link_input; /* something that only the linker reads, or a source that leads to it */
 	bool header;
 };
@@ -192,6 +192,22 @@ static void read_target(struct reading *r, const char *target)
 		r->line->hands_off = true;
 }
 
+/* Options of the linker, comma-separated, among them one after which sections may be refused or go elsewhere. */
+static bool is_own_layout(const char *options)
+{
+	static const char *const names[] = {"-r",	"-i",		     "-T",	 "--relocatable", "--script",
+					    "-script",	"--orphan-handling", "--omagic", "-N",		  "-n"};
+
+	for (const char *o = options; *o; o += strcspn(o, ","), o += *o == ',')
+		for (size_t i = 0; i < COUNT(names); i++) {
+			size_t length = strlen(names[i]);
+
+			if (!strncmp(o, names[i], length) && (!o[length] || o[length] == ',' || o[length] == '='))
+				return true;
+		}
+	return false;
+}
+
 /* An option without, or with a joined, value. */
 static void read_option(struct reading *r, const char *a)
 {
@@ -217,8 +233,19 @@ static void read_option(struct reading *r, const char *a)
 	} else if (starts_with(a, "-Wl,")) {
 		r->link_input = true;
 		l->build_id |= strstr(a, "-build-id") != NULL;
+		l->own_layout |= is_own_layout(a + strlen("-Wl,"));
 	} else if (starts_with(a, "-l")) {
 		r->link_input = true;
+	} else if (!strcmp(a, "-static") || !strcmp(a, "--static") || !strcmp(a, "-static-pie")) {
+		l->is_static = true;
+	} else if (!strcmp(a, "-dynamic")) {
+		l->is_static = false;
+	} else if (!strcmp(a, "-shared") || !strcmp(a, "--shared")) {
+		r->shared = true;
+	} else if (!strcmp(a, "-r") || starts_with(a, "-T")) {
+		l->own_layout = true;
+	} else if (!strcmp(a, "-nostartfiles")) {
+		l->own_start = true;
 	} else if (!strcmp(a, "-flto") || starts_with(a, "-flto=")) {
 		l->lto = true;
 	} else if (!strcmp(a, "-fno-lto")) {
@@ -268,13 +295,16 @@ static void read_arguments(struct reading *r, char **argv)
 				read_target(r, value);
 			else
 				r->link_input = true;
-			if (!strcmp(a, "-Xlinker") && strstr(value, "-build-id"))
-				r->line->build_id = true;
+			if (!strcmp(a, "-Xlinker")) {
+				r->line->build_id |= strstr(value, "-build-id") != NULL;
+				r->line->own_layout |= is_own_layout(value);
+			}
 			continue;
 		}
 		if (is_one_of(a, with_value, COUNT(with_value))) {
 			if (!value)
 				return;
+			r->line->own_layout |= !strcmp(a, "-T");
 			i++;
 			continue;
 		}
@@ -301,6 +331,8 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	}
 	read_arguments(&r, ret->expanded);
 	ret->links = r.link_input && !r.stops && !r.asks;
+	ret->is_static &= !r.shared;
+	ret->own_start |= r.no_libc;
 	ret->compiles &= !r.stops_early && !r.asks;
 	ret->hands_off |= r.freestanding || (r.no_libc && ret->compiles && ret->links);
 	return 0;

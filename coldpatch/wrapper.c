@@ -11,6 +11,7 @@
  */
 #include "coldpatch/coldpatch.h"
 #include "coldpatch/command_line.h"
+#include "coldpatch/link_parts.h"
 #include "coldpatch/real_compiler.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -192,12 +193,13 @@ static size_t append(char **all, size_t n, const char *const *flags)
 	return n;
 }
 
-/* real words | our flags | the user's arguments as they came */
+/* real words | our flags | the user's arguments as they came | our objects */
 static char **compose(char **real, const struct command_line *line, int argc, char **argv)
 {
 	char **all = calloc(countargv(real) + argc + MOST_FLAGS, sizeof(*all));
 	bool clang = real_compiler_is_clang(real);
-	size_t n;
+	const char *parts[LINK_PARTS_MAX];
+	size_t n, nparts = link_parts(line, parts);
 
 	if (!all)
 		return NULL;
@@ -212,6 +214,8 @@ static char **compose(char **real, const struct command_line *line, int argc, ch
 	}
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
+	for (size_t i = 0; i < nparts; i++)
+		all[n++] = (char *)parts[i];
 	return all;
 }
 

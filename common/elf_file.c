@@ -11,10 +11,12 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/note.h"
 
 #define SECTION_MAX (4ull << 30)
 #define NOTES_MAX   (1u << 20)
@@ -404,6 +406,67 @@ int ip_elf_symbol(struct ip_elf_file *file, const char *name, uint64_t *ret)
 	int r = symbol_in(file, ".dynsym", name, ret);
 
 	return r ? r : symbol_in(file, ".symtab", name, ret);
+}
+
+/* The place that a note of ours in a blob names; address is that of the blob. */
+static bool find_place(const uint8_t *notes, uint64_t size, uint64_t address, uint32_t type, uint64_t *ret_address,
+		       uint64_t *ret_size)
+{
+	for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= size;) {
+		struct ip_note_place place;
+		Elf64_Nhdr note;
+		uint64_t name = at + sizeof(note), desc, end;
+
+		memcpy(&note, notes + at, sizeof(note));
+		desc = name + (((uint64_t)note.n_namesz + 3) & ~3ull);
+		end = desc + note.n_descsz;
+		if (end > size)
+			return false;
+		if (note.n_type == type && note.n_namesz == sizeof(IP_NOTE_OWNER) &&
+		    note.n_descsz == sizeof(place) && !memcmp(notes + name, IP_NOTE_OWNER, sizeof(IP_NOTE_OWNER))) {
+			memcpy(&place, notes + desc, sizeof(place));
+			*ret_address = address + desc + place.distance;
+			*ret_size = place.size;
+			return true;
+		}
+		at = (end + 3) & ~3ull;
+	}
+	return false;
+}
+
+static bool lies_in_data(const struct ip_elf_file *file, uint64_t address, uint64_t size)
+{
+	for (size_t i = 0; i < file->nloads; i++) {
+		const struct ip_elf_segment *s = &file->loads[i];
+
+		if (!(s->flags & PF_X) && address >= s->vaddr && lies_within(address - s->vaddr, size, s->memsz))
+			return true;
+	}
+	return false;
+}
+
+int ip_elf_note_place(struct ip_elf_file *file, uint32_t type, uint64_t *ret_address, uint64_t *ret_size)
+{
+	*ret_address = *ret_size = 0;
+	for (size_t i = 0; i < file->ehdr.e_phnum; i++) {
+		_cleanup_free_ uint8_t *notes = NULL;
+		GElf_Phdr phdr;
+
+		if (!gelf_getphdr(file->elf, (int)i, &phdr) || phdr.p_type != PT_NOTE || !phdr.p_filesz ||
+		    phdr.p_filesz > NOTES_MAX)
+			continue;
+		notes = malloc(phdr.p_filesz);
+		if (!notes)
+			return ip_error("%s: out of memory", file->path);
+		if (pread(file->fd, notes, phdr.p_filesz, phdr.p_offset) != (ssize_t)phdr.p_filesz)
+			continue;
+		if (find_place(notes, phdr.p_filesz, phdr.p_vaddr, type, ret_address, ret_size))
+			break;
+	}
+	if (*ret_size && lies_in_data(file, *ret_address, *ret_size))
+		return 1;
+	*ret_address = *ret_size = 0;
+	return 0;
 }
 
 char *ip_build_id_format(const uint8_t *id, size_t size, char *buffer)

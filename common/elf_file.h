@@ -45,6 +45,10 @@ int ip_elf_symbol(struct ip_elf_file *file, const char *name, uint64_t *ret);
 /* GNU build-id out of a PT_NOTE blob; 0 where none. buffer holds 32 bytes. */
 size_t ip_elf_build_id_in_notes(const void *notes, size_t size, uint8_t *ret);
 
+/* What iprobe's own note of that type (common/note.h) names: link-time address and size, inside of one loaded segment that is not
+ * code. 1 found, 0 not there (or nonsense), -1 error. */
+int ip_elf_note_place(struct ip_elf_file *file, uint32_t type, uint64_t *ret_address, uint64_t *ret_size);
+
 /* "0a1b..." of id; buffer must hold 2*size+1. */
 char *ip_build_id_format(const uint8_t *id, size_t size, char *buffer);
 

@@ -15,6 +15,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
 
 #define PAGE_MASK 4095ull
 
@@ -163,6 +164,29 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	return check_sites(module);
 }
 
+/* Takes the room that the module brings along, if all of it is executable and nothing else than private memory. */
+static int take_room(struct ip_target *target, struct ip_module *module)
+{
+	const struct ip_pl_header *h = module->list->header;
+	uint64_t start = module->load_bias + h->stub_area_offset, end = start + h->stub_area_size;
+
+	if (!h->stub_area_size || end < start || start % (PAGE_MASK + 1))
+		return 0;
+	for (uint64_t at = start; at < end;) {
+		const struct ip_mapping *m = ip_maps_find(&target->maps, at);
+
+		if (!m || m->inode || memcmp(m->perms, "r-xp", 4))
+			return 0;
+		at = m->end;
+	}
+	if (ip_grow(&target->rooms, target->nrooms, sizeof(*target->rooms)) < 0)
+		return -1;
+	target->rooms[target->nrooms++] = (struct ip_room){start, end - start};
+	module->room = start;
+	module->room_size = end - start;
+	return 0;
+}
+
 static int load_module(struct ip_target *target, const struct ip_mapping *first, struct ip_module *module)
 {
 	uint8_t id[IP_BUILD_ID_MAX];
@@ -203,7 +227,7 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 		module->elf = NULL;
 		return problem(module);
 	}
-	if (load_list(target, module) < 0) {
+	if (load_list(target, module) < 0 || (module->list && take_room(target, module) < 0)) {
 		ip_probe_list_destroy(module->list);
 		module->list = NULL;
 		return problem(module);
@@ -217,6 +241,7 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 
 	ret->items = NULL;
 	ret->n = 0;
+	target->nrooms = 0;
 	for (size_t i = 0; i < maps->n;) {
 		const struct ip_mapping *first = &maps->items[i];
 		struct ip_module *module;

@@ -22,6 +22,7 @@ struct ip_module {
 	struct ip_probe_list *list; /* NULL: not prepared, or problem */
 	char *problem; /* why it cannot be patched although it might have probes; NULL: nothing */
 	bool runtime;
+	uint64_t room, room_size; /* for stubs, in memory: brought along and executable; 0: none */
 };
 
 struct ip_modules {

@@ -177,9 +177,8 @@ static bool is_inside(const struct ip_target *target, uint64_t pc)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
 
-	return target->has_runtime && ((pc >= anchor->text_start && pc < anchor->text_end) ||
-				       pc - anchor->pools[0].address < anchor->pools[0].size ||
-				       pc - anchor->pools[1].address < anchor->pools[1].size);
+	return target->has_runtime &&
+	       ((pc >= anchor->text_start && pc < anchor->text_end) || ip_target_is_stub(target, pc));
 }
 
 /* Step 4, and the threads that are inside our own code. */

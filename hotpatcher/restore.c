@@ -15,16 +15,6 @@
 
 enum site_state { SITE_IDLE, SITE_LIVE, SITE_TRANSIT, SITE_FOREIGN };
 
-static bool is_ours(const struct ip_target *target, uint64_t address)
-{
-	const struct ip_rt_anchor *a = &target->anchor;
-
-	for (unsigned p = 0; target->has_runtime && p < IP_POOLS; p++)
-		if (address - a->pools[p].address < a->pools[p].size)
-			return true;
-	return false;
-}
-
 static enum site_state site_state(const struct ip_target *target, const struct ip_arch *arch,
 				  const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
@@ -35,7 +25,7 @@ static enum site_state site_state(const struct ip_target *target, const struct i
 
 	if (arch->idle(probe->form, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
 		return SITE_IDLE;
-	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && is_ours(target, called))
+	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && ip_target_is_stub(target, called))
 		return SITE_LIVE;
 	if (boundary < probe->length) {
 		n = arch->transit(probe->form, probe->regs, probe->length, boundary, transit);

@@ -80,6 +80,18 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 	if (first + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX)
 		return ip_error("%s: too many functions: a process has numbers for %u", module->path,
 				IP_NUMBER_MAX / IP_NUMBERS_PER_FUNCTION);
+	m = &area->modules[nmodules];
+	*m = (struct ip_area_module){.load_bias = module->load_bias,
+				     .first_number = first,
+				     .nfunctions = nfunctions,
+				     .build_id_size = module->elf->build_id_size};
+	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
+	if (module->room_size >= IP_POOL_HEAD && size <= module->room_size - IP_POOL_HEAD &&
+	    reaches(module, module->room, module->room_size, arch->reach)) {
+		m->stubs = module->room + IP_POOL_HEAD;
+		m->pool = IP_POOL_OWN;
+		goto found;
+	}
 	for (unsigned p = 0; p < IP_POOLS; p++) {
 		uint64_t used = h->stubs_used[p] > IP_POOL_HEAD ? h->stubs_used[p] : IP_POOL_HEAD;
 
@@ -88,38 +100,37 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 		    size > anchor->pools[p].size - used ||
 		    !reaches(module, anchor->pools[p].address, anchor->pools[p].size, arch->reach))
 			continue;
-		m = &area->modules[nmodules];
-		*m = (struct ip_area_module){.load_bias = module->load_bias,
-					     .stubs = anchor->pools[p].address + used,
-					     .first_number = first,
-					     .nfunctions = nfunctions,
-					     .build_id_size = module->elf->build_id_size,
-					     .pool = p};
-		memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
+		m->stubs = anchor->pools[p].address + used;
+		m->pool = p;
 		h->stubs_used[p] = used + size;
-		__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
-		*ret = m;
-		return 0;
+		goto found;
 	}
+	m->build_id_size = 0;
 	return ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx", module->path,
 			module->start, module->end);
+found:
+	__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
+	*ret = m;
+	return 0;
+}
+
+static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_module *module,
+			     const struct ip_area_module *m)
+{
+	return m->pool == IP_POOL_OWN ? module->room : anchor->pools[m->pool].address;
 }
 
 /* Whether the stubs lie in the pool that their entry names: else the area was scribbled over. */
-static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_area_module *m, uint64_t size)
+static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_module *module,
+		       const struct ip_area_module *m, uint64_t size)
 {
 	uint64_t start, room;
 
-	if (m->pool >= IP_POOLS || m->stubs % IP_STUB_ALIGN)
+	if (m->pool > IP_POOL_OWN || m->stubs % IP_STUB_ALIGN)
 		return false;
-	start = anchor->pools[m->pool].address;
-	room = anchor->pools[m->pool].size;
+	start = pool_address(anchor, module, m);
+	room = m->pool == IP_POOL_OWN ? module->room_size : anchor->pools[m->pool].size;
 	return m->stubs >= start + IP_POOL_HEAD && m->stubs - start <= room && size <= room - (m->stubs - start);
-}
-
-static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_area_module *m)
-{
-	return anchor->pools[m->pool].address;
 }
 
 static int write_pool_head(const struct ip_target *target, uint64_t pool)
@@ -176,11 +187,10 @@ static int by_stub(const void *a, const void *b)
 	return x->stub < y->stub ? -1 : x->stub > y->stub;
 }
 
-static int write_stub(struct writer *w, const struct ip_arch *arch, const struct ip_area_module *m,
-		      const struct ip_change *c, uint32_t number, uint64_t stub)
+static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool, const struct ip_change *c,
+		      uint32_t number, uint64_t stub)
 {
 	const struct ip_rt_anchor *anchor = &w->target->anchor;
-	uint64_t pool = pool_address(anchor, m);
 	uint8_t bytes[64];
 
 	if (c->form == IP_FORM_JUMP) {
@@ -209,12 +219,12 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		return ip_error_prefix("%s", module->path);
 	if (!m && new_entry(area, target, module, arch, map.size, &m) < 0)
 		goto out;
-	if (!is_in_pool(&target->anchor, m, map.size) || m->nfunctions != nfunctions || !m->first_number ||
+	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions || !m->first_number ||
 	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
 		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid, module->path);
 		goto out;
 	}
-	if (write_pool_head(target, pool_address(&target->anchor, m)) < 0)
+	if (write_pool_head(target, pool_address(&target->anchor, module, m)) < 0)
 		goto out;
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		struct ip_plan_function *f = &plan->functions[i];
@@ -235,7 +245,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 
 		if (i && wanted[i].stub == wanted[i - 1].stub)
 			continue;
-		if (write_stub(w, arch, m, &plan->changes[change], plan->functions[plan->function_of[change]].number,
+		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change], plan->functions[plan->function_of[change]].number,
 			       wanted[i].stub) < 0)
 			goto out;
 	}

@@ -282,6 +282,7 @@ void ip_target_close(struct ip_target *target)
 	if (target->mem >= 0)
 		close(target->mem);
 	maps_clear(&target->maps);
+	free(target->rooms);
 	free(target->held);
 	free(target);
 }
@@ -365,6 +366,19 @@ int ip_target_refresh(struct ip_target *target)
 	if (!target->maps.n)
 		return ip_error("pid %d has ended", target->pid);
 	return find_anchor(target);
+}
+
+bool ip_target_is_stub(const struct ip_target *target, uint64_t address)
+{
+	if (!target->has_runtime)
+		return false;
+	for (unsigned p = 0; p < IP_POOLS; p++)
+		if (address - target->anchor.pools[p].address < target->anchor.pools[p].size)
+			return true;
+	for (size_t i = 0; i < target->nrooms; i++)
+		if (address - target->rooms[i].address < target->rooms[i].size)
+			return true;
+	return false;
 }
 
 bool ip_target_alive(const struct ip_target *target)

@@ -25,6 +25,10 @@ struct ip_maps {
 	size_t n;
 };
 
+struct ip_room {
+	uint64_t address, size;
+};
+
 struct ip_target {
 	pid_t pid;
 	pid_t inner_pid; /* as it sees itself */
@@ -34,6 +38,8 @@ struct ip_target {
 	bool has_runtime;
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
+	struct ip_room *rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
+	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
 	bool exited;	 /* a stop saw it end */
@@ -55,6 +61,9 @@ bool ip_target_alive(const struct ip_target *target);
  * that names pid and address. */
 int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size);
 int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size);
+
+/* Whether the address lies in one of the target's pools or rooms for stubs. */
+bool ip_target_is_stub(const struct ip_target *target, uint64_t address);
 
 const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address);
 

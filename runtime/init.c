@@ -228,6 +228,7 @@ static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)
 	}
 	raise_fd();
 	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
+	rt_rooms_open((const void *)auxiliary(envp, AT_PHDR), auxiliary(envp, AT_PHNUM));
 	map_executable_pool(auxiliary(envp, AT_PHDR));
 	pool = map(0, POOL_SIZE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (!FAILED(pool)) {

@@ -7,6 +7,8 @@
 #ifndef IP_RT_H
 #define IP_RT_H
 
+#include <stddef.h>
+
 #include "common/rt_abi.h"
 
 #define rt_unlikely(x) __builtin_expect(!!(x), 0)
@@ -20,6 +22,11 @@ extern char *rt_data;
 
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
+
+/* Makes the room for stubs of one module executable: its program headers and where they are loaded. Of all modules: the program
+ * headers of the executable, which may be NULL. */
+void rt_room_open(const void *headers, size_t n, uint64_t bias);
+void rt_rooms_open(const void *headers, size_t n);
 
 /* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
  * rt_hooks_base. */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe's notes: what a module says of itself, in a PT_NOTE with owner IP_NOTE_OWNER. They are loaded, and so survive strip
+ * and can be read from a live process. Written by runtime/arch/ARCH/room.S and anchor_note.S.
+ */
+#ifndef IP_NOTE_H
+#define IP_NOTE_H
+
+#include <stdint.h>
+
+#define IP_NOTE_OWNER "iprobe"
+
+enum ip_note_type {
+	IP_NOTE_ROOM = 1,   /* room for stubs: IP_STUB_SECTION */
+	IP_NOTE_ANCHOR = 2, /* struct ip_rt_anchor of a runtime that is linked in */
+};
+
+struct ip_note_place {
+	int64_t distance; /* of what it names from this field itself */
+	uint64_t size;
+};
+
+#endif

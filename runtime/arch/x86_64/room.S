@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Room for stubs, which iprobe-cc links into every executable and shared library. Being part of the module, it is always within
+ * reach of a call. It holds nothing in the file and takes no memory until stubs are written; no code refers to it.
+ *
+ * The note tells where it is (common/note.h), also in a stripped file and in a running process.
+ */
+	.section .iprobe.stubs, "aw", @nobits
+	.p2align 12
+room:
+	.zero 1048576
+	.set room_size, . - room
+
+	.section .note.iprobe, "a", @note
+	.p2align 2
+	.long 7, 16, 1
+	.asciz "iprobe"
+	.p2align 2
+	.quad room - .
+	.quad room_size
+
+	.section .note.GNU-stack, "", @progbits
