@@ -15,10 +15,11 @@
 #include <sys/syscall.h>
 
 #include "runtime/arch/x86_64/cpu.h"
+#include "runtime/arch/x86_64/layout.h"
 #include "runtime/rt.h"
 
 #define PAGE	   4096ull
-#define POOL_SIZE  (64ull << 20)
+#define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
 #define AREA_SIZE  (256ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
 #define FD_FLOOR   900		  /* the memfd keeps out of the low numbers, which programs count on */
 #define WAIT_LIMIT 30		  /* seconds an image waits for its launcher */
@@ -28,6 +29,7 @@
 #define PROT_EXEC	    4
 #define MAP_SHARED	    0x01
 #define MAP_PRIVATE	    0x02
+#define MAP_FIXED	    0x10
 #define MAP_ANONYMOUS	    0x20
 #define MAP_NORESERVE	    0x4000
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -230,7 +232,9 @@ static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)
 	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
 	rt_rooms_open((const void *)auxiliary(envp, AT_PHDR), auxiliary(envp, AT_PHNUM));
 	map_executable_pool(auxiliary(envp, AT_PHDR));
-	pool = map(0, POOL_SIZE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+	/* Loaders but glibc's leave file pages there, behind the file's end. */
+	pool = map((uint64_t)rt_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
 	if (!FAILED(pool)) {
 		iprobe_rt_anchor.pools[1].address = pool;
 		iprobe_rt_anchor.pools[1].size = POOL_SIZE;

@@ -34,4 +34,7 @@ extern const char rt_hooks_base[];
 extern const int32_t rt_hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
 
+/* Room for stubs (arch/ARCH/pool.S). */
+extern char rt_pool[];
+
 #endif

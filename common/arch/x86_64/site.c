@@ -23,11 +23,11 @@
  *   jump stub     48 8d 64 24 80           lea -128(%rsp),%rsp  over the red zone; touches no flags
  *                 68 number                push $number
  *                 67 e8 rel32              call hook             or ff 15 rel32, call *slot(%rip)
- *                 48 8d a4 24 80 00 00 00  lea 128(%rsp),%rsp   the hook has taken the number off
+ *                 48 8d a4 24 88 00 00 00  lea 136(%rsp),%rsp   over the number too
  *                 e9 rel32                 jmp back
  *                 cc ...                   up to 32 bytes
  *
- * Their first bytes and their alignment tell the unwinder which is which (runtime: CFI of the pools).
+ * Their first bytes and their alignment tell the unwinder which is which (stub_cfi.h).
  */
 #include "common/arch/arch.h"
 
@@ -202,7 +202,7 @@ static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 			    uint8_t *ret)
 {
 	static const uint8_t down[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x68};
-	static const uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x80, 0x00, 0x00, 0x00, 0xe9};
+	static const uint8_t up[] = {0x48, 0x8d, 0xa4, 0x24, 0x88, 0x00, 0x00, 0x00, 0xe9};
 
 	memset(ret, 0xcc, JUMP_STUB_SIZE);
 	memcpy(ret, down, sizeof(down));

@@ -110,7 +110,7 @@
 	restore
 	popfq
 	.cfi_adjust_cfa_offset -8
-	ret $8
+	ret
 	.cfi_endproc
 	.size \name, . - \name
 	.endm
