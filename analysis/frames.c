@@ -97,6 +97,7 @@ struct ip_frames {
 	uint32_t *active; /* open frames by function */
 	uint64_t group;
 	struct ip_limbo limbo;
+	const uint64_t *payloads;
 };
 
 struct ip_frames *ip_frames_create(const struct ip_recording *session, const struct ip_frames_ops *ops,
@@ -460,6 +461,11 @@ static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_fra
 	return t->n - 1 == t->starts[t->top] || top[-1].sp >= sp;
 }
 
+void ip_frames_set_payloads(struct ip_frames *t, const uint64_t *payloads)
+{
+	t->payloads = payloads;
+}
+
 int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 {
 	const struct ip_recording *session = t->session;
@@ -477,6 +483,8 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 				top->self += e->ts - t->now;
 			t->now = e->ts;
 		}
+		if (unlikely(e->payload) && t->ops.values)
+			t->ops.values(t->context, ip_event_payload(e, t->payloads));
 		if (e->kind == IP_PROBE_ENTRY) {
 			/* the common case of rules 1 and 2: a call from the innermost frame */
 			if (likely(top && top->sp >= e->sp && top->sp - e->sp >= number.room &&
@@ -498,6 +506,8 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		} else if (e->kind == IP_PROBE_POINT && t->ops.point) {
 			t->ops.point(t->context, function, t->n, t->now);
 		}
+		if (unlikely(e->payload) && t->ops.values)
+			t->ops.values(t->context, NULL);
 	}
 	return ret;
 }

@@ -52,6 +52,9 @@ struct ip_frames_ops {
 	/* An exit whose call began before the recording did, or whose entry was lost. */
 	void (*orphan)(void *context, uint32_t function, size_t depth, uint64_t ts);
 	void (*point)(void *context, uint32_t function, size_t depth, uint64_t ts);
+	/* Values came with the event that is being fed (common/trace_format.h); then, when it has been dealt with, NULL. In
+	 * between its own opened(), closed() with IP_END_EXIT, orphan() or point() is called. */
+	void (*values)(void *context, const uint64_t *payload);
 };
 
 struct ip_frames;
@@ -63,6 +66,9 @@ void ip_frames_destroy(struct ip_frames *frames); /* closes nothing */
 
 /* n events of the thread, in their order. 0, or -1 with an error where memory ran out. */
 int ip_frames_feed(struct ip_frames *frames, const struct ip_event *events, size_t n);
+
+/* Where the values of events that are fed from now on lie (ip_stream_payloads()); borrowed. */
+void ip_frames_set_payloads(struct ip_frames *frames, const uint64_t *payloads);
 
 /* Events of the thread were lost at this point. */
 void ip_frames_loss(struct ip_frames *frames);

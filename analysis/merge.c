@@ -84,6 +84,7 @@ static int advance(const struct merge *m, struct source *s)
 			return -1;
 		s->at = 0;
 		s->n = n;
+		ip_frames_set_payloads(s->frames, ip_stream_payloads(s->stream));
 		if (n == 0) {
 			more = next_packet(m, s);
 			if (more <= 0)

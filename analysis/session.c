@@ -281,6 +281,26 @@ static int parse_exec(struct parser *p)
 	return 0;
 }
 
+static int parse_signature(struct parser *p)
+{
+	struct ip_recording *s = p->session;
+	uint64_t id;
+
+	if (number(p, 1, IP_RECORDING_SIGNATURES, &id) < 0)
+		return -1;
+	if (!id || p->nfields < 3)
+		return bad(p, "a signature needs a number and a text");
+	while (s->nsignatures < id) {
+		if (ip_grow(&s->signatures, s->nsignatures, sizeof(*s->signatures)) < 0)
+			return -1;
+		s->signatures[s->nsignatures++] = (struct ip_signature){0};
+	}
+	/* one that a newer version has written is left out: its values are not shown */
+	if (!s->signatures[id - 1].n && ip_signature_parse(p->fields[2], &s->signatures[id - 1]) < 0)
+		s->signatures[id - 1].n = 0;
+	return 0;
+}
+
 static int parse_line(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -307,7 +327,8 @@ static int parse_line(struct parser *p)
 		       {"function", parse_function},
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
-		       {"exec", parse_exec}};
+		       {"exec", parse_exec},
+		       {"signature", parse_signature}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))
@@ -438,6 +459,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->stops);
 	free(s->threads);
 	free(s->execs);
+	free(s->signatures);
 	free(s->numbers);
 	free(s->index);
 	free(s->text);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/values.h"
 #include "common/trace_format.h"
 
 struct ip_recording_module {
@@ -78,6 +79,9 @@ struct ip_recording {
 	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
 	size_t nnumbers;
 
+	struct ip_signature *signatures; /* by number - 1; n 0: not known */
+	size_t nsignatures;
+
 	/* private: what the strings point into, and the index that merges functions */
 	char *text;
 	uint32_t *index;
@@ -86,6 +90,7 @@ struct ip_recording {
 
 #define IP_NO_MODULE	     UINT32_MAX
 #define IP_RECORDING_MODULES 8192u
+#define IP_RECORDING_SIGNATURES 65536u
 
 /* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and line. */
 int ip_recording_load(const char *dir, struct ip_recording **ret);
@@ -103,6 +108,17 @@ static inline struct ip_recording_number ip_recording_number(const struct ip_rec
 							     uint32_t number)
 {
 	return number < session->nnumbers ? session->numbers[number] : (struct ip_recording_number){0};
+}
+
+/* What the values of a payload are; NULL: not known. payload may be NULL. */
+static inline const struct ip_signature *ip_recording_signature(const struct ip_recording *session,
+								const uint64_t *payload)
+{
+	uint32_t number = payload ? IP_PAYLOAD_SIGNATURE(payload[0]) : 0;
+
+	return number && number <= session->nsignatures && session->signatures[number - 1].n
+		       ? &session->signatures[number - 1]
+		       : NULL;
 }
 
 /* TSC ticks in nanoseconds, rounded to nearest. */

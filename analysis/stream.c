@@ -25,6 +25,7 @@
 #define BUFFER_SIZE 32768u
 #define PACKET_MAX  (1ull << 30) /* bytes; ours are 32 KiB */
 #define WORD	    sizeof(uint64_t)
+#define BATCH_MAX   16384u /* events: so that the payloads of a batch are numbered in 24 bits */
 
 struct ip_stream {
 	int fd;
@@ -44,6 +45,9 @@ struct ip_stream {
 
 	bool known; /* time and sp are those of the record before */
 	uint64_t ts, sp;
+
+	uint64_t *payloads; /* of the events delivered last */
+	size_t npayloads, payloads_size;
 
 	char *damage;
 	uint64_t buffer[BUFFER_SIZE / WORD];
@@ -130,6 +134,7 @@ void ip_stream_close(struct ip_stream *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->path);
+	free(s->payloads);
 	free(s->damage);
 	free(s);
 }
@@ -220,13 +225,46 @@ static void bad_record(struct ip_stream *s, size_t at, const char *what)
 	s->known = false;
 }
 
-/* An extended record at w. What is wrong with it, or NULL. A time out of the packet's bounds, with one turn
- * of the compact clock as slack, would spoil all that follows. */
+/* Words of the record that begins with word, as far as that tells: a payload record has more. */
+static bool has_payload(uint64_t word)
+{
+	uint64_t id = (word >> 3) & IP_TIME_MASK;
+
+	return id > IP_ID_PAYLOAD_BASE && id < IP_ID_PAYLOAD_BASE + IP_ID_EXTENDED;
+}
+
+/* Keeps the n words at w for who asks. 0, or -1 where memory ran out. */
+static int keep_payload(struct ip_stream *s, const uint64_t *w, size_t n, struct ip_event *ret)
+{
+	if (s->npayloads + n > s->payloads_size) {
+		size_t size = 2 * (s->npayloads + n);
+		uint64_t *grown = reallocarray(s->payloads, size, sizeof(*grown));
+
+		if (!grown)
+			return ip_error("out of memory");
+		s->payloads = grown;
+		s->payloads_size = size;
+	}
+	memcpy(s->payloads + s->npayloads, w, n * WORD);
+	ret->payload = s->npayloads + 1;
+	s->npayloads += n;
+	return 0;
+}
+
+const uint64_t *ip_stream_payloads(const struct ip_stream *s)
+{
+	return s->payloads;
+}
+
+/* An extended record at w, or the head of a payload record. What is wrong with it, or NULL. A time out of the packet's
+ * bounds, with one turn of the compact clock as slack, would spoil all that follows. */
 static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struct ip_event *ret)
 {
 	uint64_t id = (w[0] >> 3) & IP_TIME_MASK, ts = w[0] >> 32 | w[1] << 32;
 	uint64_t slack = IP_TIME_MASK;
 
+	if (has_payload(w[0]))
+		id -= IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
 	if (id < IP_ID_EXT_BASE + 1 || id >= IP_ID_EXT_BASE + IP_ID_EXTENDED)
 		return "record of an unknown kind";
 	if ((ts < s->begin && s->begin - ts > slack) || (ts > s->end && ts - s->end > slack))
@@ -235,6 +273,7 @@ static const char *decode_extended(struct ip_stream *s, const uint64_t *w, struc
 	ret->sp = s->sp = w[2] & ~((1ull << IP_SP_SHIFT) - 1);
 	ret->number = (w[1] >> 32) & IP_NUMBER_MAX;
 	ret->kind = id - IP_ID_EXT_BASE;
+	ret->payload = 0;
 	return ret->number ? NULL : "record without a probe number";
 }
 
@@ -242,12 +281,15 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 {
 	size_t n = 0;
 
+	s->npayloads = 0;
+	if (max > BATCH_MAX)
+		max = BATCH_MAX;
 	while (n < max && s->left) {
 		const uint64_t *w, *end;
 		uint64_t ts = s->ts, sp = s->sp;
 		const char *problem = NULL;
 
-		if (s->filled - s->at < IP_EXT_WORDS && s->left > (s->filled - s->at) * WORD && refill(s) < 0)
+		if (s->filled == s->at && refill(s) < 0)
 			return -1;
 		w = s->buffer + s->at;
 		end = s->buffer + s->filled;
@@ -264,7 +306,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				/* the signed 11-bit difference to the sp before, in units of 8 */
 				sp += (int64_t)(((word >> 53) - (sp >> IP_SP_SHIFT)) << 53) >>
 				      (53 - IP_SP_SHIFT);
-				events[n++] = (struct ip_event){ts, sp, number, kind};
+				events[n++] = (struct ip_event){ts, sp, number, kind, 0};
 				w++;
 			}
 			s->left -= (w - s->buffer - s->at) * WORD;
@@ -276,20 +318,31 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 		}
 
 		if ((*w & 7) == IP_ID_EXTENDED) {
-			if (end - w < IP_EXT_WORDS && s->left >= IP_EXT_WORDS * WORD)
-				continue; /* its rest is not in the buffer yet */
-			if (end - w < IP_EXT_WORDS)
+			size_t words = has_payload(*w) ? IP_PAYLOAD_HEAD : IP_EXT_WORDS;
+
+			if ((size_t)(end - w) >= words && words == IP_PAYLOAD_HEAD)
+				words += IP_PAYLOAD_N(w[IP_PAYLOAD_HEAD - 1]);
+			if (words > IP_PAYLOAD_HEAD + IP_PAYLOAD_MAX) {
+				problem = "record with too many values";
+			} else if ((size_t)(end - w) < words && s->left > (size_t)(end - w) * WORD) {
+				if (refill(s) < 0)
+					return -1;
+				continue; /* its rest was not in the buffer yet */
+			} else if ((size_t)(end - w) < words) {
 				problem = "record that is cut off";
-			else
+			} else {
 				problem = decode_extended(s, w, &events[n]);
+			}
 			if (problem) {
 				bad_record(s, s->at, problem);
 				break;
 			}
+			if (words > IP_EXT_WORDS && keep_payload(s, w + IP_EXT_WORDS, words - IP_EXT_WORDS, &events[n]) < 0)
+				return -1;
 			n++;
 			s->known = true;
-			s->at += IP_EXT_WORDS;
-			s->left -= IP_EXT_WORDS * WORD;
+			s->at += words;
+			s->left -= words * WORD;
 		} else if (s->known) {
 			bad_record(s, s->at, "record of an unknown kind");
 		} else {

@@ -18,7 +18,8 @@ struct ip_event {
 	uint64_t ts;	 /* TSC */
 	uint64_t sp;	 /* stack pointer, lowest 4 bits 0 */
 	uint32_t number; /* probe number, never 0 */
-	uint32_t kind;	 /* enum ip_probe_kind; other values belong to a newer version */
+	uint32_t kind : 8; /* enum ip_probe_kind; other values belong to a newer version */
+	uint32_t payload : 24; /* 0: it came without values; else where ip_stream_payload() has them */
 };
 
 struct ip_packet {
@@ -43,6 +44,15 @@ int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);
 /* Decodes up to max events of the packet into events. The number of them; 0 at the packet's end; -1 with an
  * error where reading fails. */
 ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t max);
+
+/* The values of an event that ip_stream_read() has just delivered: the word that tells of them and what follows
+ * (common/trace_format.h; as many words as it says are there). base: what ip_stream_payloads() says, until the next read. */
+const uint64_t *ip_stream_payloads(const struct ip_stream *stream);
+
+static inline const uint64_t *ip_event_payload(const struct ip_event *event, const uint64_t *base)
+{
+	return event->payload ? base + event->payload - 1 : NULL;
+}
 
 const char *ip_stream_path(const struct ip_stream *stream);
 

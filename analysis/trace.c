@@ -242,6 +242,8 @@ static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct 
 			ip_frames_loss(frames);
 		while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
 			*events += n;
+			if (frames)
+				ip_frames_set_payloads(frames, ip_stream_payloads(stream));
 			if (frames && ip_frames_feed(frames, batch, n) < 0)
 				return -1;
 		}

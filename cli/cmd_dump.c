@@ -26,7 +26,7 @@ static const char help[] =
 	"usage: iprobe dump [OPTIONS] [DIR]\n\n"
 	"Prints each event of a trace (iprobe.data): time since its start, thread, function, indented by "
 	"depth; at an\n"
-	"exit, how long the call took.\n\n"
+	"exit, how long the call took. Where they were recorded (--args, --retval), arguments and results.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"      --tid TID        this thread only\n"
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
@@ -39,6 +39,7 @@ struct dump {
 	struct ip_names *names;
 	bool *selected;
 	char **fragments; /* what a function's lines have in common, made when first needed */
+	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
 	uint32_t tid;
 	bool json, stop;
 };
@@ -117,30 +118,78 @@ static void end_line(struct dump *d, const char *text, const char *json)
 		d->stop = true;
 }
 
+/* The values of a call or point: (fd=3, path="/etc/motd"). */
+static void print_args(const struct dump *d)
+{
+	const struct ip_signature *signature = ip_recording_signature(d->trace->session, d->payload);
+	struct ip_json j;
+
+	if (!signature)
+		return;
+	if (!d->json) {
+		putchar('(');
+		ip_values_print(stdout, signature, d->payload);
+		putchar(')');
+		return;
+	}
+	ip_json_init_inside(&j, stdout);
+	ip_json_object(&j, "args");
+	ip_values_json(&j, signature, d->payload);
+	ip_json_end_object(&j);
+	if (ip_values_cut(signature, d->payload))
+		ip_json_bool(&j, "cut", true);
+}
+
+/* The value that a function returns: = 0 */
+static void print_retval(const struct dump *d)
+{
+	const struct ip_signature *signature = ip_recording_signature(d->trace->session, d->payload);
+	struct ip_json j;
+
+	if (!signature)
+		return;
+	if (!d->json) {
+		fputs(" = ", stdout);
+		ip_values_print(stdout, signature, d->payload);
+		return;
+	}
+	ip_json_init_inside(&j, stdout);
+	ip_value_json(&j, "retval", signature, d->payload);
+	if (ip_values_cut(signature, d->payload))
+		ip_json_bool(&j, "cut", true);
+}
+
 static void print_exit(struct dump *d, const struct ip_frame *frame, size_t depth, uint64_t ts,
-		       const char *text, const char *json)
+		       enum ip_frame_end how)
 {
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
 	char buffer[16];
 
 	if (!begin_line(d, frame->function, "exit", depth, ts))
 		return;
+	if (how == IP_END_EXIT)
+		print_retval(d);
 	if (d->json)
 		printf(",\"duration_ns\":%" PRIu64, ns);
 	else
 		printf("  %s", ip_format_ns(ns, buffer));
-	end_line(d, text, json);
+	if (how == IP_END_EXIT)
+		end_line(d, "", "}");
+	else
+		end_line(d, "  (unwound)", ",\"unwound\":true}");
 }
 
 static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
 {
-	if (begin_line(context, frame->function, "entry", depth, frame->start))
+	if (begin_line(context, frame->function, "entry", depth, frame->start)) {
+		print_args(context);
 		end_line(context, " {", "}");
+	}
 }
 
 static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	print_exit(context, frame, depth, ts, "  (unwound)", ",\"unwound\":true}");
+	print_exit(context, frame, depth, ts, IP_END_UNWOUND);
 }
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -153,19 +202,30 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	if (how == IP_END_EXIT)
-		print_exit(context, frame, depth, end, "", "}");
+		print_exit(context, frame, depth, end, how);
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, "exit", depth, ts))
+	if (begin_line(context, function, "exit", depth, ts)) {
+		print_retval(context);
 		end_line(context, "  (its entry is not in the trace)", ",\"orphan\":true}");
+	}
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, "point", depth, ts))
+	if (begin_line(context, function, "point", depth, ts)) {
+		print_args(context);
 		end_line(context, "  (point)", "}");
+	}
+}
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	struct dump *d = context;
+
+	d->payload = payload;
 }
 
 static void on_run(void *context, const struct ip_run *run)
@@ -182,7 +242,8 @@ static int print_all(struct dump *d, uint32_t tid)
 						 .resumed = on_resumed,
 						 .closed = on_closed,
 						 .orphan = on_orphan,
-						 .point = on_point};
+						 .point = on_point,
+						 .values = on_values};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = d, .run = on_run};
 	uint64_t events;
 

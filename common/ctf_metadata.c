@@ -50,9 +50,11 @@ static void write_types(FILE *out, bool clock)
 	} types[] = {
 		{"uint3_t", 3, 1, 10, false},
 		{"uint11_t", IP_SP_BITS, 1, 10, false},
+		{"uint13_t", 13, 1, 10, false},
 		{"uint21_t", IP_NUMBER_BITS, 1, 10, false},
 		{"uint29_t", IP_TIME_BITS, 1, 10, false},
 		{"uint8_t", 8, 8, 10, false},
+		{"uint16_t", 16, 1, 16, false},
 		{"uint32_t", 32, 8, 10, false},
 		{"uint64_t", 64, 8, 10, false},
 		{"address_t", 64, 8, 16, false},
@@ -144,6 +146,10 @@ static void write_events(FILE *out)
 			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { address_t sp; }; "
 			"};\n",
 			events[i].name, events[i].id + IP_ID_EXT_BASE);
+		fprintf(out,
+			"event { name = \"%s\"; id = %d; stream_id = 0; fields := struct { address_t sp; uint3_t zero; "
+			"uint13_t n; uint16_t missing; uint32_t signature; address_t values[n]; }; };\n",
+			events[i].name, events[i].id + IP_ID_PAYLOAD_BASE);
 	}
 }
 

@@ -83,6 +83,12 @@ void ip_json_init(struct ip_json *j, FILE *out)
 	j->first[0] = true;
 }
 
+void ip_json_init_inside(struct ip_json *j, FILE *out)
+{
+	ip_json_init(j, out);
+	j->depth = 1;
+}
+
 void ip_json_object(struct ip_json *j, const char *key)
 {
 	open_level(j, key, '{');

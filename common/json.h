@@ -18,6 +18,8 @@ struct ip_json {
 };
 
 void ip_json_init(struct ip_json *j, FILE *out);
+/* Inside an object that the caller has begun by itself, with a member in it already. */
+void ip_json_init_inside(struct ip_json *j, FILE *out);
 /* key is NULL inside arrays and at the top. */
 void ip_json_object(struct ip_json *j, const char *key);
 void ip_json_end_object(struct ip_json *j);

@@ -11,7 +11,7 @@
  *
  * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
  *
- * A record is one 64-bit word (compact) or three (extended), little-endian:
+ * A record is one 64-bit word (compact), three (extended) or more (payload), little-endian:
  *
  *   compact   bits  0..2   event id (enum ip_probe_kind, 1..6)
  *             bits  3..31  low 29 bits of the TSC
@@ -21,6 +21,12 @@
  *             bits 32..95  TSC
  *             bits 96..127 probe number and stack pointer bits as above
  *             bits 128..191 stack pointer
+ *   payload   the three words of an extended record, with event id + 32, then a word that tells of the values
+ *             bits  0..2   0
+ *             bits  3..15  n, how many words follow
+ *             bits 16..31  which of the signature's first 16 values could not be had (their words are 0)
+ *             bits 32..63  number of the signature, never 0: "signature" lines of the session file tell names and types
+ *             and n words with the values, each as common/values.h has it
  *
  * The writer makes a record extended where the compact one could not be decoded from the record before it in the same packet sequence of
  * its thread: first of a sub-buffer, the upper TSC bits (TSC >> 29) differ, the stack pointer moved by 8 KiB or more, or after a
@@ -44,6 +50,7 @@
  *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's; "-": the
  *            function itself. A function that has both has two numbers; readers show them as one.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
+ *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   thread  TID NAME
@@ -64,6 +71,16 @@
 #define IP_ID_EXTENDED 7
 #define IP_ID_EXT_BASE 16 /* id in an extended record = event id + this */
 #define IP_EXT_WORDS   3
+#define IP_ID_PAYLOAD_BASE 32 /* id in a payload record = event id + this */
+#define IP_PAYLOAD_HEAD	   4  /* words in front of the values */
+#define IP_PAYLOAD_MAX	   1000 /* words of values; a record that claims more is damaged */
+
+/* The word in front of the values. */
+#define IP_PAYLOAD_WORD(n, missing, signature)                                                                         \
+	((uint64_t)(n) << 3 | (uint64_t)(missing) << 16 | (uint64_t)(signature) << 32)
+#define IP_PAYLOAD_N(word)	   ((uint32_t)((word) >> 3) & 0x1fff)
+#define IP_PAYLOAD_MISSING(word)   ((uint32_t)((word) >> 16) & 0xffff)
+#define IP_PAYLOAD_SIGNATURE(word) ((uint32_t)((word) >> 32))
 
 #define IP_CTF_MAGIC 0xC1FC1FC1u
 

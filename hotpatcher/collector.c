@@ -101,6 +101,17 @@ void ip_collector_destroy(struct ip_collector *c)
 	free(c);
 }
 
+/* Words of the payload record at i, of which n are there; 0: it is none. */
+static size_t payload_length(const uint64_t *words, size_t i, size_t n)
+{
+	uint64_t tells = i + IP_EXT_WORDS < n ? words[i + IP_EXT_WORDS] : 0;
+	size_t length = IP_PAYLOAD_HEAD + IP_PAYLOAD_N(tells);
+
+	if (tells & 7 || !IP_PAYLOAD_SIGNATURE(tells) || IP_PAYLOAD_N(tells) > IP_PAYLOAD_MAX || length > n - i)
+		return 0;
+	return length;
+}
+
 static bool valid_id(uint64_t id)
 {
 	return id >= IP_PROBE_ENTRY && id <= IP_PROBE_POINT;
@@ -125,8 +136,11 @@ static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 		size_t length = 1;
 
 		if (!word) {
-			/* a hook that never came back: one word, or the three of an extended record */
+			/* a hook that never came back: one word, or the three of an extended record, which values may
+			 * follow */
 			length = i + 2 < n && !c->copy[i + 1] && !c->copy[i + 2] ? IP_EXT_WORDS : 1;
+			if (length == IP_EXT_WORDS && payload_length(c->copy, i, n))
+				length = payload_length(c->copy, i, n);
 			ret->holes++;
 			i += length;
 			continue;
@@ -137,8 +151,13 @@ static void sift(struct ip_collector *c, size_t n, struct contents *ret)
 		}
 		if (id == IP_ID_EXTENDED) {
 			uint64_t real = ((word >> 3) & IP_TIME_MASK) - IP_ID_EXT_BASE;
+			size_t with_values = payload_length(c->copy, i, n);
 
 			length = IP_EXT_WORDS;
+			if (real > IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE && with_values) {
+				real -= IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
+				length = with_values;
+			}
 			if (i + length <= n && valid_id(real) && (!c->copy[i + 1] || !c->copy[i + 2])) {
 				/* its hook never came back either: left half way */
 				ret->holes++;

@@ -63,6 +63,14 @@ static void extended(struct file *f, uint32_t kind, uint64_t ts, uint32_t number
 	word(f, sp);
 }
 
+static void with_values(struct file *f, uint32_t kind, uint64_t ts, uint32_t number, uint64_t sp, uint32_t n)
+{
+	extended(f, kind + IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE, ts, number, sp);
+	word(f, IP_PAYLOAD_WORD(n, 5, 77));
+	for (uint32_t i = 0; i < n; i++)
+		word(f, ts + i);
+}
+
 static struct ip_stream *open_file(const struct file *f, int *ret_fd)
 {
 	struct ip_stream *stream = NULL;
@@ -140,6 +148,83 @@ static void test_records(void **state)
 }
 
 /* The chain goes on into the thread's next packet, not into another thread's. */
+/* Records with values, of every length, across the reader's buffer; between them compact ones that count on them. */
+static void test_payloads(void **state)
+{
+	struct file *f = new_file();
+	uint64_t ts = T0, n = 0;
+	struct ip_event events[16];
+	struct ip_stream *stream;
+	struct ip_packet p;
+	ssize_t got;
+	int fd;
+
+	(void)state;
+	packet(f, 0, 1);
+	for (uint32_t i = 0; i < 140; i++) {
+		with_values(f, IP_PROBE_ENTRY, ts + 2 * i, 9, SP, i);
+		compact(f, IP_PROBE_EXIT, ts + 2 * i + 1, 9, SP);
+	}
+	with_values(f, IP_PROBE_POINT, ts + 280, 9, SP, IP_PAYLOAD_MAX);
+	stream = open_file(f, &fd);
+	assert_int_equal(ip_stream_next_packet(stream, &p), 1);
+	while ((got = ip_stream_read(stream, events, 16)) > 0) {
+		for (ssize_t i = 0; i < got; i++, n++) {
+			const uint64_t *payload = ip_event_payload(&events[i], ip_stream_payloads(stream));
+			uint32_t words = n == 280 ? IP_PAYLOAD_MAX : n / 2;
+
+			assert_int_equal(events[i].ts, ts + n);
+			assert_int_equal(events[i].sp, SP);
+			assert_int_equal(events[i].number, 9);
+			assert_int_equal(events[i].kind, n == 280 ? IP_PROBE_POINT : n % 2 ? IP_PROBE_EXIT : IP_PROBE_ENTRY);
+			if (n % 2) {
+				assert_null(payload);
+				continue;
+			}
+			assert_int_equal(IP_PAYLOAD_N(*payload), words);
+			assert_int_equal(IP_PAYLOAD_MISSING(*payload), 5);
+			assert_int_equal(IP_PAYLOAD_SIGNATURE(*payload), 77);
+			for (uint32_t k = 0; k < words; k++)
+				assert_int_equal(payload[1 + k], events[i].ts + k);
+		}
+	}
+	assert_int_equal(got, 0);
+	assert_int_equal(n, 281);
+	assert_null(ip_stream_damage(stream));
+	ip_stream_close(stream);
+	close(fd);
+}
+
+static void test_bad_payloads(void **state)
+{
+	struct ip_event events[8];
+	bool damaged;
+
+	(void)state;
+	for (uint32_t n = 3; n <= IP_PAYLOAD_MAX + 1; n += IP_PAYLOAD_MAX - 2) {
+		struct file *f = new_file();
+
+		packet(f, 0, 1);
+		extended(f, IP_PROBE_ENTRY, T0, 1, SP);
+		extended(f, IP_PROBE_ENTRY + IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE, T0 + 1, 1, SP);
+		word(f, IP_PAYLOAD_WORD(n, 0, 1));
+		for (uint32_t i = n == 3 ? 1 : 0; i < n; i++)
+			word(f, 1);
+		assert_int_equal(read_all(f, events, 8, 8, &damaged), 1);
+		assert_true(damaged);
+	}
+	for (uint32_t missing = 1; missing < 4; missing++) { /* cut off in its head */
+		struct file *f = new_file();
+
+		packet(f, 0, 1);
+		with_values(f, IP_PROBE_ENTRY, T0, 1, SP, 0);
+		f->size -= missing * 8;
+		f->header->content_size = f->header->packet_size -= missing * 64;
+		assert_int_equal(read_all(f, events, 8, 8, &damaged), 0);
+		assert_true(damaged);
+	}
+}
+
 static void test_chain_of_packets(void **state)
 {
 	struct ip_event events[64];
@@ -293,6 +378,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_payloads),
+		cmocka_unit_test(test_bad_payloads),
 		cmocka_unit_test(test_chain_of_packets),
 		cmocka_unit_test(test_packets_tell_losses),
 		cmocka_unit_test(test_large_packet),
