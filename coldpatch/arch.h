@@ -7,6 +7,7 @@
 #define COLD_ARCH_H
 
 #include "coldpatch/hooks.h"
+#include "coldpatch/relocs.h"
 #include "coldpatch/sites.h"
 
 struct cold_arch {
@@ -21,12 +22,18 @@ struct cold_arch {
 	 * where there is none, and the slot that it jumps through. */
 	size_t (*stub)(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot);
 
-	/* Finds all sites. -1 with an error where a reference to a hook cannot be turned into a NOP. */
-	int (*sweep)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
+	/* Decodes all code: what jumps where, which functions return. Finds all sites besides, with -1 and an error where a
+	 * reference to a hook cannot be turned into a NOP; or, where exact says that the sites are known already, looks at
+	 * nothing else about them than where their instructions begin. */
+	int (*sweep)(struct cold_module *module, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites);
 
-	/* Checks the sites against relocations that the linker kept. -1 with an error where they do not
-	 * agree. */
-	int (*check_kept)(const struct cold_module *module, const struct cold_sites *sites);
+	/* The call or jump that a relocation against a hook belongs to. -1 with an error where there is none, or none that
+	 * can be turned into a NOP. */
+	int (*kept_site)(const struct cold_module *module, const struct cold_hooks *hooks,
+			 const struct cold_kept_reloc *reloc, struct cold_site *ret);
+
+	/* Whether the function at p (size bytes left) does nothing but return. */
+	bool (*is_empty_function)(const uint8_t *p, size_t size);
 
 	/* Follows the first argument to each site of the sites and fills in what it found. */
 	int (*flow)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit, found in the linked code.
+ * Placement instrument: the calls of __cyg_profile_func_enter and __cyg_profile_func_exit in a linked module. Relocations that the
+ * linker kept name them exactly; where there are none, the code is decoded. Either way it is decoded for the functions' names.
  */
 #include "coldpatch/arch.h"
 #include "coldpatch/attribute.h"
@@ -53,36 +54,56 @@ static int check_doubtful(const struct cold_module *m, const struct cold_hooks *
 	return 0;
 }
 
+/* Calls of a definition that does nothing may become NOPs; which hook is called must be known. */
+static bool serves(const struct cold_hooks *hooks, bool exact)
+{
+	return !hooks->defined || (hooks->empty && (exact || !hooks->shared_address));
+}
+
+static int find(struct cold_module *m, const struct cold_hooks *hooks, bool *ret_exact, struct cold_sites *sites)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	int kept = serves(hooks, true) ? cold_relocs_find(m, hooks, sites) : 0;
+
+	if (kept < 0)
+		return -1;
+	*ret_exact = kept;
+	if (arch->sweep(m, hooks, kept, sites)) {
+		/* whatever the reference looks like, this is the reason that helps */
+		if (!serves(hooks, kept))
+			refuse_definition(m, hooks);
+		return -1;
+	}
+	return sites->n && !serves(hooks, kept) ? refuse_definition(m, hooks) : 0;
+}
+
 int cold_calls_find(struct cold_module *m, struct cold_found *found)
 {
 	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
 	struct cold_hooks *hooks = &found->hooks;
 	struct cold_sites sites = {0};
+	bool exact = false;
 	int result = -1;
 
 	if (cold_hooks_find(m, hooks))
 		return -1;
 	if (!hooks->n)
 		return 0;
-	if (arch->sweep(m, hooks, &sites)) {
-		/* whatever the reference looks like, this is the reason that helps */
-		if (hooks->defined)
-			refuse_definition(m, hooks);
+	if (find(m, hooks, &exact, &sites))
+		goto out;
+	if (!sites.n) {
+		result = hooks->defined ? 0 : check_all_called(m, hooks, &sites);
 		goto out;
 	}
-	if (hooks->defined) {
-		result = sites.n ? refuse_definition(m, hooks) : 0;
-		goto out;
-	}
-	if (arch->check_kept(m, &sites) || check_all_called(m, hooks, &sites) || cold_rewrite_check(m, &sites) ||
+	if ((!exact && !hooks->defined && check_all_called(m, hooks, &sites)) || cold_rewrite_check(m, &sites) ||
 	    arch->flow(m, hooks, &sites) || check_doubtful(m, hooks, &sites))
 		goto out;
 	for (size_t i = 0; i < sites.n; i++)
 		if (cold_sites_add(&found->sites, sites.sites[i]))
 			goto out;
-	if (sites.n && !found->placement)
+	if (!found->placement)
 		found->placement = IP_PLACEMENT_INSTRUMENT;
-	found->found_by |= IP_FOUND_BY_DECODING;
+	found->found_by |= exact ? IP_FOUND_BY_RELOCATIONS : IP_FOUND_BY_DECODING;
 	result = 0;
 out:
 	cold_sites_destroy(&sites);

@@ -12,6 +12,7 @@
 #include "coldpatch/arch.h"
 #include "coldpatch/attribute.h"
 #include "coldpatch/find.h"
+#include "coldpatch/leftovers.h"
 #include "coldpatch/new_file.h"
 #include "coldpatch/rewrite.h"
 #include "common/arch/arch.h"
@@ -37,6 +38,7 @@ const char *ip_coldpatch_status_name(enum ip_coldpatch_status status)
 static void count(const struct ip_probe_list *list, struct ip_coldpatch_result *ret)
 {
 	ip_build_id_format(list->header->build_id, list->header->build_id_size, ret->build_id);
+	ret->found_by = list->header->found_by;
 	ret->sites = list->header->nprobes;
 	ret->functions = list->header->nfunctions;
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
@@ -75,7 +77,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 	}
 	if (cold_hooks_find(m, &hooks))
 		return -1;
-	result = code->sweep(m, &hooks, &sites);
+	result = code->sweep(m, &hooks, false, &sites);
 	if (!result && sites.n)
 		result = ip_error(
 			"%s: has a probe list, but still calls an instrumentation function at 0x%lx; "
@@ -179,7 +181,7 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	if (sites || o->output) {
 		if (cold_new_file_open(o->output ? o->output : m->path, &module))
 			goto out;
-		if (sites ? cold_rewrite(m, sites, list, size, &module) : cold_rewrite_copy(m, &module))
+		if (sites ? cold_rewrite(m, sites, list, size, o->keep_relocs, &module) : cold_rewrite_copy_all(m, &module))
 			goto out;
 		if (cold_new_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
 			goto out;
@@ -265,6 +267,24 @@ int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
 	if (cold_module_open(path, &m))
 		return -1;
 	result = patch(&m, options, ret);
+	cold_module_destroy(&m);
+	return result;
+}
+
+int ip_coldpatch_drop_relocs(const char *path)
+{
+	static const struct ip_coldpatch_options options;
+	static const struct cold_sites none;
+	struct cold_module m;
+	struct stat before;
+	int result = 0;
+
+	if (cold_module_open(path, &m))
+		return -1;
+	if (cold_leftovers_exist(&m)) {
+		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)
+						   : write_out(&m, &options, &none, NULL, 0, &before);
+	}
 	cold_module_destroy(&m);
 	return result;
 }

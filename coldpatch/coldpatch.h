@@ -22,11 +22,13 @@ struct ip_coldpatch_options {
 	const char *output; /* where the result goes; NULL: in the place of the module */
 	const char *list;   /* file that gets the probe list as well; NULL: none */
 	bool dry_run;
+	bool keep_relocs; /* leave what the linker's -q left in the file */
 };
 
 struct ip_coldpatch_result {
 	enum ip_coldpatch_status status;
 	char build_id[2 * IP_BUILD_ID_MAX + 1]; /* hexadecimal; "" where nothing was found */
+	uint32_t found_by; /* IP_FOUND_BY_... */
 	size_t sites, functions;
 	size_t entry, exit, tail_exit;
 	size_t inlined;			     /* probes of functions inlined into others */
@@ -37,6 +39,9 @@ struct ip_coldpatch_result {
 /* 0 with *ret filled in; -1 with an error: nothing was changed. */
 int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
 		 struct ip_coldpatch_result *ret);
+
+/* Takes what the linker's -q left off a module that gets no probe list. 0 (also where there was nothing) or -1 with an error. */
+int ip_coldpatch_drop_relocs(const char *path);
 
 const char *ip_coldpatch_status_name(enum ip_coldpatch_status status);
 

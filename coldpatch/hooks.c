@@ -67,15 +67,22 @@ static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
 	return 0;
 }
 
-static int find_definitions(const struct cold_module *m, struct cold_hooks *h)
+static int find_definitions(const struct cold_module *m, const struct cold_arch *arch, struct cold_hooks *h)
 {
 	uint64_t addresses[3] = {0};
 
+	h->empty = true;
+
 	for (size_t i = 0; i < m->nsymbols; i++) {
 		enum cold_hook hook = cold_hook_named(m->symbols[i].name);
+		const struct cold_section *s;
 
 		if (!hook)
 			continue;
+		s = cold_module_section(m, m->symbols[i].address, 1);
+		if (!s || !arch->is_empty_function(s->data + (m->symbols[i].address - s->address),
+						   s->size - (m->symbols[i].address - s->address)))
+			h->empty = false;
 		h->defined = hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT;
 		h->defined_address = addresses[hook] = m->symbols[i].address;
 		if (add_place(m, h, m->symbols[i].address, hook, false))
@@ -125,7 +132,7 @@ int cold_hooks_find(const struct cold_module *m, struct cold_hooks *ret)
 	if (!arch)
 		return ip_error("%s: ELF for machine %u, which coldpatch does not know", m->path,
 				m->elf->ehdr.e_machine);
-	if (find_slots(m, arch, ret) || find_definitions(m, ret) || find_stubs(m, arch, ret)) {
+	if (find_slots(m, arch, ret) || find_definitions(m, arch, ret) || find_stubs(m, arch, ret)) {
 		cold_hooks_destroy(ret);
 		return -1;
 	}

@@ -38,6 +38,7 @@ struct cold_hooks {
 	uint64_t lowest, highest; /* of the places, for a quick no */
 	const char *defined;	  /* the hook that the module defines itself; NULL: none */
 	uint64_t defined_address;
+	bool empty;		 /* all that the module defines do nothing */
 	bool shared_address;	 /* both hooks are one function: a static link with libc */
 	struct cold_stub *stubs; /* all, ascending by address */
 	size_t nstubs;

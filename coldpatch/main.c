@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--dry-run] [--json] [-q] ELF...\n"
+static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--keep-relocs] [--dry-run] [--json] [-q] ELF...\n"
 			   "\n"
 			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"
 			   "libraries into NOPs, and adds the list of the probes that can be set there.\n"
@@ -18,6 +18,7 @@ static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--dry-run] 
 			   "\n"
 			   "  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
 			   "      --list FILE   write the probe list to FILE as well (one ELF only)\n"
+			   "      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
 			   "      --dry-run     say what would be done, change nothing\n"
 			   "      --json        one JSON document on standard output\n"
 			   "  -q, --quiet       print nothing but errors\n"
@@ -32,12 +33,21 @@ static int usage(const char *what)
 	return 2;
 }
 
+/* How sites were found, by bit of found_by. */
+static const char *const found_by_names[] = {"table", "relocations", "decoding", "foreign"};
+#define FOUND_BY_N (sizeof(found_by_names) / sizeof(found_by_names[0]))
+
 static void print_json(struct ip_json *j, const char *path, const struct ip_coldpatch_result *r)
 {
 	ip_json_object(j, NULL);
 	ip_json_string(j, "path", path);
 	ip_json_string(j, "build_id", r->build_id);
 	ip_json_string(j, "placement", ip_placement_name(IP_PLACEMENT_INSTRUMENT));
+	ip_json_array(j, "found_by");
+	for (size_t i = 0; i < FOUND_BY_N; i++)
+		if (r->found_by & 1u << i)
+			ip_json_string(j, NULL, found_by_names[i]);
+	ip_json_end_array(j);
 	ip_json_uint(j, "sites", r->sites);
 	ip_json_uint(j, "functions", r->functions);
 	ip_json_uint(j, "entry", r->entry);
@@ -59,18 +69,23 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 		[IP_COLDPATCH_DRY_RUN] = "would be patched",
 	};
 
-	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit; %zu inlined) of %zu functions\n", path,
+	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit; %zu inlined) of %zu functions", path,
 	       verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->inlined, r->functions);
+	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
+		if (r->found_by & 1u << i)
+			printf("%s%s", n++ ? ", " : ", found by ", found_by_names[i]);
+	putchar('\n');
 	if (r->other_links && r->status == IP_COLDPATCH_PATCHED)
 		printf("%s: %zu other hard link(s) to it keep the unpatched file\n", path, r->other_links);
 }
 
 int main(int argc, char **argv)
 {
-	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_VERSION };
+	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_KEEP_RELOCS, OPT_VERSION };
 	static const struct option long_options[] = {
 		{"output", required_argument, NULL, 'o'},    {"list", required_argument, NULL, OPT_LIST},
 		{"dry-run", no_argument, NULL, OPT_DRY_RUN}, {"json", no_argument, NULL, OPT_JSON},
+		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS},
 		{"quiet", no_argument, NULL, 'q'},	     {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, OPT_VERSION}, {0},
 	};
@@ -89,6 +104,9 @@ int main(int argc, char **argv)
 			break;
 		case OPT_LIST:
 			options.list = optarg;
+			break;
+		case OPT_KEEP_RELOCS:
+			options.keep_relocs = true;
 			break;
 		case OPT_DRY_RUN:
 			options.dry_run = true;

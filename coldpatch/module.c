@@ -166,27 +166,15 @@ static int read_relocs(struct cold_module *m)
 	Elf_Scn *scn = NULL;
 
 	while ((scn = elf_nextscn(m->elf->elf, scn))) {
-		struct cold_reloc **array;
 		GElf_Shdr shdr, symbols_shdr;
 		Elf_Data *data, *symbols = NULL;
-		size_t n, *count;
-		bool kept;
+		size_t n;
 
 		if (!gelf_getshdr(scn, &shdr))
 			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
-		if (shdr.sh_type != SHT_RELA)
+		/* those that the linker only kept: relocs.c */
+		if (shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC))
 			continue;
-		kept = !(shdr.sh_flags & SHF_ALLOC);
-		if (kept) {
-			/* kept relocations of debug sections say nothing about code or data */
-			GElf_Shdr to;
-			Elf_Scn *target = elf_getscn(m->elf->elf, shdr.sh_info);
-
-			if (!target || !gelf_getshdr(target, &to) || !(to.sh_flags & SHF_ALLOC))
-				continue;
-		}
-		array = kept ? &m->kept : &m->relocs;
-		count = kept ? &m->nkept : &m->nrelocs;
 		data = elf_getdata(scn, NULL);
 		if (!data)
 			return ip_error("%s: relocations cannot be read: %s", m->path, elf_errmsg(-1));
@@ -223,15 +211,13 @@ static int read_relocs(struct cold_module *m)
 				r.value = sym.st_value;
 				r.defined = sym.st_shndx != SHN_UNDEF;
 			}
-			if (ip_grow(array, *count, sizeof(**array)))
+			if (ip_grow(&m->relocs, m->nrelocs, sizeof(*m->relocs)))
 				return -1;
-			(*array)[(*count)++] = r;
+			m->relocs[m->nrelocs++] = r;
 		}
 	}
 	if (m->nrelocs)
 		qsort(m->relocs, m->nrelocs, sizeof(*m->relocs), compare_relocs);
-	if (m->nkept)
-		qsort(m->kept, m->nkept, sizeof(*m->kept), compare_relocs);
 	return 0;
 }
 
@@ -267,7 +253,6 @@ void cold_module_destroy(struct cold_module *m)
 	free(m->sections);
 	free(m->symbols);
 	free(m->relocs);
-	free(m->kept);
 	free(m->ranges);
 	free(m->marks);
 	if (m->elf)

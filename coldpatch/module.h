@@ -71,8 +71,6 @@ struct cold_module {
 	size_t nsymbols;
 	struct cold_reloc *relocs; /* dynamic, ascending by address */
 	size_t nrelocs;
-	struct cold_reloc *kept; /* left by the linker's -q, ascending by address */
-	size_t nkept;
 	struct cold_range *ranges;
 	size_t nranges;
 	uint64_t *marks; /* addresses of data that the code names; ascending once the sweep is over */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module's new file: the old one with its sites idle and the probe list as
- * one more section. No other byte that is loaded, and no offset, changes.
+ * one more section. No other byte that is loaded, and no offset of one, changes.
  */
 #ifndef COLD_REWRITE_H
 #define COLD_REWRITE_H
@@ -13,11 +13,16 @@
 /* Checks that each site lies in one executable segment, where its section says. 0, or -1 with an error. */
 int cold_rewrite_check(const struct cold_module *module, const struct cold_sites *sites);
 
-/* Fills file, which is empty. list is the block of the probe list. */
+/* Fills file, which is empty. list is the block of the probe list; NULL: none. Unless keep_relocs, what the linker's -q left is
+ * not copied. */
 int cold_rewrite(const struct cold_module *module, const struct cold_sites *sites, const void *list,
-		 size_t size, struct cold_new_file *file);
+		 size_t size, bool keep_relocs, struct cold_new_file *file);
 
 /* Fills file with the module as it is. */
-int cold_rewrite_copy(const struct cold_module *module, struct cold_new_file *file);
+int cold_rewrite_copy_all(const struct cold_module *module, struct cold_new_file *file);
+
+/* Copies size bytes at from of the module to where to in file. */
+int cold_rewrite_copy(const struct cold_module *module, uint64_t from, uint64_t size, struct cold_new_file *file,
+		      uint64_t to);
 
 #endif

@@ -8,7 +8,8 @@
  *  2. Every byte is then looked at as if a reference to a hook ended there. What step 1 did not see as an
  *     instruction is a coincidence only where the decoding around it holds from one end of the function to
  * the other.
- *  3. Where the linker kept relocations (-q), they name every reference exactly: both must agree.
+ *
+ * Where the linker kept relocations (-q), they have named every reference exactly: then none of this decides anything.
  */
 #include "coldpatch/arch.h"
 #include "coldpatch/arch/x86_64/insn.h"
@@ -193,9 +194,21 @@ static bool evidence_agrees(const struct evidence *e, const struct cold_range *r
 	return true;
 }
 
+/* A relocation does not tell an addr32 prefix in front of its call from the end of the instruction before. */
+static int widen_site(const struct cold_insn *insn, struct cold_sites *sites)
+{
+	struct cold_site *site = cold_sites_at(sites, insn->address + 1);
+
+	if (site && site->length == 5 && insn->insn.length == 6 && insn->bytes[0] == 0x67) {
+		site->address--;
+		site->length++;
+	}
+	return 0;
+}
+
 /* Looks at one instruction: a site, a jump out of the range, a name of data. */
 static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, const struct cold_insn *insn,
-		      uint32_t index, struct evidence *e, struct cold_sites *sites)
+		      uint32_t index, bool exact, struct evidence *e, struct cold_sites *sites)
 {
 	struct cold_range *range = &m->ranges[index];
 	bool jump = cold_insn_is_jump(insn);
@@ -209,7 +222,7 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 	if (cold_insn_target(insn, &target)) {
 		hook = cold_hook_at(hooks, target, false);
 		if (hook)
-			return add_site(m, insn, hook, false, index, sites);
+			return exact ? widen_site(insn, sites) : add_site(m, insn, hook, false, index, sites);
 		if (target < range->start || target >= range->end)
 			note_transfer(m, index, target, jump);
 		else
@@ -219,9 +232,9 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 	if (cold_insn_memory(insn, &target)) {
 		hook = cold_hook_at(hooks, target, true);
 		if (hook)
-			return add_site(m, insn, hook, true, index, sites);
+			return exact ? 0 : add_site(m, insn, hook, true, index, sites);
 		hook = cold_hook_at(hooks, target, false);
-		if (hook)
+		if (hook && !exact)
 			return refuse(m, insn->address, hook, "it takes the function's address");
 		return cold_module_mark(m, target);
 	}
@@ -229,7 +242,7 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 }
 
 static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, const ZydisDecoder *decoder,
-		       uint32_t index, struct evidence *e, struct cold_sites *sites)
+		       uint32_t index, bool exact, struct evidence *e, struct cold_sites *sites)
 {
 	struct cold_range *range = &m->ranges[index];
 	const struct cold_section *section = cold_module_section(m, range->start, range->end - range->start);
@@ -250,12 +263,12 @@ static int sweep_range(struct cold_module *m, const struct cold_hooks *hooks, co
 			continue;
 		}
 		e->starts[(at - range->start) / 8] |= 1 << (at - range->start) % 8;
-		if (sweep_insn(m, hooks, &insn, index, e, sites))
+		if (sweep_insn(m, hooks, &insn, index, exact, e, sites))
 			return -1;
 		at = insn.next;
 	}
 	range->clean = clean && evidence_agrees(e, range);
-	for (size_t i = first; i < sites->n; i++)
+	for (size_t i = first; i < sites->n && !exact; i++)
 		sites->sites[i].doubtful = !range->clean;
 	return 0;
 }
@@ -307,29 +320,80 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 	return 0;
 }
 
-/* Relocations that the linker left behind name each reference to a hook. */
-static int check_kept(const struct cold_module *m, const struct cold_sites *sites)
+/* [endbr64] ret */
+static bool is_empty_function(const uint8_t *p, size_t size)
 {
-	size_t agreed = 0;
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-	for (size_t i = 0; i < m->nkept; i++) {
-		const struct cold_reloc *r = &m->kept[i];
-		enum cold_hook hook = r->symbol ? cold_hook_named(r->symbol) : COLD_HOOK_NONE;
+	if (size > sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)))
+		p += sizeof(endbr64);
+	else if (size >= 2 && p[0] == 0xf3)
+		p++; /* rep ret */
+	else if (!size)
+		return false;
+	return *p == 0xc3;
+}
 
-		if (!hook || r->type == R_X86_64_NONE)
-			continue;
-		if (!site_ends_at(sites, r->address + 4))
-			return refuse(m, r->address, hook, "the linker's relocation is not at a call");
-		agreed++;
+/*
+ * The bytes in front of a kept relocation's operand, as it was assembled and as linkers relax it:
+ *
+ *   e8 rel32                  call hook          PLT32, PC32
+ *   e9 rel32                  jmp hook
+ *   ff 15 rel32               call *slot(%rip)   GOTPCREL, GOTPCRELX
+ *     67 e8 rel32             relaxed to addr32 call hook; ld makes the relocation PC32
+ *     90 e8 rel32             relaxed to nop; call hook (mold; its jumps likewise)
+ *   ff 25 rel32               jmp *slot(%rip)
+ *     e9 rel32 90             relaxed to jmp hook; nop. ld moves the relocation along, others leave it one byte behind
+ */
+static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks, const struct cold_kept_reloc *r,
+		     struct cold_site *ret)
+{
+	const uint8_t *p = cold_module_bytes(m, r->address - 2, 6);
+	const struct cold_section *s = cold_module_section(m, r->address, 4);
+	bool direct = r->type == R_X86_64_PLT32 || r->type == R_X86_64_PC32;
+	bool loaded = r->type == R_X86_64_GOTPCREL || r->type == R_X86_64_GOTPCRELX;
+	bool jump = false, slot = false;
+	uint64_t target, back = 1;
+
+	if (!s || !s->exec)
+		return ip_error("%s: the data at 0x%lx holds the address of %s: calls through it cannot be turned into a NOP",
+				m->path, (unsigned long)r->address,
+				r->hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT);
+	if (!p || (!direct && !loaded))
+		return refuse(m, r->address, r->hook,
+			      "it takes the function's address, and a call through a register has no room (do not build with "
+			      "-mcmodel=large)");
+	if (p[0] == 0xff && (p[1] == 0x15 || p[1] == 0x25) && loaded) {
+		slot = true;
+		jump = p[1] == 0x25;
+		back = 2;
+	} else if (loaded && p[0] == 0x67 && p[1] == 0xe8) {
+		back = 2;
+	} else if (loaded && p[0] == 0xe9 && p[5] == 0x90) {
+		jump = true;
+		back = 2;
+	} else if ((direct || (loaded && p[0] == 0x90)) && (p[1] == 0xe8 || p[1] == 0xe9)) {
+		jump = p[1] == 0xe9;
+	} else {
+		return refuse(m, r->address, r->hook, "it is neither a call nor a jump");
 	}
-	if (agreed && agreed != sites->n)
-		return ip_error("%s: %zu calls of the instrumentation functions were found, but the linker's "
-				"relocations name %zu; link all of it with -Wl,-q or none",
-				m->path, sites->n, agreed);
+	ret->address = r->address - back;
+	ret->length = !jump || slot ? 4 + back : 5;
+	if (jump && r->hook == COLD_HOOK_IS_ENTER)
+		return refuse(m, ret->address, r->hook, "it is a tail call, which no compiler makes of an entry hook");
+	ret->kind = jump ? IP_PROBE_TAIL_EXIT : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
+	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
+	/* relocations that are not this code's own would lead elsewhere */
+	target = ret->address + ret->length + (uint64_t)(int64_t)rel32(p + 2 - (jump && !slot ? back - 1 : 0));
+	if (!hooks->shared_address && cold_hook_at(hooks, target, slot) &&
+	    cold_hook_at(hooks, target, slot) != r->hook)
+		return refuse(m, ret->address, r->hook, "the call there leads to the other one; link it again");
+	if (!cold_module_section(m, target, 1))
+		return refuse(m, ret->address, r->hook, "the call there leads out of the module; link it again");
 	return 0;
 }
 
-static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+static int sweep(struct cold_module *m, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites)
 {
 	struct evidence e = {0};
 	ZydisDecoder decoder;
@@ -337,7 +401,7 @@ static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct c
 
 	cold_insn_init(&decoder);
 	for (uint32_t i = 0; i < m->nranges && !failed; i++)
-		failed = sweep_range(m, hooks, &decoder, i, &e, sites);
+		failed = sweep_range(m, hooks, &decoder, i, exact, &e, sites);
 	free(e.starts);
 	free(e.targets);
 	if (failed)
@@ -346,6 +410,8 @@ static int sweep(struct cold_module *m, const struct cold_hooks *hooks, struct c
 	join_cold_parts(m);
 	for (uint32_t i = 0; i < m->nranges; i++)
 		m->ranges[cold_range_root(m, i)].returns |= m->ranges[i].returns;
+	if (exact)
+		return 0;
 	cold_sites_sort(sites);
 	for (size_t i = 0; i < m->nsections; i++)
 		if (m->sections[i].exec && !m->sections[i].plt &&
@@ -360,6 +426,7 @@ const struct cold_arch cold_arch_x86_64 = {
 	.reloc_is_relative = reloc_is_relative,
 	.stub = stub,
 	.sweep = sweep,
-	.check_kept = check_kept,
+	.kept_site = kept_site,
+	.is_empty_function = is_empty_function,
 	.flow = cold_x86_64_flow,
 };

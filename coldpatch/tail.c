@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Writing the tail of a file by hand. See tail.h. libelf would lay out and write every section again.
+ *
+ *  - Where nothing was dropped the old file stands as it is, and what is new is appended; the old names and headers
+ *    stay where they were, unused (a few kilobytes; strip and objcopy drop them).
+ *  - Where sections were dropped, those that are left move together, and the file becomes shorter.
+ *
+ *   sections | those that were added | section names | section headers
+ */
+#include "coldpatch/tail.h"
+
+#include "coldpatch/rewrite.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TAIL_MORE 8 /* sections that can be added */
+
+static uint64_t round_up(uint64_t v, uint64_t to)
+{
+	return to > 1 ? (v + to - 1) / to * to : v;
+}
+
+int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
+{
+	struct cold_tail t = {.m = m};
+	struct stat st;
+	Elf_Data *data;
+
+	if (fstat(m->elf->fd, &st))
+		return ip_error_errno("%s", m->path);
+	t.file_size = st.st_size;
+	if (pread(m->elf->fd, &t.ehdr, sizeof(t.ehdr), 0) != sizeof(t.ehdr))
+		return ip_error("%s: cannot read the ELF header", m->path);
+	if (t.ehdr.e_shentsize != sizeof(Elf64_Shdr))
+		return ip_error("%s: section headers of %u bytes", m->path, t.ehdr.e_shentsize);
+	if (elf_getshdrnum(m->elf->elf, &t.n) || elf_getshdrstrndx(m->elf->elf, &t.shstrndx) || !t.shstrndx ||
+	    t.shstrndx >= t.n)
+		return ip_error("%s: has no section names", m->path);
+	t.old_n = t.n;
+	t.headers = calloc(t.n + TAIL_MORE, sizeof(*t.headers));
+	t.contents = calloc(t.n + TAIL_MORE, sizeof(*t.contents));
+	if (!t.headers || !t.contents) {
+		ip_error("out of memory");
+		goto fail;
+	}
+	if (pread(m->elf->fd, t.headers, t.n * sizeof(*t.headers), t.ehdr.e_shoff) !=
+	    (ssize_t)(t.n * sizeof(*t.headers))) {
+		ip_error("%s: cannot read the section headers", m->path);
+		goto fail;
+	}
+	if (t.headers[t.shstrndx].sh_flags & (SHF_ALLOC | SHF_COMPRESSED)) {
+		ip_error("%s: the section names are loaded or compressed", m->path);
+		goto fail;
+	}
+	data = elf_rawdata(elf_getscn(m->elf->elf, t.shstrndx), NULL);
+	if (!data || !data->d_buf || data->d_size != t.headers[t.shstrndx].sh_size ||
+	    data->d_size > UINT32_MAX / 2) {
+		ip_error("%s: cannot read the section names", m->path);
+		goto fail;
+	}
+	t.names = malloc(data->d_size);
+	if (!t.names) {
+		ip_error("out of memory");
+		goto fail;
+	}
+	memcpy(t.names, data->d_buf, data->d_size);
+	t.names_size = data->d_size;
+	*ret = t;
+	return 0;
+fail:
+	cold_tail_close(&t);
+	return -1;
+}
+
+void cold_tail_close(struct cold_tail *t)
+{
+	free(t->headers);
+	free(t->contents);
+	free(t->names);
+	memset(t, 0, sizeof(*t));
+}
+
+int cold_tail_add(struct cold_tail *t, const char *name, uint64_t align, const void *data, size_t size)
+{
+	size_t length = strlen(name) + 1;
+	char *names = realloc(t->names, t->names_size + length);
+
+	if (!names)
+		return ip_error("out of memory");
+	t->names = names;
+	if (t->n - t->old_n == TAIL_MORE)
+		return ip_error("%s: too many sections to add", t->m->path);
+	memcpy(names + t->names_size, name, length);
+	t->headers[t->n] = (Elf64_Shdr){
+		.sh_name = t->names_size,
+		.sh_type = SHT_PROGBITS,
+		.sh_size = size,
+		.sh_addralign = align,
+	};
+	t->contents[t->n++] = data;
+	t->names_size += length;
+	return 0;
+}
+
+void cold_tail_replace(struct cold_tail *t, size_t index, const void *data, size_t size)
+{
+	t->contents[index] = data;
+	t->headers[index].sh_size = size;
+}
+
+void cold_tail_drop(struct cold_tail *t, size_t index)
+{
+	t->headers[index] = (Elf64_Shdr){.sh_type = SHT_NULL};
+	t->dropped = true;
+}
+
+static bool in_tail(const Elf64_Shdr *h, uint64_t loaded)
+{
+	return h->sh_type != SHT_NULL && h->sh_type != SHT_NOBITS && !(h->sh_flags & SHF_ALLOC) &&
+	       h->sh_offset >= loaded;
+}
+
+static void raise_to(uint64_t *end, uint64_t offset, uint64_t size)
+{
+	if (offset + size > *end)
+		*end = offset + size;
+}
+
+/* End of the last byte that is loaded or described by a program header. */
+static uint64_t loaded_end(const struct cold_tail *t)
+{
+	const struct cold_module *m = t->m;
+	uint64_t end = sizeof(Elf64_Ehdr);
+	size_t n = 0;
+
+	if (elf_getphdrnum(m->elf->elf, &n))
+		n = 0;
+	raise_to(&end, t->ehdr.e_phoff, n * t->ehdr.e_phentsize);
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr phdr;
+
+		if (gelf_getphdr(m->elf->elf, i, &phdr) && phdr.p_filesz)
+			raise_to(&end, phdr.p_offset, phdr.p_filesz);
+	}
+	for (size_t i = 0; i < m->nsections; i++)
+		raise_to(&end, m->sections[i].offset, m->sections[i].size);
+	return end;
+}
+
+static bool only_zeros(const struct cold_tail *t, uint64_t from)
+{
+	uint8_t bytes[256];
+	ssize_t n = pread(t->m->elf->fd, bytes, sizeof(bytes), from);
+
+	if (n < 0 || from + n != t->file_size)
+		return false;
+	for (ssize_t i = 0; i < n; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+struct extent {
+	uint64_t offset, size;
+	size_t index;
+};
+
+static int compare_extents(const void *pa, const void *pb)
+{
+	const struct extent *a = pa, *b = pb;
+
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/*
+ * What is left of the old sections, in the order of the file. *ret_movable: they can be moved together; not so where they overlap
+ * or where somebody has appended data that no section knows of.
+ */
+static int list_extents(const struct cold_tail *t, uint64_t loaded, struct extent **ret, size_t *ret_n, bool *ret_movable)
+{
+	uint64_t end = t->ehdr.e_shoff + t->old_n * sizeof(Elf64_Shdr), at = loaded;
+	struct extent *extents = calloc(t->old_n, sizeof(*extents));
+	size_t n = 0;
+
+	if (!extents)
+		return ip_error("out of memory");
+	for (size_t i = 1; i < t->old_n; i++) {
+		Elf_Scn *scn = elf_getscn(t->m->elf->elf, i);
+		GElf_Shdr old;
+
+		if (!scn || !gelf_getshdr(scn, &old)) {
+			free(extents);
+			return ip_error("%s: section %zu: %s", t->m->path, i, elf_errmsg(-1));
+		}
+		if (old.sh_type != SHT_NOBITS && old.sh_type != SHT_NULL)
+			raise_to(&end, old.sh_offset, old.sh_size);
+		if (i != t->shstrndx && in_tail(&t->headers[i], loaded))
+			extents[n++] = (struct extent){old.sh_offset, old.sh_size, i};
+	}
+	qsort(extents, n, sizeof(*extents), compare_extents);
+	*ret_movable = end <= t->file_size && (end == t->file_size || only_zeros(t, end)) && t->ehdr.e_shoff >= loaded;
+	for (size_t i = 0; i < n; i++) {
+		if (extents[i].offset < at)
+			*ret_movable = false;
+		at = extents[i].offset + extents[i].size;
+	}
+	*ret = extents;
+	*ret_n = n;
+	return 0;
+}
+
+/* Old sections at their new places; *at is the end of what has been written. */
+static int move_sections(struct cold_tail *t, const struct extent *extents, size_t n, struct cold_new_file *f, uint64_t *at)
+{
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Shdr *h = &t->headers[extents[i].index];
+		const void *contents = t->contents[extents[i].index];
+
+		h->sh_offset = round_up(*at, h->sh_addralign);
+		if (contents ? cold_new_file_write(f, contents, h->sh_size, h->sh_offset)
+			     : cold_rewrite_copy(t->m, extents[i].offset, extents[i].size, f, h->sh_offset))
+			return -1;
+		*at = h->sh_offset + h->sh_size;
+	}
+	return 0;
+}
+
+static int write_new(struct cold_tail *t, size_t first, struct cold_new_file *f, uint64_t *at)
+{
+	for (size_t i = first; i < t->n; i++) {
+		if (!t->contents[i] || t->headers[i].sh_type == SHT_NULL)
+			continue;
+		t->headers[i].sh_offset = round_up(*at, t->headers[i].sh_addralign > 16 ? t->headers[i].sh_addralign : 16);
+		if (cold_new_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
+			return -1;
+		*at = t->headers[i].sh_offset + t->headers[i].sh_size;
+	}
+	return 0;
+}
+
+uint64_t cold_tail_start(const struct cold_tail *t)
+{
+	return t->dropped ? loaded_end(t) : t->file_size;
+}
+
+int cold_tail_write(struct cold_tail *t, struct cold_new_file *f)
+{
+	_cleanup_free_ struct extent *extents = NULL;
+	uint64_t loaded = loaded_end(t), at = t->file_size;
+	bool movable = false;
+	size_t n = 0;
+
+	if (t->dropped && list_extents(t, loaded, &extents, &n, &movable))
+		return -1;
+	if (movable) {
+		at = loaded;
+		if (move_sections(t, extents, n, f, &at) || write_new(t, t->old_n, f, &at))
+			return -1;
+	} else {
+		if (t->dropped && cold_rewrite_copy(t->m, loaded, t->file_size - loaded, f, loaded))
+			return -1;
+		if (write_new(t, 1, f, &at))
+			return -1;
+	}
+	t->headers[t->shstrndx].sh_offset = at;
+	t->headers[t->shstrndx].sh_size = t->names_size;
+	if (cold_new_file_write(f, t->names, t->names_size, at))
+		return -1;
+	at = round_up(at + t->names_size, 8);
+	if (t->n >= SHN_LORESERVE) {
+		t->ehdr.e_shnum = 0;
+		t->headers[0].sh_size = t->n;
+	} else {
+		t->ehdr.e_shnum = t->n;
+	}
+	t->ehdr.e_shoff = at;
+	if (cold_new_file_write(f, t->headers, t->n * sizeof(*t->headers), at))
+		return -1;
+	return cold_new_file_write(f, &t->ehdr, sizeof(t->ehdr), 0);
+}
