@@ -172,7 +172,11 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 			return ip_error("out of memory");
 		owner.name = own_name;
 	}
-	if (argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
+	if (site->naming == COLD_NAME_BY_SYMBOL && owner.name) {
+		f = owner;
+		count->by_symbol++;
+	} else if (site->naming == COLD_NAME_BY_ARGUMENT &&
+		   argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
 		f = address ? function_at(n, address) : named(stated, strcspn(stated, "@"), 0);
 		count->by_code++;
 	} else if ((stated = cold_debug_scope(n->debug, site->address)) && *stated) {

@@ -91,6 +91,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 /* Every finder looks at the module by itself, and adds what it knows. */
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
 	cold_calls_find,
+	cold_table_find,
 };
 
 /* What all probe lists need. */

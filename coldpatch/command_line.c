@@ -170,7 +170,9 @@ static void read_input(struct reading *r, const char *path)
 	if (r->language) {
 		bool header = strstr(r->language, "header");
 
-		if (!starts_with(r->language, "assembler") && !starts_with(r->language, "ir"))
+		if (starts_with(r->language, "assembler"))
+			r->line->assembles = true;
+		else if (!starts_with(r->language, "ir"))
 			r->line->compiles = true;
 		r->header |= header;
 		r->link_input |= !header;
@@ -183,6 +185,8 @@ static void read_input(struct reading *r, const char *path)
 	}
 	if (suffix && is_one_of(suffix + 1, sources, COUNT(sources)))
 		r->line->compiles = true;
+	if (suffix && (!strcmp(suffix, ".s") || !strcmp(suffix, ".S") || !strcmp(suffix, ".sx")))
+		r->line->assembles = true;
 	r->link_input = true;
 }
 
@@ -250,6 +254,12 @@ static void read_option(struct reading *r, const char *a)
 		l->lto = true;
 	} else if (!strcmp(a, "-fno-lto")) {
 		l->lto = false;
+	} else if (!strcmp(a, "-p") || !strcmp(a, "-pg") || !strcmp(a, "--profile")) {
+		l->profiles = true;
+	} else if (!strcmp(a, "-finstrument-functions")) {
+		l->instrument = 1;
+	} else if (!strcmp(a, "-fno-instrument-functions")) {
+		l->instrument = -1;
 	} else if (!strcmp(a, "-###")) {
 		l->prints_only = true;
 	} else if (!strcmp(a, "-ffreestanding") || !strcmp(a, "-mcmodel=kernel")) {
@@ -334,6 +344,7 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	ret->is_static &= !r.shared;
 	ret->own_start |= r.no_libc;
 	ret->compiles &= !r.stops_early && !r.asks;
+	ret->assembles &= !r.stops_early && !r.asks;
 	ret->hands_off |= r.freestanding || (r.no_libc && ret->compiles && ret->links);
 	return 0;
 }

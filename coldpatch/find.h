@@ -23,4 +23,7 @@ void cold_found_destroy(struct cold_found *found);
 /* Calls of the hooks of -finstrument-functions (placement instrument). */
 int cold_calls_find(struct cold_module *module, struct cold_found *found);
 
+/* The table that a compilation wrote (table.h; placements fentry and inline). */
+int cold_table_find(struct cold_module *module, struct cold_found *found);
+
 #endif

@@ -7,11 +7,15 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libiberty/libiberty.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool is_ourselves(const char *path)
@@ -165,4 +169,39 @@ bool real_compiler_is_clang(char *const *words)
 			return true;
 	}
 	return false;
+}
+
+char *real_compiler_ask(char *const *argv)
+{
+	posix_spawn_file_actions_t actions;
+	_cleanup_fclose_ FILE *out = NULL;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t n = -1;
+	int ends[2], status;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return NULL;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	status = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(ends[1]);
+	out = fdopen(ends[0], "r");
+	if (!out)
+		close(ends[0]);
+	if (status)
+		return NULL;
+	if (out)
+		n = getline(&line, &room, out);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (n <= 0) {
+		free(line);
+		return NULL;
+	}
+	line[strcspn(line, "\n")] = '\0';
+	return line;
 }

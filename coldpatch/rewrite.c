@@ -5,6 +5,7 @@
 #include "coldpatch/rewrite.h"
 
 #include "coldpatch/leftovers.h"
+#include "coldpatch/table.h"
 #include "coldpatch/tail.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
@@ -117,6 +118,7 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 	if ((!keep_relocs && cold_leftovers_drop(m, &tail, &symbols)) ||
 	    (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size)))
 		goto out;
+	cold_table_drop(&tail);
 	if (cold_rewrite_copy(m, 0, cold_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
 	    cold_tail_write(&tail, f))
 		goto out;

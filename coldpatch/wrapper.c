@@ -12,6 +12,7 @@
 #include "coldpatch/coldpatch.h"
 #include "coldpatch/command_line.h"
 #include "coldpatch/link_parts.h"
+#include "coldpatch/placement.h"
 #include "coldpatch/real_compiler.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -171,20 +172,8 @@ static int link_and_patch(const struct command_line *line, char **argv)
 	return 0;
 }
 
-/*
- * What is added, in front of the user's own arguments, so that those have the last word.
- *
- * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
- * joined, one site would be the exit of several functions; so this is turned off.
- */
-static const char *const gcc_compile[] = {"-finstrument-functions", "-fno-crossjumping", NULL};
-static const char *const clang_compile[] = {"-finstrument-functions",	      "-mllvm",
-					    "-enable-tail-merge=0",	      "-mllvm",
-					    "-simplifycfg-sink-common=false", NULL};
-static const char *const clang_lto_link[] = {"-Wl,-plugin-opt=-enable-tail-merge=0",
-					     "-Wl,-plugin-opt=-simplifycfg-sink-common=false", NULL};
+/* What every link gets. */
 static const char *const any_link[] = {"-Wl,--build-id=sha1", NULL};
-#define MOST_FLAGS 16
 
 static size_t append(char **all, size_t n, const char *const *flags)
 {
@@ -194,24 +183,20 @@ static size_t append(char **all, size_t n, const char *const *flags)
 }
 
 /* real words | our flags | the user's arguments as they came | our objects */
-static char **compose(char **real, const struct command_line *line, int argc, char **argv)
+static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags, int argc,
+		      char **argv)
 {
-	char **all = calloc(countargv(real) + argc + MOST_FLAGS, sizeof(*all));
-	bool clang = real_compiler_is_clang(real);
+	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 2, sizeof(*all));
 	const char *parts[LINK_PARTS_MAX];
 	size_t n, nparts = link_parts(line, parts);
 
 	if (!all)
 		return NULL;
 	n = append(all, 0, (const char *const *)real);
-	if (line->compiles && !line->hands_off)
-		n = append(all, n, clang ? clang_compile : gcc_compile);
-	if (line->links && !line->hands_off) {
-		if (!line->build_id)
-			n = append(all, n, any_link);
-		if (clang && line->lto)
-			n = append(all, n, clang_lto_link);
-	}
+	for (size_t i = 0; i < flags->n; i++)
+		all[n++] = flags->flags[i];
+	if (line->links && !line->hands_off && !line->build_id)
+		n = append(all, n, any_link);
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
 	for (size_t i = 0; i < nparts; i++)
@@ -222,19 +207,16 @@ static char **compose(char **real, const struct command_line *line, int argc, ch
 int main(int argc, char **argv)
 {
 	const char *base = argc && argv[0] ? strrchr(argv[0], '/') : NULL;
-	const char *placement = getenv("IPROBE_PLACEMENT"), *loud = getenv("IPROBE_VERBOSE");
+	const char *loud = getenv("IPROBE_VERBOSE");
+	struct placement_flags flags = {0};
+	enum ip_placement placement;
 	struct command_line line;
 	char **real, **all;
-	bool cxx;
+	bool cxx, clang;
 
 	self = base ? base + 1 : argc && argv[0] ? argv[0] : "iprobe-cc";
 	cxx = strstr(self, "++");
 	verbose = loud && *loud && strcmp(loud, "0");
-	if (placement && *placement && strcmp(placement, "instrument")) {
-		fprintf(stderr, "%s: IPROBE_PLACEMENT=%s: this version knows instrument only\n", self,
-			placement);
-		return 1;
-	}
 	real = real_compiler_find(cxx);
 	if (!real) {
 		say(ip_error_message());
@@ -242,10 +224,19 @@ int main(int argc, char **argv)
 	}
 	if (command_line_parse(argc, argv, &line))
 		return say(ip_error_message());
+	clang = real_compiler_is_clang(real);
+	if (placement_choose(&line, clang, &placement))
+		return say(ip_error_message());
 	/* a compiler that runs cc again, and finds us: the flags are there already */
 	if (getenv(ENV_ACTIVE))
 		line.hands_off = true;
-	all = compose(real, &line, argc, argv);
+	if (line.profiles && placement == IP_PLACEMENT_FENTRY && !line.hands_off && (line.compiles || line.links)) {
+		say("warning: -pg takes the place of iprobe's sites; for both, set IPROBE_PLACEMENT=instrument");
+		line.hands_off = true;
+	}
+	if (!line.hands_off && placement_flags(placement, &line, real, clang, &flags))
+		return say(ip_error_message());
+	all = compose(real, &line, &flags, argc, argv);
 	if (!all)
 		return say("out of memory");
 	if (!line.links || line.hands_off || line.prints_only)

@@ -42,30 +42,31 @@ class Programs:
         path.chmod(0o755)
         return path
 
-    def simple(self, name, compiler="gcc", opt="-O2", prepared=True, extra=()):
+    def simple(self, name, compiler="gcc", opt="-O2", prepared=True, extra=(), placement="instrument"):
         """A program of one C file; its path."""
-        key = (name, compiler, opt, prepared, tuple(extra))
+        key = (name, compiler, opt, prepared, tuple(extra), placement)
         if key not in self.made:
             folder = self.folder("simple", compiler, opt, "prepared" if prepared else "plain", len(self.made))
             flags = [opt, "-g", "-pthread", *extra, "-lm"]
-            self._compile(folder / name, [self.source / f"{name}.c"], flags, compiler, prepared)
+            self._compile(folder / name, [self.source / f"{name}.c"], flags, compiler, prepared, placement)
             self.made[key] = folder / name
         return self.made[key]
 
-    def trees(self, compiler, opt):
+    def trees(self, compiler, opt, placement="instrument"):
         """The folder with all tree_* programs, their library and the log; the log itself is never instrumented."""
-        key = ("trees", compiler, opt)
+        key = ("trees", compiler, opt, placement)
         if key not in self.made:
-            folder = self.folder("trees", compiler, opt)
+            folder = self.folder("trees", compiler, opt, placement)
             link = [f"-L{folder}", "-Wl,-rpath,$ORIGIN"]
             self._compile(folder / "libtree_log.so", [self.source / "tree_log.c"], [opt, "-fPIC", "-shared"], compiler,
                           False)
             self._compile(folder / "libtree_lib.so", [self.source / "tree_lib.c"],
-                          [opt, "-g", "-fPIC", "-shared", *link, "-ltree_log"], compiler, True)
+                          [opt, "-g", "-fPIC", "-shared", *link, "-ltree_log"], compiler, True, placement)
             for source in sorted(self.source.glob("tree_*.c*")):
                 if source.stem in ("tree_log", "tree_lib"):
                     continue
                 libs = ["-ltree_lib", "-ltree_log"] if source.stem == "tree_start" else ["-ltree_log"]
-                self._compile(folder / source.stem, [source], [opt, "-g", "-pthread", *link, *libs], compiler, True)
+                self._compile(folder / source.stem, [source], [opt, "-g", "-pthread", *link, *libs], compiler, True,
+                              placement)
             self.made[key] = folder
         return self.made[key]

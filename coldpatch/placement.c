@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flags of each placement and compiler. See placement.h.
+ */
+#include "coldpatch/placement.h"
+
+#include "coldpatch/real_compiler.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void add(struct placement_flags *f, const char *flag)
+{
+	if (f->n < PLACEMENT_MOST_FLAGS)
+		f->flags[f->n++] = (char *)flag;
+}
+
+int placement_choose(const struct command_line *line, bool clang, enum ip_placement *ret)
+{
+	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INSTRUMENT};
+	const char *asked = getenv("IPROBE_PLACEMENT");
+
+	*ret = IP_PLACEMENT_INSTRUMENT;
+	if (asked && *asked) {
+		size_t i = 0;
+
+		while (i < sizeof(all) / sizeof(all[0]) && strcmp(asked, ip_placement_name(all[i])))
+			i++;
+		if (i == sizeof(all) / sizeof(all[0]))
+			return ip_error("IPROBE_PLACEMENT=%s: there are fentry and instrument", asked);
+		*ret = all[i];
+	}
+	if (clang && *ret != IP_PLACEMENT_INSTRUMENT)
+		return ip_error("IPROBE_PLACEMENT=%s: clang has instrument only", asked);
+	/* a command line that asks for calls of the hooks itself knows what it wants */
+	if (line->instrument > 0)
+		*ret = IP_PLACEMENT_INSTRUMENT;
+	return 0;
+}
+
+/* --- the assembler stage */
+
+/* The folder of the assembler stage: beside us in a build folder, or where it was installed. NULL with an error. */
+static const char *stage_folder(void)
+{
+	static const char *const places[] = {"stage", IP_STAGE_FROM_BIN};
+	static char path[PATH_MAX];
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (n > 0) {
+		exe[n] = '\0';
+		*strrchr(exe, '/') = '\0';
+		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+			char candidate[2 * PATH_MAX];
+
+			snprintf(candidate, sizeof(candidate), "%s/%s/as", exe, places[i]);
+			if (access(candidate, X_OK) == 0 && realpath(candidate, path)) {
+				*strrchr(path, '/') = '\0';
+				return path;
+			}
+		}
+	}
+	ip_error("its assembler stage is not in %s: install iprobe whole, or set IPROBE_PLACEMENT=instrument",
+		 IP_STAGE_FROM_BIN);
+	return NULL;
+}
+
+/*
+ * Tells the stage which assembler gcc would have run, where that is not simply the one in PATH: a compiler of its own prefix
+ * may have its own, and a -B of the user's may name one.
+ */
+static void name_assembler(const struct command_line *line, char *const *real)
+{
+	_cleanup_free_ char *path = realpath(real[0], NULL), *command = NULL;
+	bool own_prefix = path && strncmp(path, "/usr/bin/", 9), has_prefix = false;
+	char *argv[64];
+	size_t n = 0;
+	char answer[PATH_MAX];
+	_cleanup_free_ char *text = NULL;
+
+	for (size_t i = 1; line->expanded[i]; i++)
+		has_prefix |= !strncmp(line->expanded[i], "-B", 2) || !strncmp(line->expanded[i], "--prefix", 8);
+	if (!own_prefix && !has_prefix)
+		return;
+	for (size_t i = 0; real[i] && n < 16; i++)
+		argv[n++] = real[i];
+	for (size_t i = 1; line->expanded[i] && n < 60; i++) {
+		const char *a = line->expanded[i];
+
+		if (strncmp(a, "-B", 2) && strncmp(a, "--prefix", 8))
+			continue;
+		argv[n++] = line->expanded[i];
+		if ((!strcmp(a, "-B") || !strcmp(a, "--prefix")) && line->expanded[i + 1])
+			argv[n++] = line->expanded[++i];
+	}
+	argv[n++] = (char *)"-print-prog-name=as";
+	argv[n] = NULL;
+	text = real_compiler_ask(argv);
+	if (!text || !strchr(text, '/') || access(text, X_OK))
+		return;
+	snprintf(answer, sizeof(answer), "%s", text);
+	setenv("IPROBE_AS", answer, 1);
+}
+
+static int gcc_stage(const struct command_line *line, char *const *real, bool fentry, struct placement_flags *f)
+{
+	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32];
+	const char *folder = stage_folder();
+
+	if (!folder)
+		return -1;
+	snprintf(prefix, sizeof(prefix), "-B%s/", folder);
+	snprintf(specs, sizeof(specs), "-specs=%s/fentry.specs", folder);
+	name_assembler(line, real);
+	add(f, prefix);
+	if (fentry)
+		add(f, specs);
+	return 0;
+}
+
+/* --- flags by compiler */
+
+/*
+ * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
+ * joined, one site would be the exit of several functions; so this is turned off.
+ */
+static void gcc_instrument(const struct command_line *line, struct placement_flags *f)
+{
+	if (!line->compiles)
+		return;
+	add(f, "-finstrument-functions");
+	add(f, "-fno-crossjumping");
+}
+
+static void clang_instrument(const struct command_line *line, struct placement_flags *f)
+{
+	if (line->compiles) {
+		add(f, "-finstrument-functions");
+		add(f, "-mllvm");
+		add(f, "-enable-tail-merge=0");
+		add(f, "-mllvm");
+		add(f, "-simplifycfg-sink-common=false");
+	}
+	if (line->links && line->lto) {
+		add(f, "-Wl,-plugin-opt=-enable-tail-merge=0");
+		add(f, "-Wl,-plugin-opt=-simplifycfg-sink-common=false");
+	}
+}
+
+/* A link may generate code as well: -flto is not needed where the objects say so. */
+static int gcc_fentry(const struct command_line *line, char *const *real, struct placement_flags *f)
+{
+	if (!line->compiles && !line->assembles && !line->links)
+		return 0;
+	return gcc_stage(line, real, line->instrument == 0 && (line->compiles || line->links), f);
+}
+
+int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real, bool clang,
+		    struct placement_flags *ret)
+{
+	ret->n = 0;
+	if (clang)
+		clang_instrument(line, ret);
+	else if (placement == IP_PLACEMENT_FENTRY)
+		return gcc_fentry(line, real, ret);
+	else
+		gcc_instrument(line, ret);
+	return 0;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The assembler stage: gcc finds this program under the name "as" in the folder that iprobe-cc hands it by -B. Text
+ * in which gcc has marked sites is rewritten (rewrite.h) on its way into the real assembler's standard input; with any other
+ * the real assembler takes our place and never knows of us.
+ *
+ * We stay its parent while we write. Were it the other way round, the death of the writer would look like the end of
+ * the text, and half an object file like a whole one.
+ */
+#include "coldpatch/stage/rewrite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WINDOW    (1u << 20) /* of standard input */
+#define NOT_FOUND 127
+
+/* Options whose value is the next argument. */
+static const char *const with_value[] = {
+	"-o", "-I", "--defsym", "--MD", "-MD", "--debug-prefix-map", "--itbl", "-t",
+};
+
+struct input {
+	int argument; /* its place in argv; 0: standard input, which no argument names */
+	const char *text;
+	size_t size;
+};
+
+static int say(const char *what, const char *why)
+{
+	fprintf(stderr, "iprobe as: %s: %s\n", what, why);
+	return 1;
+}
+
+/* --- the real assembler */
+
+static bool is_other_program(const char *path)
+{
+	struct stat there, here;
+
+	return !stat(path, &there) && S_ISREG(there.st_mode) && !access(path, X_OK) && !stat("/proc/self/exe", &here) &&
+	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
+}
+
+/* The first program "as" in a colon-separated list of folders; malloc'ed, NULL: none. */
+static char *find_in(const char *folders)
+{
+	while (folders && *folders) {
+		size_t length = strcspn(folders, ":");
+		bool slash = length && folders[length - 1] == '/';
+		char *path;
+
+		if (asprintf(&path, "%.*s%s", (int)length, folders, !length ? "as" : slash ? "as" : "/as") < 0)
+			return NULL;
+		if (is_other_program(path))
+			return path;
+		free(path);
+		folders += length;
+		folders += *folders == ':';
+	}
+	return NULL;
+}
+
+/* As gcc itself looks for it: what iprobe-cc found out where that is not obvious, gcc's own folders, PATH. */
+static char *find_real(void)
+{
+	const char *named = getenv("IPROBE_AS"), *path = getenv("PATH");
+	char *found = named && is_other_program(named) ? strdup(named) : NULL;
+
+	if (!found)
+		found = find_in(getenv("COMPILER_PATH"));
+	return found ? found : find_in(path ? path : "/usr/local/bin:/usr/bin:/bin");
+}
+
+/* --- inputs */
+
+static bool takes_value(const char *option)
+{
+	for (size_t i = 0; i < sizeof(with_value) / sizeof(with_value[0]); i++)
+		if (!strcmp(option, with_value[i]))
+			return true;
+	return false;
+}
+
+/* Maps the file of an argument; false: not a file that we can map, or an empty one. */
+static bool map_input(const char *path, struct input *in)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *text;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size) {
+		close(fd);
+		return false;
+	}
+	text = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (text == MAP_FAILED)
+		return false;
+	madvise(text, st.st_size, MADV_SEQUENTIAL);
+	in->text = text;
+	in->size = st.st_size;
+	return true;
+}
+
+/* What is to be rewritten: the only input, in which gcc has marked sites, or standard input where there is no other. 1, or 0:
+ * nothing, or more than we understand. */
+static int find_input(int argc, char **argv, struct input *ret)
+{
+	int inputs = 0;
+
+	*ret = (struct input){0};
+	for (int i = 1; i < argc; i++) {
+		if (argv[i][0] == '@')
+			return 0;
+		if (takes_value(argv[i])) {
+			i++;
+			continue;
+		}
+		if (argv[i][0] == '-' && strcmp(argv[i], "-") && strcmp(argv[i], "--")) {
+			/* asks something, and may end without reading */
+			if (!strcmp(argv[i], "--version") || !strcmp(argv[i], "--help") || !strcmp(argv[i], "--target-help"))
+				return 0;
+			continue;
+		}
+		inputs++;
+		ret->argument = i;
+	}
+	if (inputs > 1)
+		return 0;
+	if (!inputs || argv[ret->argument][0] == '-')
+		return 1;
+	if (!map_input(argv[ret->argument], ret))
+		return 0;
+	return stage_concerns(ret->text, ret->size);
+}
+
+/* --- passing the text on */
+
+static bool write_all(void *context, const char *data, size_t size)
+{
+	while (size) {
+		ssize_t n = write(*(int *)context, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		data += n;
+		size -= n;
+	}
+	return true;
+}
+
+/* Standard input through a window that grows only where a site's surroundings are longer. */
+static bool rewrite_stdin(struct stage_rewriter *r)
+{
+	size_t room = WINDOW, used = 0;
+	char *window = malloc(room);
+	bool last = false, ok = window;
+
+	while (ok && !last) {
+		ptrdiff_t done;
+		ssize_t n;
+
+		if (used == room) {
+			char *larger = realloc(window, 2 * room);
+
+			if (!larger)
+				break;
+			window = larger;
+			room *= 2;
+		}
+		n = read(STDIN_FILENO, window + used, room - used);
+		if (n < 0 && errno == EINTR)
+			continue;
+		last = n == 0;
+		used += n > 0 ? n : 0;
+		done = n < 0 ? -1 : stage_rewrite(r, window, used, last);
+		ok = done >= 0;
+		if (ok) {
+			memmove(window, window + done, used - done);
+			used -= done;
+		}
+	}
+	free(window);
+	return ok && last;
+}
+
+/* The real assembler, reading what we write to *ret_fd. Its pid; -1. */
+static pid_t start_assembler(const char *real, char **argv, int *ret_fd)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+	pid = fork();
+	if (pid == 0) {
+		signal(SIGPIPE, SIG_DFL);
+		dup2(ends[0], STDIN_FILENO);
+		execv(real, argv);
+		_exit(NOT_FOUND);
+	}
+	close(ends[0]);
+	if (pid < 0)
+		close(ends[1]);
+	*ret_fd = ends[1];
+	return pid;
+}
+
+static int run(const char *real, int argc, char **argv, const struct input *in)
+{
+	struct stage_rewriter *r;
+	char **args = calloc(argc + 2, sizeof(*args));
+	int fd, status, n = 0, gave_up = 0;
+	pid_t pid;
+	bool ok;
+
+	if (!args)
+		return say(real, "out of memory");
+	for (int i = 0; i < argc; i++)
+		if (!i || i != in->argument)
+			args[n++] = argv[i];
+	args[n] = (char *)"--"; /* standard input */
+	signal(SIGPIPE, SIG_IGN);
+	pid = start_assembler(real, args, &fd);
+	free(args);
+	if (pid < 0)
+		return say(real, strerror(errno));
+	r = stage_rewriter_create(write_all, &fd);
+	if (in->text && r) {
+		char *name;
+
+		/* messages name the file that gcc wrote */
+		ok = asprintf(&name, "# 1 \"%s\"\n", argv[in->argument]) >= 0 &&
+		     write_all(&fd, name, strlen(name)) && stage_rewrite(r, in->text, in->size, true) >= 0;
+	} else {
+		ok = r && rewrite_stdin(r);
+	}
+	if (!ok) {
+		gave_up = errno;
+		/* where it is the assembler that has ended, it has said why */
+		if (gave_up != EPIPE)
+			kill(pid, SIGKILL);
+	}
+	close(fd);
+	if (r)
+		stage_rewriter_destroy(r);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return say(real, strerror(errno));
+	if (!ok && gave_up != EPIPE)
+		return say("cannot rewrite the compiler's output", strerror(gave_up ? gave_up : ENOMEM));
+	if (WIFSIGNALED(status)) {
+		signal(WTERMSIG(status), SIG_DFL);
+		raise(WTERMSIG(status));
+		return 128 + WTERMSIG(status);
+	}
+	return WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv)
+{
+	char *real = find_real();
+	struct input in;
+
+	if (!real) {
+		say("as", "no assembler in PATH");
+		return NOT_FOUND;
+	}
+	if (argc)
+		argv[0] = real;
+	if (find_input(argc, argv, &in))
+		return run(real, argc, argv, &in);
+	execv(real, argv);
+	say(real, strerror(errno));
+	return NOT_FOUND;
+}
