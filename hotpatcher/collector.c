@@ -245,6 +245,10 @@ static void give_back(struct ip_collector *c, uint32_t subbuf)
 	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
 	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
+	/* The lowest free one comes first: the target touches few pages that it has not touched before (each costs it a
+	 * fault) and finds them in the cache. Only a hint: a thread that takes one now may set it back. */
+	if (subbuf < c->area->header->hint)
+		c->area->header->hint = subbuf;
 }
 
 /* Notes a claim that we have not seen yet. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing records: the hooks.
+ * Writing records. The hooks (arch/ARCH/hooks.S) do the common case of it by themselves, by the same steps; what is not common comes
+ * here.
  *
  * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h, record
  * layout in common/trace_format.h):
@@ -32,6 +33,7 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 #include "runtime/arch/x86_64/cpu.h"
+#include "runtime/arch/x86_64/layout.h"
 #include "runtime/rt.h"
 
 #define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
@@ -41,10 +43,21 @@
 #define SIGNAL_FRAME_MIN 512
 #define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
 
-static __thread struct {
+struct self {
 	struct ip_slot *slot;
 	uint32_t session;
-} self __attribute__((tls_model("initial-exec")));
+};
+__thread struct self rt_self __attribute__((tls_model("initial-exec")));
+
+_Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_slot, guard) == SLOT_GUARD &&
+		       offsetof(struct ip_slot, last_sp) == SLOT_LAST_SP &&
+		       offsetof(struct ip_slot, epoch) == SLOT_EPOCH &&
+		       offsetof(struct self, slot) == SELF_SLOT && offsetof(struct self, session) == SELF_SESSION &&
+		       offsetof(struct ip_gate, session) == GATE_SESSION && TIME_BITS == IP_TIME_BITS &&
+		       NUMBER_BITS == IP_NUMBER_BITS && SP_SHIFT == IP_SP_SHIFT && SP_WINDOW == IP_SP_WINDOW &&
+		       SUBBUF_WORDS == IP_SUBBUF_WORDS && 1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE &&
+		       POSITION_BITS == IP_POSITION_BITS,
+	       "layout.h");
 
 static inline uint64_t *word_at(uint64_t cur)
 {
@@ -59,8 +72,8 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 
 	if (!session)
 		return NULL;
-	if (self.session == session && self.slot)
-		return self.slot;
+	if (rt_self.session == session && rt_self.slot)
+		return rt_self.slot;
 	/* A child that shares our memory shares our thread's slot too, and ends before the thread does: it
 	 * must not claim it. */
 	pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
@@ -95,11 +108,11 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
 		/* A handler that interrupts us before the second store claims a slot of its own and we go on
 		 * with that one; ours stays empty until the thread ends. */
-		self.slot = slot;
+		rt_self.slot = slot;
 		cpu_store_order();
-		self.session = session;
+		rt_self.session = session;
 		cpu_store_order();
-		return self.slot;
+		return rt_self.slot;
 	}
 	__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
 	return NULL;
@@ -210,12 +223,17 @@ static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t
 	return 1;
 }
 
-static inline __attribute__((always_inline)) void record(uint32_t number, uint32_t kind, uint64_t sp)
+void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 {
-	struct ip_slot *slot = self.slot;
+	struct ip_slot *slot;
+	uint32_t session;
 
-	/* 1 */
-	if (rt_unlikely(!slot || self.session != rt_gate->session)) {
+	/* 1. In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
+	session = rt_self.session;
+	cpu_store_order();
+	slot = rt_self.slot;
+	cpu_store_order();
+	if (rt_unlikely(session != rt_gate->session || !slot)) {
 		slot = claim_slot();
 		if (!slot)
 			return;
@@ -247,9 +265,4 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 	/* 5 */
 	cpu_store_order();
 	slot->guard = 0;
-}
-
-void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
-{
-	record(number, kind, sp);
 }

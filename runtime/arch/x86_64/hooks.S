@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks: where stubs (common/arch/x86_64/site.c) hand over. Each saves what may be live at its sites, lets rt_record()
- * write the record, and goes back to the site. The C behind it is compiled for general registers only, so vector, x87 and
- * MXCSR are never touched.
+ * The hooks: where stubs (common/arch/x86_64/site.c) hand over.
  *
  *   hook_KIND_REGS   jumped to; the site's return address on top of the stack, the number in r11d
  *   hook_KIND_all    jumped to; the number on top of the stack, the site's return address under it
  *   jump_KIND        called by a jump stub: return address, number, 128 bytes of red zone
  *
+ * Each tries the common case of rt_record() (record.c) in line: steps 1 to 5 of its protocol, in its order, where the thread has its
+ * slot and no other hook below, the sub-buffer has room, and a compact record will do. Anything else is left as if nothing
+ * had happened, and slow_KIND does it: it saves what may be live, calls rt_record() and goes back to the site.
+ *
+ * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they may be live, the direction and
+ * alignment-check flags always; x87, MXCSR, vector and mask registers, since nothing here or in the C behind it
+ * (compiled for general registers) touches them; and memory above the stack pointer. Below it, a site of form CALL has
+ * nothing, and of form JUMP 128 bytes that its stub has stepped over. There the common case saves registers without moving the stack
+ * pointer: signal handlers keep 128 bytes clear of it.
+ *
  * The stack pointer that is recorded is the site's; for a tail exit the caller's before its call: there the return address
  * of the function has been on top of the stack at the site, and in a site of form RETURN it is the only one.
+ *
+ * Unwinding works at each instruction; registers that no call preserves are told too, since in the middle of a function (regs ALL)
+ * its frame may be reckoned from one.
  */
+#include "runtime/arch/x86_64/layout.h"
+
 	.macro push reg
 	pushq %\reg
 	.cfi_adjust_cfa_offset 8
@@ -45,32 +58,37 @@
 	pop rax
 	.endm
 
-	/* tail: bytes from the site's stack pointer to what is recorded */
-	.macro hook name, kind, tail
-	.p2align 5
+	.macro begin name
+	.p2align 6
 	.type \name, @function
 \name:
 	.cfi_startproc
-	endbr64
-	save
-	movl %r11d, %edi
-	movl $\kind, %esi
-	leaq 72 + \tail(%rsp), %rdx
-	cld
-	call rt_record
-	restore
-	ret
+	.endm
+
+	.macro end name
 	.cfi_endproc
 	.size \name, . - \name
 	.endm
 
-	.macro hook_all name, kind, tail
-	.p2align 5
-	.type \name, @function
-\name:
-	.cfi_startproc
+	/*
+	 * The slow hooks. tail: bytes from the site's stack pointer to what is recorded.
+	 */
+	.macro slow name, kind, tail
+	begin \name
+	save
+	movl %r11d, %edi
+	movl $\kind, %esi
+	leaq 72 + \tail(%rsp), %rdx
+	call rt_record
+	restore
+	ret
+	end \name
+	.endm
+
+	/* flags: rax has none left for them, the direction flag must be clear in C */
+	.macro slow_all name, kind, tail
+	begin \name
 	.cfi_def_cfa_offset 16
-	endbr64
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	save
@@ -87,16 +105,11 @@
 	leaq 8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	ret
-	.cfi_endproc
-	.size \name, . - \name
+	end \name
 	.endm
 
-	.macro hook_jump name, kind, tail
-	.p2align 5
-	.type \name, @function
-\name:
-	.cfi_startproc
-	endbr64
+	.macro slow_jump name, kind, tail
+	begin \name
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	save
@@ -111,27 +124,238 @@
 	popfq
 	.cfi_adjust_cfa_offset -8
 	ret
-	.cfi_endproc
-	.size \name, . - \name
+	end \name
+	.endm
+
+	/*
+	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
+	 * through when the record is written; goes to 8 where nothing has happened.
+	 */
+	.macro record kind, up
+	/* 1. In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
+	movq rt_self@gottpoff(%rip), %rcx
+	movq rt_gate(%rip), %rdx
+	movl %fs:SELF_SESSION(%rcx), %eax
+	movq %fs:SELF_SLOT(%rcx), %rcx
+	cmpl %eax, GATE_SESSION(%rdx)
+	jne 8f
+	testq %rcx, %rcx
+	jz 8f
+	/* 2. */
+	cmpq $0, SLOT_GUARD(%rcx)
+	jne 8f
+	/* 3. */
+	leaq \up(%rsp), %rdi
+	movq %rdi, SLOT_GUARD(%rcx)
+	/* 4. rsi: cur */
+	movq SLOT_CUR(%rcx), %rsi
+	rdtsc
+	testl $SUBBUF_WORDS - 1, %esi
+	jz 7f
+	/* edx:eax >> TIME_BITS is still the epoch */
+	movl %eax, %edi
+	shrl $TIME_BITS, %edi
+	leaq (%rdi, %rdx, 1 << (32 - TIME_BITS)), %rdx
+	cmpq %rdx, SLOT_EPOCH(%rcx)
+	jne 7f
+	/* the stack pointer is near the last one */
+	leaq \up + SP_WINDOW / 2(%rsp), %rdx
+	subq SLOT_LAST_SP(%rcx), %rdx
+	cmpq $SP_WINDOW, %rdx
+	jae 7f
+	/* rdi: the word */
+	leal \kind(, %rax, 8), %edi
+	leaq \up(%rsp), %rdx
+	movq %rdx, SLOT_LAST_SP(%rcx)
+	shrl $SP_SHIFT, %edx
+	shll $NUMBER_BITS, %edx
+	orl %r11d, %edx
+	shlq $32, %rdx
+	orq %rdx, %rdi
+	/* reserve: not locked, only this thread's own handlers compete */
+	movq %rsi, %rax
+	leaq 1(%rsi), %rdx
+	cmpxchgq %rdx, SLOT_CUR(%rcx)
+	jne 7f
+	/* fill */
+	shrq $POSITION_BITS, %rax
+	andl $SUBBUF_WORDS - 1, %esi
+	shlq $SUBBUF_SHIFT, %rax
+	addq rt_data(%rip), %rax
+	movq %rdi, (%rax, %rsi, 8)
+	/* 5. */
+	movq $0, SLOT_GUARD(%rcx)
+	.endm
+
+	/* 7: takes the guard back: for whoever comes now, nothing has begun. last_sp may have been set: then a handler has
+	 * recorded, and the next record is an extended one. */
+	.macro give_back
+7:	movq $0, SLOT_GUARD(%rcx)
+8:
+	.endm
+
+	/* Keeps reg below the stack pointer; cfa: from the stack pointer to the frame's address. */
+	.macro keep reg, at, cfa
+	movq %\reg, -\at(%rsp)
+	.cfi_offset \reg, -\at - \cfa
+	.endm
+
+	.macro get reg, at
+	movq -\at(%rsp), %\reg
+	.cfi_restore \reg
+	.endm
+
+	.macro keep_five cfa
+	keep rax, 8, \cfa
+	keep rcx, 16, \cfa
+	keep rdx, 24, \cfa
+	keep rsi, 32, \cfa
+	keep rdi, 40, \cfa
+	.endm
+
+	.macro get_five
+	get rdi, 40
+	get rsi, 32
+	get rdx, 24
+	get rcx, 16
+	get rax, 8
+	.endm
+
+	/*
+	 * The compiler expects a call: all registers that one may change are free. slow saves them for nothing.
+	 */
+	.macro hook_call name, kind, up, slow
+	begin \name
+	endbr64
+	record \kind, \up
+	ret
+	give_back
+	jmp \slow
+	end \name
+	.endm
+
+	/* A function's first instruction: r11 and the flags are free. */
+	.macro hook_entry name, kind, up, slow
+	begin \name
+	endbr64
+	keep_five 8
+	record \kind, \up
+	.cfi_remember_state
+	get_five
+	ret
+	.cfi_restore_state
+	give_back
+	get_five
+	jmp \slow
+	end \name
+	.endm
+
+	/* In front of a return: of those that no call preserves, rax and rdx are live. */
+	.macro hook_return name, kind, up, slow
+	begin \name
+	endbr64
+	movq %rax, %r8
+	.cfi_register rax, r8
+	movq %rdx, %r9
+	.cfi_register rdx, r9
+	record \kind, \up
+	.cfi_remember_state
+	movq %r8, %rax
+	.cfi_restore rax
+	movq %r9, %rdx
+	.cfi_restore rdx
+	ret
+	.cfi_restore_state
+	give_back
+	movq %r8, %rax
+	.cfi_restore rax
+	movq %r9, %rdx
+	.cfi_restore rdx
+	jmp \slow
+	end \name
+	.endm
+
+	/*
+	 * Everything is live. Of the flags, lahf and seto take what instructions here change (the overflow flag comes
+	 * back where 127 + 1 overflows); pushf and popf take ten times as long.
+	 */
+	.macro keep_all cfa, number
+	keep_five \cfa
+	keep r11, 48, \cfa
+	seto %al
+	lahf
+	movl %eax, -56(%rsp)
+	movl \number(%rsp), %r11d
+	.endm
+
+	.macro get_all
+	movl -56(%rsp), %eax
+	addb $127, %al
+	sahf
+	get r11, 48
+	get_five
+	.endm
+
+	.macro hook_all name, kind, up, slow
+	begin \name
+	.cfi_def_cfa_offset 16
+	endbr64
+	keep_all 16, 0
+	record \kind, \up
+	.cfi_remember_state
+	get_all
+	leaq 8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_restore_state
+	give_back
+	get_all
+	jmp \slow
+	end \name
+	.endm
+
+	.macro hook_jump name, kind, up, slow
+	begin \name
+	endbr64
+	keep_all 8, 8
+	record \kind, \up
+	.cfi_remember_state
+	get_all
+	ret
+	.cfi_restore_state
+	give_back
+	get_all
+	jmp \slow
+	end \name
 	.endm
 
 	.text
 	.globl rt_hooks_base
 	.hidden rt_hooks_base
 rt_hooks_base:
-	hook hook_entry, 1, 0
-	hook hook_exit, 2, 0
-	hook hook_tail_exit, 3, 8
-	hook hook_return_site, 3, 0
-	hook hook_point, 4, 0
-	hook_all hook_entry_all, 1, 0
-	hook_all hook_exit_all, 2, 0
-	hook_all hook_tail_exit_all, 3, 8
-	hook_all hook_point_all, 4, 0
-	hook_jump jump_entry, 1, 0
-	hook_jump jump_exit, 2, 0
-	hook_jump jump_tail_exit, 3, 8
-	hook_jump jump_point, 4, 0
+
+	/* enum ip_probe_kind; up: 8 to the site's stack pointer, 8 more to the caller's before the call of the function */
+	.macro kind name, kind, up, up_call
+	hook_call hook_\name\()_call, \kind, \up_call, slow_\name\()_call
+	hook_entry hook_\name\()_entry, \kind, \up, slow_\name
+	hook_return hook_\name\()_return, \kind, \up, slow_\name
+	hook_all hook_\name\()_all, \kind, (\up+8), slow_\name\()_all
+	hook_jump jump_\name, \kind, (\up+8+128), jump_slow_\name
+	slow slow_\name, \kind, (\up-8)
+	.if \up == \up_call
+	.set slow_\name\()_call, slow_\name
+	.else
+	slow slow_\name\()_call, \kind, (\up_call-8)
+	.endif
+	slow_all slow_\name\()_all, \kind, (\up-8)
+	slow_jump jump_slow_\name, \kind, (\up-8)
+	.endm
+
+	kind entry, 1, 8, 8
+	kind exit, 2, 8, 8
+	/* Registers CALL: a site of form RETURN, where the stub was jumped to and the function's return address is on top. */
+	kind tail_exit, 3, 16, 8
+	kind point, 4, 8, 8
 
 	/* position-independent: offsets from rt_hooks_base */
 	.section .rodata
@@ -139,20 +363,14 @@ rt_hooks_base:
 	.globl rt_hooks, rt_jump_hooks
 	.hidden rt_hooks, rt_jump_hooks
 rt_hooks:
-	.irp name, hook_entry, hook_entry, hook_entry, hook_entry_all
-	.long \name - rt_hooks_base
-	.endr
-	.irp name, hook_exit, hook_exit, hook_exit, hook_exit_all
-	.long \name - rt_hooks_base
-	.endr
-	.irp name, hook_return_site, hook_tail_exit, hook_tail_exit, hook_tail_exit_all
-	.long \name - rt_hooks_base
-	.endr
-	.irp name, hook_point, hook_point, hook_point, hook_point_all
-	.long \name - rt_hooks_base
+	.irp name, entry, exit, tail_exit, point
+	.long hook_\name\()_call - rt_hooks_base
+	.long hook_\name\()_entry - rt_hooks_base
+	.long hook_\name\()_return - rt_hooks_base
+	.long hook_\name\()_all - rt_hooks_base
 	.endr
 rt_jump_hooks:
-	.irp name, jump_entry, jump_exit, jump_tail_exit, jump_point
-	.long \name - rt_hooks_base
+	.irp name, entry, exit, tail_exit, point
+	.long jump_\name - rt_hooks_base
 	.endr
 	.section .note.GNU-stack, "", @progbits

@@ -7,4 +7,26 @@
 
 #define RT_POOL_SIZE (64 << 20)
 
+/* struct ip_slot */
+#define SLOT_CUR     0
+#define SLOT_GUARD   8
+#define SLOT_LAST_SP 16
+#define SLOT_EPOCH   24
+
+/* rt_self */
+#define SELF_SLOT    0
+#define SELF_SESSION 8
+
+/* struct ip_gate */
+#define GATE_SESSION 0
+
+/* common/trace_format.h, common/rt_abi.h */
+#define TIME_BITS     29
+#define NUMBER_BITS   21
+#define SP_SHIFT      3
+#define SP_WINDOW     (1 << 14)
+#define SUBBUF_WORDS  4096
+#define SUBBUF_SHIFT  15 /* log2 of its bytes */
+#define POSITION_BITS 48
+
 #endif
