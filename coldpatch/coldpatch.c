@@ -75,6 +75,9 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 				"%s: its probe list names a site at 0x%lx, which is not a NOP; link it again",
 				m->path, (unsigned long)probe->offset);
 	}
+	/* relocations and tables have left nothing over */
+	if (!(list->header->found_by & IP_FOUND_BY_DECODING))
+		return 0;
 	if (cold_hooks_find(m, &hooks))
 		return -1;
 	result = code->sweep(m, &hooks, false, &sites);

@@ -148,10 +148,17 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
+/* Of the linker: which one it is, and what it is asked for that not all of them can do beside -q. */
+struct linking {
+	const char *linker; /* of -fuse-ld; NULL: the default */
+	bool strip_all, strip_some, gc, other_format;
+};
+
 struct reading {
 	struct command_line *line;
 	const char *language; /* of -x; NULL: by suffix */
 	bool stops, stops_early, asks, freestanding, no_libc, shared;
+	struct linking linking;
 	bool link_input; /* something that only the linker reads, or a source that leads to it */
 	bool header;
 };
@@ -212,6 +219,47 @@ static bool is_own_layout(const char *options)
 	return false;
 }
 
+static bool is_linker_option(const char *option, size_t length, const char *name)
+{
+	while (*option == '-' && length) {
+		option++;
+		length--;
+	}
+	return length >= strlen(name) && !strncmp(option, name, strlen(name)) &&
+	       (length == strlen(name) || option[strlen(name)] == '=');
+}
+
+/* What -Wl or -Xlinker pass on: options, comma-separated. */
+static void read_linker_options(struct reading *r, const char *options)
+{
+	struct linking *k = &r->linking;
+	size_t length;
+
+	for (const char *o = options; *o; o += length, o += *o == ',') {
+		length = strcspn(o, ",");
+		r->line->keep_relocs |= is_linker_option(o, length, "q") || is_linker_option(o, length, "emit-relocs");
+		k->strip_all |= is_linker_option(o, length, "s") || is_linker_option(o, length, "strip-all");
+		k->strip_some |= is_linker_option(o, length, "S") || is_linker_option(o, length, "strip-debug") ||
+				 is_linker_option(o, length, "retain-symbols-file");
+		k->gc |= is_linker_option(o, length, "gc-sections") || is_linker_option(o, length, "icf");
+		k->other_format |= is_linker_option(o, length, "oformat");
+	}
+}
+
+/* Measured with ld and gold 2.40, lld 14, mold 1.10: gold gives up with an internal error, mold crashes. */
+static bool survives_relocs(const struct linking *k)
+{
+	const char *linker = k->linker ? k->linker : "";
+
+	if (k->strip_all || k->other_format)
+		return false;
+	if (strstr(linker, "gold"))
+		return !k->gc;
+	if (strstr(linker, "mold"))
+		return !k->strip_some;
+	return true;
+}
+
 /* An option without, or with a joined, value. */
 static void read_option(struct reading *r, const char *a)
 {
@@ -238,6 +286,13 @@ static void read_option(struct reading *r, const char *a)
 		r->link_input = true;
 		l->build_id |= strstr(a, "-build-id") != NULL;
 		l->own_layout |= is_own_layout(a + strlen("-Wl,"));
+		read_linker_options(r, a + strlen("-Wl,"));
+	} else if (starts_with(a, "-fuse-ld=")) {
+		r->linking.linker = a + strlen("-fuse-ld=");
+	} else if (starts_with(a, "--ld-path=")) {
+		r->linking.linker = a + strlen("--ld-path=");
+	} else if (!strcmp(a, "-s")) {
+		r->linking.strip_all = true;
 	} else if (starts_with(a, "-l")) {
 		r->link_input = true;
 	} else if (!strcmp(a, "-static") || !strcmp(a, "--static") || !strcmp(a, "-static-pie")) {
@@ -308,6 +363,7 @@ static void read_arguments(struct reading *r, char **argv)
 			if (!strcmp(a, "-Xlinker")) {
 				r->line->build_id |= strstr(value, "-build-id") != NULL;
 				r->line->own_layout |= is_own_layout(value);
+				read_linker_options(r, value);
 			}
 			continue;
 		}
@@ -342,6 +398,7 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	read_arguments(&r, ret->expanded);
 	ret->links = r.link_input && !r.stops && !r.asks;
 	ret->is_static &= !r.shared;
+	ret->no_relocs = ret->own_layout || !survives_relocs(&r.linking);
 	ret->own_start |= r.no_libc;
 	ret->compiles &= !r.stops_early && !r.asks;
 	ret->assembles &= !r.stops_early && !r.asks;

@@ -19,6 +19,8 @@ struct command_line {
 	bool is_static;	    /* -static, -static-pie */
 	bool own_layout;    /* the linker makes a partial link, or follows a script of the user's own */
 	bool own_start;	    /* without the C library, or its start files */
+	bool keep_relocs;   /* the user wants relocations in the output (-q, --emit-relocs) */
+	bool no_relocs;	    /* the linker, as it is called, does not survive -q */
 	bool build_id;	    /* the user has chosen a build-id, or none */
 	bool hands_off;	    /* other machine, no libc: neither instrument nor patch */
 	bool prints_only;   /* -###: nothing is really run */

@@ -127,12 +127,20 @@ static int gcc_stage(const struct command_line *line, char *const *real, bool fe
 
 /* --- flags by compiler */
 
+/* Relocations in the linked file name the calls of the hooks exactly; coldpatch takes them off again. */
+static void keep_relocs(const struct command_line *line, struct placement_flags *f)
+{
+	if (line->links && !line->keep_relocs && !line->no_relocs)
+		add(f, "-Wl,-q");
+}
+
 /*
  * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
  * joined, one site would be the exit of several functions; so this is turned off.
  */
 static void gcc_instrument(const struct command_line *line, struct placement_flags *f)
 {
+	keep_relocs(line, f);
 	if (!line->compiles)
 		return;
 	add(f, "-finstrument-functions");
@@ -141,6 +149,7 @@ static void gcc_instrument(const struct command_line *line, struct placement_fla
 
 static void clang_instrument(const struct command_line *line, struct placement_flags *f)
 {
+	keep_relocs(line, f);
 	if (line->compiles) {
 		add(f, "-finstrument-functions");
 		add(f, "-mllvm");

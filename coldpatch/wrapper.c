@@ -140,16 +140,22 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void coldpatch(const char *path)
+static void coldpatch(const struct command_line *line)
 {
-	struct ip_coldpatch_options options = {0};
-	struct ip_coldpatch_result result;
+	struct ip_coldpatch_options options = {.keep_relocs = line->keep_relocs};
+	struct ip_coldpatch_result result = {0};
+	const char *path = line->output;
+	int failed = ip_coldpatch(path, &options, &result);
 
-	if (ip_coldpatch(path, &options, &result))
+	if (failed)
 		fprintf(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
 	else if (verbose)
 		fprintf(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
 			ip_coldpatch_status_name(result.status), result.sites, result.functions);
+	/* they were asked for by us alone */
+	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) && !line->keep_relocs &&
+	    ip_coldpatch_drop_relocs(path))
+		fprintf(stderr, "%s: warning: %s (relocations stay in it)\n", self, ip_error_message());
 }
 
 static int link_and_patch(const struct command_line *line, char **argv)
@@ -168,7 +174,7 @@ static int link_and_patch(const struct command_line *line, char **argv)
 	/* a run that linked nothing after all (--version to the linker, ...) has left the file alone */
 	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
 	    is_linked_elf(line->output))
-		coldpatch(line->output);
+		coldpatch(line);
 	return 0;
 }
 

@@ -38,7 +38,7 @@ static int32_t rel32(const uint8_t *p)
 	return v;
 }
 
-/* [endbr64] [bnd] jmp *slot(%rip) */
+/* [endbr64] [mov $number,%r11d] [bnd] jmp *slot(%rip) */
 static size_t stub(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -46,6 +46,8 @@ static size_t stub(const uint8_t *p, size_t size, uint64_t address, uint64_t *re
 
 	if (size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)))
 		at = sizeof(endbr64);
+	if (size - at >= 6 && p[at] == 0x41 && p[at + 1] == 0xbb)
+		at += 6; /* mold */
 	if (at < size && p[at] == 0xf2)
 		at++;
 	if (size - at < 6 || p[at] != 0xff || p[at + 1] != 0x25)
