@@ -45,6 +45,8 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list, cons
 		       name);
 		if (file)
 			printf("  %s:%u", file, probe->line ? probe->line : f->line);
+		if (probe->args)
+			printf("  args %s", ip_probe_list_string(list, probe->args));
 		puts(probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
 		return;
 	}
@@ -60,6 +62,8 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list, cons
 	ip_json_uint(l->json, "offset", probe->offset);
 	ip_json_uint(l->json, "length", probe->length);
 	ip_json_bool(l->json, "inlined", probe->flags & IP_PROBE_INLINED);
+	if (probe->args)
+		ip_json_string(l->json, "args", ip_probe_list_string(list, probe->args));
 	ip_json_end_object(l->json);
 }
 

@@ -152,6 +152,33 @@ static bool same_function(struct function a, struct function b)
 	return la == lb && !memcmp(a.name, b.name, la);
 }
 
+/* A point or a scope is a function of its own, one for all sites of a name, in the file of the first of them. A scope is
+ * like an inlined instance: its frame is its host's. */
+static int add_given(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder)
+{
+	struct ip_pl_probe probe = {
+		.offset = site->address,
+		.kind = site->kind,
+		.length = site->length,
+		.form = site->form,
+		.regs = site->regs,
+	};
+	const char *file = NULL;
+	int64_t function;
+
+	if (!cold_debug_line(n->debug, site->address, &file, &probe.line))
+		probe.line = 0;
+	function = ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
+	if (function < 0)
+		return -1;
+	probe.function = (uint32_t)function;
+	if (site->kind != IP_PROBE_POINT)
+		probe.flags |= IP_PROBE_INLINED;
+	if (site->entry_only)
+		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	return ip_probe_list_builder_probe(builder, &probe, site->args);
+}
+
 static int add_probe(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
 		     struct cold_attribution *count)
 {
@@ -260,7 +287,8 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 	if (cold_debug_open(m, &n.debug))
 		goto out;
 	for (size_t i = 0; i < sites->n; i++)
-		if (add_probe(&n, &sites->sites[i], builder, ret))
+		if (sites->sites[i].naming == COLD_NAME_GIVEN ? add_given(&n, &sites->sites[i], builder)
+							      : add_probe(&n, &sites->sites[i], builder, ret))
 			goto out;
 	result = 0;
 out:

@@ -9,10 +9,15 @@
 #include "coldpatch/rewrite.h"
 #include "common/error.h"
 
+#include <stdlib.h>
+
 void cold_found_destroy(struct cold_found *found)
 {
 	cold_sites_destroy(&found->sites);
 	cold_hooks_destroy(&found->hooks);
+	for (size_t i = 0; i < found->ntexts; i++)
+		free(found->texts[i]);
+	free(found->texts);
 }
 
 static int refuse_definition(const struct cold_module *m, const struct cold_hooks *hooks)

@@ -95,6 +95,7 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
 	cold_calls_find,
 	cold_table_find,
+	cold_points_find,
 };
 
 /* What all probe lists need. */

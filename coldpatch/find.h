@@ -16,6 +16,8 @@ struct cold_found {
 	struct cold_hooks hooks;     /* what is known of the module's stubs, for names */
 	enum ip_placement placement; /* of most sites; a finder sets it where none has before */
 	uint32_t found_by;	     /* IP_FOUND_BY_... */
+	char **texts;		     /* what sites point to that is in no section; ntexts of them, malloc'ed */
+	size_t ntexts;
 };
 
 void cold_found_destroy(struct cold_found *found);
@@ -25,5 +27,8 @@ int cold_calls_find(struct cold_module *module, struct cold_found *found);
 
 /* The table that a compilation wrote (table.h; placements fentry and inline). */
 int cold_table_find(struct cold_module *module, struct cold_found *found);
+
+/* Points and scopes of iprobe/probe.h. To be asked last: they do not decide about the placement. */
+int cold_points_find(struct cold_module *module, struct cold_found *found);
 
 #endif

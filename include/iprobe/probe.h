@@ -102,11 +102,13 @@
  * The sections are not loaded, so an absolute address needs no relocation at run time, as in debug information. "?o": they go with
  * the code, where that is dropped (groups, --gc-sections).
  */
+/* The one NOP in front, an instruction to the assembler as bytes are not, gives both their line. */
 #define IPROBE_SITE_                                                                                                   \
-	".Liprobe_site%=:\n\t"                                                                                         \
-	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"                                                                         \
+	"\n"                                                                                                           \
 	".Liprobe_note%=:\n\t"                                                                                         \
-	".byte 0x90\n\t"
+	"nop\n"                                                                                                        \
+	".Liprobe_site%=:\n\t"                                                                                         \
+	".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t"
 
 #define IPROBE_RECORD_(kind, strings, name, args, identity)                                                            \
 	".pushsection .iprobe.points, \"?o\", @progbits, .Liprobe_site%=\n\t"                                          \
