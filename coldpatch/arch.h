@@ -18,9 +18,10 @@ struct cold_arch {
 	bool (*reloc_is_slot)(uint32_t type);
 	bool (*reloc_is_relative)(uint32_t type);
 
-	/* A linker's stub at p (address; size bytes left): returns its length up to the end of the jump, 0
+	/* A linker's stub of the module at p (address; size bytes left): returns its length up to the end of the jump, 0
 	 * where there is none, and the slot that it jumps through. */
-	size_t (*stub)(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot);
+	size_t (*stub)(const struct cold_module *module, const uint8_t *p, size_t size, uint64_t address,
+		       uint64_t *ret_slot);
 
 	/* Decodes all code: what jumps where, which functions return. Finds all sites besides, with -1 and an error where a
 	 * reference to a hook cannot be turned into a NOP; or, where exact says that the sites are known already, looks at
@@ -40,6 +41,7 @@ struct cold_arch {
 };
 
 extern const struct cold_arch cold_arch_x86_64;
+extern const struct cold_arch cold_arch_i386;
 
 /* NULL where we do not know the machine. */
 const struct cold_arch *cold_arch_for_machine(uint32_t machine);

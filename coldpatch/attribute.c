@@ -54,7 +54,7 @@ static int argument_address(const struct cold_module *m, const struct cold_hooks
 		return 0;
 	if (site->argument_kind == COLD_ARGUMENT_SLOT) {
 		const struct cold_reloc *r = cold_module_reloc(m, site->argument);
-		const uint8_t *bytes = cold_module_bytes(m, site->argument, 8);
+		const uint8_t *bytes = cold_module_bytes(m, site->argument, m->bits / 8);
 
 		if (r && r->symbol && arch->reloc_is_slot(r->type)) {
 			*ret_name = r->symbol;
@@ -63,10 +63,11 @@ static int argument_address(const struct cold_module *m, const struct cold_hooks
 		}
 		if (r && !arch->reloc_is_relative(r->type))
 			return 0;
+		address = 0;
 		if (r)
 			address = (uint64_t)r->addend;
 		else if (bytes)
-			memcpy(&address, bytes, 8);
+			memcpy(&address, bytes, m->bits / 8);
 		else
 			return 0;
 	}

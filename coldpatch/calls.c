@@ -59,6 +59,17 @@ static int check_doubtful(const struct cold_module *m, const struct cold_hooks *
 	return 0;
 }
 
+/* i386: a call through a register that is not shown to hold the offset table may be anything. */
+static int check_registers(const struct cold_module *m, const struct cold_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].by_register && !sites->sites[i].by_got)
+			return ip_error("%s: the call at 0x%lx may be one of an instrumentation function through the "
+					"offset table, or of something else; link with -Wl,-q, or build without -fno-plt",
+					m->path, (unsigned long)sites->sites[i].address);
+	return 0;
+}
+
 /* Calls of a definition that does nothing may become NOPs; which hook is called must be known. */
 static bool serves(const struct cold_hooks *hooks, bool exact)
 {
@@ -101,7 +112,7 @@ int cold_calls_find(struct cold_module *m, struct cold_found *found)
 		goto out;
 	}
 	if ((!exact && !hooks->defined && check_all_called(m, hooks, &sites)) || cold_rewrite_check(m, &sites) ||
-	    arch->flow(m, hooks, &sites) || check_doubtful(m, hooks, &sites))
+	    arch->flow(m, hooks, &sites) || check_registers(m, &sites) || check_doubtful(m, hooks, &sites))
 		goto out;
 	for (size_t i = 0; i < sites.n; i++)
 		if (cold_sites_add(&found->sites, sites.sites[i]))

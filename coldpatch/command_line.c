@@ -276,10 +276,11 @@ static void read_option(struct reading *r, const char *a)
 		read_language(r, a + 2);
 	} else if (starts_with(a, "--language=")) {
 		read_language(r, a + strlen("--language="));
-	} else if (!strcmp(a, "-m32") || !strcmp(a, "-mx32") || !strcmp(a, "-m16")) {
-		l->hands_off = true;
-	} else if (!strcmp(a, "-m64")) {
-		l->hands_off = false;
+	} else if (!strcmp(a, "-m32") || !strcmp(a, "-mx32") || !strcmp(a, "-m16") || !strcmp(a, "-m64")) {
+		/* the last one counts */
+		l->m32 = !strcmp(a, "-m32");
+		l->x32 = !strcmp(a, "-mx32");
+		l->hands_off = !strcmp(a, "-m16");
 	} else if (starts_with(a, "--target=")) {
 		read_target(r, a + strlen("--target="));
 	} else if (starts_with(a, "-Wl,")) {

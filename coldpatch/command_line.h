@@ -22,6 +22,8 @@ struct command_line {
 	bool keep_relocs;   /* the user wants relocations in the output (-q, --emit-relocs) */
 	bool no_relocs;	    /* the linker, as it is called, does not survive -q */
 	bool build_id;	    /* the user has chosen a build-id, or none */
+	bool m32;	    /* -m32: placement instrument only */
+	bool x32;	    /* -mx32: refused */
 	bool hands_off;	    /* other machine, no libc: neither instrument nor patch */
 	bool prints_only;   /* -###: nothing is really run */
 	bool profiles;	    /* -p or -pg: gprof has the entries of functions */

@@ -15,6 +15,7 @@
 struct cursor {
 	const uint8_t *p, *end;
 	uint64_t address;
+	unsigned bits; /* of an address */
 	bool bad;
 };
 
@@ -81,13 +82,15 @@ static int64_t read_sleb(struct cursor *c)
 	}
 }
 
-/* A pointer in one of the DW_EH_PE encodings that x86-64 compilers use; a null pointer is 0. */
+/* A pointer in one of the DW_EH_PE encodings that compilers for x86 use; a null pointer is 0. */
 static uint64_t read_encoded(struct cursor *c, uint8_t encoding)
 {
 	uint64_t here = c->address, v;
 
 	switch (encoding & 0x0f) {
 	case DW_EH_PE_absptr:
+		v = read_fixed(c, c->bits / 8);
+		break;
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
 		v = read_fixed(c, 8);
@@ -120,7 +123,7 @@ static uint64_t read_encoded(struct cursor *c, uint8_t encoding)
 	case 0:
 		return v;
 	case DW_EH_PE_pcrel:
-		return v + here;
+		return c->bits == 64 ? v + here : (uint32_t)(v + here);
 	default:
 		c->bad = true;
 		return 0;
@@ -193,7 +196,7 @@ int cold_eh_frame_read(const struct cold_module *m, struct cold_unwind **ret, si
 			s = &m->sections[i];
 	if (!s)
 		return 0;
-	c = (struct cursor){.p = s->data, .end = s->data + s->size, .address = s->address};
+	c = (struct cursor){.p = s->data, .end = s->data + s->size, .address = s->address, .bits = m->bits};
 	while (c.end - c.p >= 4) {
 		uint64_t length = read_fixed(&c, 4), id_address, start, size;
 		struct cursor body, cie_cursor;
@@ -223,7 +226,8 @@ int cold_eh_frame_read(const struct cold_module *m, struct cold_unwind **ret, si
 		cie_offset -= id;
 		cie_cursor = (struct cursor){.p = s->data + cie_offset,
 					     .end = s->data + s->size,
-					     .address = s->address + cie_offset};
+					     .address = s->address + cie_offset,
+					     .bits = m->bits};
 		length = read_fixed(&cie_cursor, 4);
 		if (length == 0xffffffff)
 			length = read_fixed(&cie_cursor, 8);
@@ -276,7 +280,8 @@ int cold_landings_read(const struct cold_module *m, uint64_t lsda, uint64_t func
 	*ret_n = 0;
 	if (!s)
 		return 0;
-	c = (struct cursor){.p = s->data + (lsda - s->address), .end = s->data + s->size, .address = lsda};
+	c = (struct cursor){.p = s->data + (lsda - s->address), .end = s->data + s->size, .address = lsda,
+			    .bits = m->bits};
 	encoding = read_fixed(&c, 1);
 	if (encoding != DW_EH_PE_omit)
 		base = read_encoded(&c, encoding);

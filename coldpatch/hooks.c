@@ -13,7 +13,12 @@
 
 const struct cold_arch *cold_arch_for_machine(uint32_t machine)
 {
-	return machine == cold_arch_x86_64.machine ? &cold_arch_x86_64 : NULL;
+	static const struct cold_arch *const all[] = {&cold_arch_x86_64, &cold_arch_i386};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i]->machine == machine)
+			return all[i];
+	return NULL;
 }
 
 enum cold_hook cold_hook_named(const char *symbol)
@@ -112,7 +117,7 @@ static int find_stubs(const struct cold_module *m, const struct cold_arch *arch,
 			enum cold_hook hook;
 			uint64_t slot;
 
-			if (!arch->stub(s->data + at, s->size - at, s->address + at, &slot))
+			if (!arch->stub(m, s->data + at, s->size - at, s->address + at, &slot))
 				continue;
 			if (add_stub(h, s->address + at, slot))
 				return -1;

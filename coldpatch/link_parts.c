@@ -36,7 +36,8 @@ size_t link_parts(const struct command_line *line, const char *ret[LINK_PARTS_MA
 	const char *room, *runtime;
 	size_t n = 0;
 
-	if (!line->links || line->hands_off || line->own_layout)
+	/* i386: one call reaches everywhere, and there is no runtime to link in */
+	if (!line->links || line->hands_off || line->own_layout || line->m32)
 		return 0;
 	room = find_part("iprobe-room.o");
 	runtime = line->is_static && !line->own_start ? find_part("iprobe-rt.o") : NULL;

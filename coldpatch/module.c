@@ -4,6 +4,8 @@
  */
 #include "coldpatch/module.h"
 
+#include "coldpatch/arch.h"
+#include "common/arch/arch.h"
 #include "common/grow.h"
 #include "common/error.h"
 
@@ -161,6 +163,19 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 	return 0;
 }
 
+/* A relocation of a table without addends has its in the place that it is for: of interest are those of plain data. */
+static int64_t addend_in_place(const struct cold_module *m, const GElf_Rel *rel)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	const uint8_t *bytes;
+	int32_t v = 0;
+
+	bytes = cold_module_bytes(m, rel->r_offset, sizeof(v));
+	if (bytes && arch && arch->reloc_is_relative(GELF_R_TYPE(rel->r_info)))
+		memcpy(&v, bytes, sizeof(v));
+	return (uint32_t)v;
+}
+
 static int read_relocs(struct cold_module *m)
 {
 	Elf_Scn *scn = NULL;
@@ -173,7 +188,7 @@ static int read_relocs(struct cold_module *m)
 		if (!gelf_getshdr(scn, &shdr))
 			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
 		/* those that the linker only kept: relocs.c */
-		if (shdr.sh_type != SHT_RELA || !(shdr.sh_flags & SHF_ALLOC))
+		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) || !(shdr.sh_flags & SHF_ALLOC))
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (!data)
@@ -186,13 +201,17 @@ static int read_relocs(struct cold_module *m)
 				return ip_error("%s: relocation section %zu names no symbol table", m->path,
 						elf_ndxscn(scn));
 		}
-		n = data->d_size / gelf_fsize(m->elf->elf, ELF_T_RELA, 1, EV_CURRENT);
+		n = data->d_size / gelf_fsize(m->elf->elf, shdr.sh_type == SHT_RELA ? ELF_T_RELA : ELF_T_REL, 1,
+					      EV_CURRENT);
 		for (size_t i = 0; i < n; i++) {
 			struct cold_reloc r = {0};
 			GElf_Rela rela;
+			GElf_Rel rel;
 			GElf_Sym sym;
 
-			if (!gelf_getrela(data, i, &rela))
+			if (shdr.sh_type == SHT_REL && gelf_getrel(data, i, &rel))
+				rela = (GElf_Rela){rel.r_offset, rel.r_info, addend_in_place(m, &rel)};
+			else if (!gelf_getrela(data, i, &rela))
 				return ip_error("%s: relocation %zu: %s", m->path, i, elf_errmsg(-1));
 			r.address = rela.r_offset;
 			r.addend = rela.r_addend;
@@ -221,6 +240,31 @@ static int read_relocs(struct cold_module *m)
 	return 0;
 }
 
+/* Code of i386 addresses the offset table from its middle: where the symbol says, or the dynamic section. */
+static uint64_t find_got(const struct cold_module *m)
+{
+	Elf_Scn *scn = NULL;
+	uint64_t value;
+
+	if (ip_elf_symbol(m->elf, "_GLOBAL_OFFSET_TABLE_", &value) > 0)
+		return value;
+	while ((scn = elf_nextscn(m->elf->elf, scn))) {
+		GElf_Shdr shdr;
+		Elf_Data *data;
+		GElf_Dyn dyn;
+
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)))
+			continue;
+		for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++)
+			if (dyn.d_tag == DT_PLTGOT)
+				return dyn.d_un.d_ptr;
+	}
+	for (size_t i = 0; i < m->nsections; i++)
+		if (!strcmp(m->sections[i].name, ".got.plt"))
+			return m->sections[i].address;
+	return 0;
+}
+
 int cold_module_open(const char *path, struct cold_module *ret)
 {
 	struct cold_module m = {.path = path};
@@ -233,8 +277,11 @@ int cold_module_open(const char *path, struct cold_module *ret)
 			 path);
 		goto fail;
 	}
+	m.bits = ip_arch_for_machine(m.elf->ehdr.e_machine)->bits;
 	if (read_sections(&m) || read_symbols(&m, SHT_SYMTAB))
 		goto fail;
+	if (m.bits == 32)
+		m.got = find_got(&m);
 	if (read_symbols(&m, SHT_DYNSYM) || read_relocs(&m))
 		goto fail;
 	if (m.nsymbols)

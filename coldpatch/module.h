@@ -63,6 +63,8 @@ struct cold_range {
 struct cold_module {
 	const char *path;
 	struct ip_elf_file *elf;
+	unsigned bits; /* of an address */
+	uint64_t got;  /* where code that is not position-dependent takes the offset table to begin (i386); 0: unknown */
 
 	struct cold_section *sections; /* allocated ones with contents, ascending by address */
 	size_t nsections;

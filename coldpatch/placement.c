@@ -36,6 +36,11 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 			return ip_error("IPROBE_PLACEMENT=%s: there are fentry and instrument", asked);
 		*ret = all[i];
 	}
+	if (line->m32 && asked && *asked && *ret != IP_PLACEMENT_INSTRUMENT && !line->hands_off &&
+	    (line->compiles || line->links))
+		return ip_error("IPROBE_PLACEMENT=%s: -m32 has instrument only", asked);
+	if (line->m32)
+		*ret = IP_PLACEMENT_INSTRUMENT;
 	if (clang && *ret != IP_PLACEMENT_INSTRUMENT)
 		return ip_error("IPROBE_PLACEMENT=%s: clang has instrument only", asked);
 	/* a command line that asks for calls of the hooks itself knows what it wants */

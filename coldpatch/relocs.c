@@ -64,12 +64,15 @@ static int read_section(const struct cold_module *m, const struct cold_hooks *ho
 
 	if (!data)
 		return ip_error("%s: kept relocations cannot be read: %s", m->path, elf_errmsg(-1));
-	n = data->d_size / gelf_fsize(m->elf->elf, ELF_T_RELA, 1, EV_CURRENT);
+	n = data->d_size / gelf_fsize(m->elf->elf, data->d_type, 1, EV_CURRENT);
 	for (size_t i = 0; i < n; i++) {
 		struct cold_site site = {.depth = COLD_DEPTH_UNKNOWN};
 		GElf_Rela rela;
+		GElf_Rel rel;
 
-		if (!gelf_getrela(data, i, &rela))
+		if (data->d_type == ELF_T_REL && gelf_getrel(data, i, &rel))
+			rela = (GElf_Rela){.r_offset = rel.r_offset, .r_info = rel.r_info};
+		else if (!gelf_getrela(data, i, &rela))
 			return ip_error("%s: kept relocation %zu: %s", m->path, i, elf_errmsg(-1));
 		for (size_t j = 0; j < symbols->n; j++) {
 			struct cold_kept_reloc r = {
@@ -104,7 +107,7 @@ int cold_relocs_find(const struct cold_module *m, const struct cold_hooks *hooks
 
 		if (!gelf_getshdr(scn, &shdr))
 			return ip_error("%s: section %zu: %s", m->path, elf_ndxscn(scn), elf_errmsg(-1));
-		if (shdr.sh_type != SHT_RELA || (shdr.sh_flags & SHF_ALLOC))
+		if ((shdr.sh_type != SHT_RELA && shdr.sh_type != SHT_REL) || (shdr.sh_flags & SHF_ALLOC))
 			continue;
 		/* what debug information says of a hook is no reference */
 		target = elf_getscn(m->elf->elf, shdr.sh_info);

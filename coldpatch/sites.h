@@ -45,6 +45,8 @@ struct cold_site {
 	bool entry_only;       /* an entry whose function has no exits */
 	const char *name, *args; /* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */
 	bool doubtful;	       /* the decoding before it was not proven right */
+	bool by_register;      /* calls through register + constant: a hook's slot if that register holds the offset table */
+	bool by_got;	       /* it does */
 };
 
 struct cold_sites {

@@ -12,6 +12,7 @@
 
 #include "coldpatch/rewrite.h"
 #include "common/cleanup.h"
+#include "common/elf_class.h"
 #include "common/error.h"
 
 #include <string.h>
@@ -25,6 +26,39 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return to > 1 ? (v + to - 1) / to * to : v;
 }
 
+static int read_headers(struct cold_tail *t)
+{
+	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
+	size_t size = ip_elf_shdr_size(elf_class);
+	_cleanup_free_ uint8_t *bytes = malloc(t->n * size);
+
+	if (!bytes)
+		return ip_error("out of memory");
+	if (pread(t->m->elf->fd, bytes, t->n * size, t->ehdr.e_shoff) != (ssize_t)(t->n * size))
+		return ip_error("%s: cannot read the section headers", t->m->path);
+	for (size_t i = 0; i < t->n; i++)
+		ip_elf_shdr_decode(elf_class, bytes + i * size, &t->headers[i]);
+	return 0;
+}
+
+static int write_headers(const struct cold_tail *t, struct cold_new_file *f)
+{
+	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
+	size_t size = ip_elf_shdr_size(elf_class);
+	_cleanup_free_ uint8_t *bytes = malloc(t->n * size);
+	uint8_t header[sizeof(t->ehdr)];
+
+	if (!bytes)
+		return ip_error("out of memory");
+	if (elf_class == ELFCLASS32 && t->ehdr.e_shoff + t->n * size > UINT32_MAX)
+		return ip_error("%s: becomes larger than a 32-bit ELF file can be", t->m->path);
+	for (size_t i = 0; i < t->n; i++)
+		ip_elf_shdr_encode(elf_class, &t->headers[i], bytes + i * size);
+	if (cold_new_file_write(f, bytes, t->n * size, t->ehdr.e_shoff))
+		return -1;
+	return cold_new_file_write(f, header, ip_elf_ehdr_encode(&t->ehdr, header), 0);
+}
+
 int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
 {
 	struct cold_tail t = {.m = m};
@@ -34,10 +68,7 @@ int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
 	if (fstat(m->elf->fd, &st))
 		return ip_error_errno("%s", m->path);
 	t.file_size = st.st_size;
-	if (pread(m->elf->fd, &t.ehdr, sizeof(t.ehdr), 0) != sizeof(t.ehdr))
-		return ip_error("%s: cannot read the ELF header", m->path);
-	if (t.ehdr.e_shentsize != sizeof(Elf64_Shdr))
-		return ip_error("%s: section headers of %u bytes", m->path, t.ehdr.e_shentsize);
+	t.ehdr = m->elf->ehdr;
 	if (elf_getshdrnum(m->elf->elf, &t.n) || elf_getshdrstrndx(m->elf->elf, &t.shstrndx) || !t.shstrndx ||
 	    t.shstrndx >= t.n)
 		return ip_error("%s: has no section names", m->path);
@@ -48,11 +79,8 @@ int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
 		ip_error("out of memory");
 		goto fail;
 	}
-	if (pread(m->elf->fd, t.headers, t.n * sizeof(*t.headers), t.ehdr.e_shoff) !=
-	    (ssize_t)(t.n * sizeof(*t.headers))) {
-		ip_error("%s: cannot read the section headers", m->path);
+	if (read_headers(&t))
 		goto fail;
-	}
 	if (t.headers[t.shstrndx].sh_flags & (SHF_ALLOC | SHF_COMPRESSED)) {
 		ip_error("%s: the section names are loaded or compressed", m->path);
 		goto fail;
@@ -135,7 +163,7 @@ static void raise_to(uint64_t *end, uint64_t offset, uint64_t size)
 static uint64_t loaded_end(const struct cold_tail *t)
 {
 	const struct cold_module *m = t->m;
-	uint64_t end = sizeof(Elf64_Ehdr);
+	uint64_t end = ip_elf_ehdr_size(t->ehdr.e_ident[EI_CLASS]);
 	size_t n = 0;
 
 	if (elf_getphdrnum(m->elf->elf, &n))
@@ -185,7 +213,7 @@ static int compare_extents(const void *pa, const void *pb)
  */
 static int list_extents(const struct cold_tail *t, uint64_t loaded, struct extent **ret, size_t *ret_n, bool *ret_movable)
 {
-	uint64_t end = t->ehdr.e_shoff + t->old_n * sizeof(Elf64_Shdr), at = loaded;
+	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
 	struct extent *extents = calloc(t->old_n, sizeof(*extents));
 	size_t n = 0;
 
@@ -281,7 +309,5 @@ int cold_tail_write(struct cold_tail *t, struct cold_new_file *f)
 		t->ehdr.e_shnum = t->n;
 	}
 	t->ehdr.e_shoff = at;
-	if (cold_new_file_write(f, t->headers, t->n * sizeof(*t->headers), at))
-		return -1;
-	return cold_new_file_write(f, &t->ehdr, sizeof(t->ehdr), 0);
+	return write_headers(t, f);
 }

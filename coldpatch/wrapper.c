@@ -14,7 +14,9 @@
 #include "coldpatch/link_parts.h"
 #include "coldpatch/placement.h"
 #include "coldpatch/real_compiler.h"
+#include "common/arch/arch.h"
 #include "common/cleanup.h"
+#include "common/elf_class.h"
 #include "common/error.h"
 
 #include <elf.h>
@@ -119,18 +121,22 @@ static int wait_for_compiler(char **argv)
 	return status;
 }
 
-/* A linked x86-64 program or library; all else is none of ColdPatch's business. */
+/* A linked program or library for x86-64 or i386; all else is none of ColdPatch's business. */
 static bool is_linked_elf(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	uint8_t start[sizeof(Elf64_Ehdr)] = {0};
+	const struct ip_arch *arch;
 	Elf64_Ehdr ehdr;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    pread(fd, &ehdr, sizeof(ehdr), 0) != sizeof(ehdr))
+	    pread(fd, start, sizeof(start), 0) != sizeof(start) || memcmp(start, ELFMAG, SELFMAG))
 		return false;
-	return !memcmp(ehdr.e_ident, ELFMAG, SELFMAG) && ehdr.e_ident[EI_CLASS] == ELFCLASS64 &&
-	       ehdr.e_machine == EM_X86_64 && (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
+	ip_elf_ehdr_decode(start, &ehdr);
+	arch = ip_arch_for_machine(ehdr.e_machine);
+	return arch && ehdr.e_ident[EI_CLASS] == (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32) &&
+	       (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -230,6 +236,8 @@ int main(int argc, char **argv)
 	}
 	if (command_line_parse(argc, argv, &line))
 		return say(ip_error_message());
+	if (line.x32 && (line.compiles || line.links) && !line.hands_off)
+		return say("-mx32: x32 code cannot be probed; use -m32 or -m64, or the compiler itself");
 	clang = real_compiler_is_clang(real);
 	if (placement_choose(&line, clang, &placement))
 		return say(ip_error_message());

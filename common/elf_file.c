@@ -13,14 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/arch/arch.h"
 #include "common/cleanup.h"
+#include "common/elf_class.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/note.h"
 
 #define SECTION_MAX (4ull << 30)
 #define NOTES_MAX   (1u << 20)
-#define OUR_MACHINE EM_X86_64
 
 #define ULL(x) ((unsigned long long)(x))
 
@@ -48,8 +49,8 @@ static int refuse_machine(const char *path, unsigned machine)
 	const char *name = machine_name(machine);
 
 	if (!name)
-		return ip_error("%s: ELF for machine %u, this iprobe knows x86-64", path, machine);
-	return ip_error("%s: ELF for %s (machine %u), this iprobe knows x86-64", path, name, machine);
+		return ip_error("%s: ELF for machine %u, this iprobe knows x86-64 and i386", path, machine);
+	return ip_error("%s: ELF for %s (machine %u), this iprobe knows x86-64 and i386", path, name, machine);
 }
 
 /* Identity, by the first 20 bytes: they are the same in every ELF. */
@@ -58,6 +59,7 @@ static int check_ident(int fd, const char *path, uint64_t size)
 	uint8_t start[EI_NIDENT + 4] = {0};
 	size_t n = size < sizeof(start) ? (size_t)size : sizeof(start);
 	const uint8_t *half = start + EI_NIDENT;
+	const struct ip_arch *arch;
 	bool big;
 	unsigned type, machine;
 
@@ -73,13 +75,15 @@ static int check_ident(int fd, const char *path, uint64_t size)
 	type = big ? half[0] << 8 | half[1] : half[1] << 8 | half[0];
 	machine = big ? half[2] << 8 | half[3] : half[3] << 8 | half[2];
 	if (start[EI_CLASS] == ELFCLASS32 && machine == EM_X86_64)
-		return ip_error("%s: ELF for x32 (32-bit pointers), this iprobe knows x86-64", path);
-	if (machine != OUR_MACHINE)
+		return ip_error("%s: ELF for x32 (32-bit pointers in 64-bit code), this iprobe knows x86-64 and i386",
+				path);
+	arch = ip_arch_for_machine(machine);
+	if (!arch)
 		return refuse_machine(path, machine);
-	if (start[EI_CLASS] != ELFCLASS64)
-		return ip_error("%s: corrupt ELF file: unknown class %u", path, start[EI_CLASS]);
+	if (start[EI_CLASS] != (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32))
+		return ip_error("%s: corrupt ELF file: %s of class %u", path, arch->name, start[EI_CLASS]);
 	if (start[EI_DATA] != ELFDATA2LSB)
-		return ip_error("%s: corrupt ELF file: x86-64 in byte order %u", path, start[EI_DATA]);
+		return ip_error("%s: corrupt ELF file: %s in byte order %u", path, arch->name, start[EI_DATA]);
 	if (start[EI_VERSION] != EV_CURRENT)
 		return ip_error("%s: ELF of unknown version %u", path, start[EI_VERSION]);
 	switch (type) {
@@ -104,24 +108,26 @@ static bool lies_within(uint64_t offset, uint64_t size, uint64_t file_size)
 static int check_tables(struct ip_elf_file *file, uint64_t size)
 {
 	const Elf64_Ehdr *ehdr = &file->ehdr;
+	size_t phdr_size = ip_elf_phdr_size(ehdr->e_ident[EI_CLASS]);
+	size_t shdr_size = ip_elf_shdr_size(ehdr->e_ident[EI_CLASS]);
 
 	if (ehdr->e_phnum == 0)
 		return ip_error("%s: ELF file without program headers; a program or a library is needed",
 				file->path);
 	if (ehdr->e_phnum == PN_XNUM)
 		return ip_error("%s: ELF file with more than %u program headers", file->path, PN_XNUM - 1);
-	if (ehdr->e_phentsize != sizeof(Elf64_Phdr))
+	if (ehdr->e_phentsize != phdr_size)
 		return ip_error("%s: corrupt ELF file: program headers of %u bytes", file->path,
 				ehdr->e_phentsize);
-	if (!lies_within(ehdr->e_phoff, ehdr->e_phnum * sizeof(Elf64_Phdr), size))
+	if (!lies_within(ehdr->e_phoff, ehdr->e_phnum * phdr_size, size))
 		return ip_error("%s: truncated ELF file: the program headers lie behind its end", file->path);
 	if (ehdr->e_shoff == 0)
 		return 0;
-	if (ehdr->e_shentsize != sizeof(Elf64_Shdr))
+	if (ehdr->e_shentsize != shdr_size)
 		return ip_error("%s: corrupt ELF file: section headers of %u bytes", file->path,
 				ehdr->e_shentsize);
 	/* e_shnum is 0 where there are too many for it: then section 0 says how many, and must be there. */
-	if (!lies_within(ehdr->e_shoff, (ehdr->e_shnum ? ehdr->e_shnum : 1) * sizeof(Elf64_Shdr), size))
+	if (!lies_within(ehdr->e_shoff, (ehdr->e_shnum ? ehdr->e_shnum : 1) * shdr_size, size))
 		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
 	return 0;
 }
@@ -164,15 +170,15 @@ static int read_segments(struct ip_elf_file *file, uint64_t size)
 /* A file without a section table is fine: only its names are missing. */
 static int check_sections(struct ip_elf_file *file, uint64_t size)
 {
-	size_t n;
+	size_t n, shdr_size = ip_elf_shdr_size(file->ehdr.e_ident[EI_CLASS]);
 
 	if (file->ehdr.e_shoff == 0)
 		return 0;
 	if (elf_getshdrnum(file->elf, &n) < 0)
 		return ip_error("%s: corrupt ELF file: %s", file->path, elf_errmsg(-1));
 	/* libelf itself counts none where they do not fit. */
-	if (n < file->ehdr.e_shnum || n > size / sizeof(Elf64_Shdr) ||
-	    !lies_within(file->ehdr.e_shoff, n * sizeof(Elf64_Shdr), size))
+	if (n < file->ehdr.e_shnum || n > size / shdr_size ||
+	    !lies_within(file->ehdr.e_shoff, n * shdr_size, size))
 		return ip_error("%s: truncated ELF file: the section headers lie behind its end", file->path);
 	for (size_t i = 1; i < n; i++) {
 		Elf_Scn *scn = elf_getscn(file->elf, i);
@@ -260,16 +266,20 @@ static int find_build_id(struct ip_elf_file *file, uint64_t file_size)
 
 static int open_elf(struct ip_elf_file *file)
 {
+	uint8_t header[sizeof(Elf64_Ehdr)];
 	uint64_t size;
 
 	if (ip_check_regular(file->fd, file->path, &size) < 0 || check_ident(file->fd, file->path, size) < 0)
 		return -1;
-	if (size < sizeof(Elf64_Ehdr))
+	if (ip_read_at(file->fd, file->path, 0, header, EI_NIDENT) < 0)
+		return -1;
+	if (size < ip_elf_ehdr_size(header[EI_CLASS]))
 		return ip_error("%s: truncated ELF file: its header ends at byte %llu", file->path,
 				ULL(size));
-	/* GElf_Ehdr is the file's own form: 64 bits, little-endian, as we are. */
-	if (ip_read_at(file->fd, file->path, 0, &file->ehdr, sizeof(file->ehdr)) < 0 ||
-	    check_tables(file, size) < 0)
+	if (ip_read_at(file->fd, file->path, 0, header, ip_elf_ehdr_size(header[EI_CLASS])) < 0)
+		return -1;
+	ip_elf_ehdr_decode(header, &file->ehdr);
+	if (check_tables(file, size) < 0)
 		return -1;
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return ip_error("libelf is too old: %s", elf_errmsg(-1));
@@ -380,17 +390,18 @@ static int symbol_in(struct ip_elf_file *file, const char *table, const char *na
 {
 	GElf_Shdr shdr;
 	const void *bytes;
-	size_t size;
-	int r = ip_elf_section(file, table, &shdr, &bytes, &size, NULL);
+	Elf_Data *data;
+	size_t size, index;
+	GElf_Sym sym;
+	int r = ip_elf_section(file, table, &shdr, &bytes, &size, &index);
 
 	if (r <= 0)
 		return r;
-	for (size_t i = 0; i < size / sizeof(Elf64_Sym); i++) {
-		Elf64_Sym sym;
+	data = elf_getdata(elf_getscn(file->elf, index), NULL);
+	for (size_t i = 0; data && i <= INT32_MAX && gelf_getsym(data, (int)i, &sym); i++) {
 		const char *found;
 
-		memcpy(&sym, (const uint8_t *)bytes + i * sizeof(sym), sizeof(sym));
-		if (sym.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(sym.st_info) == STT_TLS)
+		if (sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) == STT_TLS)
 			continue;
 		found = elf_strptr(file->elf, shdr.sh_link, sym.st_name);
 		if (found && !strcmp(found, name)) {

@@ -21,15 +21,15 @@ struct ip_elf_file {
 	bool own_fd;
 	char *path; /* for messages */
 	Elf *elf;
-	GElf_Ehdr ehdr;
+	GElf_Ehdr ehdr; /* of either class: see elf_class.h */
 	uint8_t build_id[32];
 	size_t build_id_size; /* 0: none */
 	struct ip_elf_segment *loads; /* PT_LOAD, in file order */
 	size_t nloads;
 };
 
-/* Opens an ELF that we can work on: x86-64, little-endian, ET_EXEC or ET_DYN (any other: an error
- * that names it; e.g. "PATH: not an ELF file", "PATH: ELF for machine 183, this iprobe knows x86-64",
+/* Opens an ELF that we can work on: x86-64 or i386, little-endian, ET_EXEC or ET_DYN (any other: an error
+ * that names it; e.g. "PATH: not an ELF file", "PATH: ELF for machine 183, this iprobe knows x86-64 and i386",
  * "PATH: truncated ELF ..."). Every PT_LOAD and the section table lie within the file. */
 int ip_elf_open(const char *path, struct ip_elf_file **ret);
 int ip_elf_open_fd(int fd, const char *path, struct ip_elf_file **ret);

@@ -6,6 +6,7 @@
 
 static const struct ip_arch *const architectures[] = {
 	&ip_arch_x86_64,
+	&ip_arch_i386,
 };
 
 const struct ip_arch *ip_arch_for_machine(uint32_t machine)

@@ -18,9 +18,10 @@
 struct ip_arch {
 	const char *name;
 	uint32_t machine;    /* e_machine */
+	unsigned bits;	     /* of an address: 64 or 32 */
 	size_t stub_size;    /* bytes of one stub, also its alignment */
 	size_t jump_stub_size; /* the same of a stub for IP_FORM_JUMP; a multiple of stub_size */
-	uint64_t reach;	     /* how far a live site may be from its stub */
+	uint64_t reach;	     /* how far a live site may be from its stub; UINT64_MAX: anywhere */
 
 	/* Writes the idle bytes of a site of that form (enum ip_site_form). -1 where the architecture knows no
 	 * such site. */
@@ -53,9 +54,10 @@ struct ip_arch {
 	int (*jump_stub)(uint64_t address, uint64_t hook, uint64_t slot, uint32_t number, uint64_t back, uint8_t *ret);
 };
 
-/* NULL where we do not know the machine. */
+/* NULL where we do not know the machine. x32 has the machine of x86-64: ip_elf_open() refuses it. */
 const struct ip_arch *ip_arch_for_machine(uint32_t machine);
 
 extern const struct ip_arch ip_arch_x86_64;
+extern const struct ip_arch ip_arch_i386;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding sites in x86-64 code.
+ * Finding sites in x86-64 and i386 code.
  *
  *  1. Every executable section is decoded range by range (a range: a function, or a gap between functions).
  *     Each instruction that refers to a hook is a call or tail jump of a known form, or the module is
@@ -39,11 +39,12 @@ static int32_t rel32(const uint8_t *p)
 }
 
 /* [endbr64] [mov $number,%r11d] [bnd] jmp *slot(%rip) */
-static size_t stub(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
+static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 	size_t at = 0;
 
+	(void)m;
 	if (size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)))
 		at = sizeof(endbr64);
 	if (size - at >= 6 && p[at] == 0x41 && p[at + 1] == 0xbb)
@@ -56,7 +57,7 @@ static size_t stub(const uint8_t *p, size_t size, uint64_t address, uint64_t *re
 	return at + 6;
 }
 
-static int refuse(const struct cold_module *m, uint64_t address, enum cold_hook hook, const char *why)
+int cold_x86_64_refuse(const struct cold_module *m, uint64_t address, enum cold_hook hook, const char *why)
 {
 	uint32_t range = cold_module_range(m, address);
 	const char *name = range == COLD_NONE ? NULL : cold_range_name(m, range);
@@ -94,16 +95,16 @@ static int add_site(const struct cold_module *m, const struct cold_insn *insn, e
 	};
 
 	if (cold_insn_is_jump(insn) && !jump)
-		return refuse(m, insn->address, hook,
+		return cold_x86_64_refuse(m, insn->address, hook,
 			      i->meta.category == ZYDIS_CATEGORY_COND_BR ? "it is a conditional jump"
 									 : "it is a jump of an unknown form");
 	if (!call && !jump)
-		return refuse(m, insn->address, hook,
+		return cold_x86_64_refuse(m, insn->address, hook,
 			      "it takes the function's address, and a call through a register has no room");
 	if (i->length != 5 && i->length != 6)
-		return refuse(m, insn->address, hook, "the instruction is neither 5 nor 6 bytes long");
+		return cold_x86_64_refuse(m, insn->address, hook, "the instruction is neither 5 nor 6 bytes long");
 	if (jump && hook == COLD_HOOK_IS_ENTER)
-		return refuse(m, insn->address, hook,
+		return cold_x86_64_refuse(m, insn->address, hook,
 			      "it is a tail call, which no compiler makes of an entry hook");
 	if (jump) {
 		site.kind = IP_PROBE_TAIL_EXIT;
@@ -216,6 +217,7 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 	bool jump = cold_insn_is_jump(insn);
 	enum cold_hook hook;
 	uint64_t target;
+	unsigned reg;
 
 	if (insn->insn.meta.category == ZYDIS_CATEGORY_RET || (jump && !cold_insn_target(insn, &target)))
 		range->returns = true;
@@ -237,7 +239,20 @@ static int sweep_insn(struct cold_module *m, const struct cold_hooks *hooks, con
 			return exact ? 0 : add_site(m, insn, hook, true, index, sites);
 		hook = cold_hook_at(hooks, target, false);
 		if (hook && !exact)
-			return refuse(m, insn->address, hook, "it takes the function's address");
+			return cold_x86_64_refuse(m, insn->address, hook, "it takes the function's address");
+		return cold_module_mark(m, target);
+	}
+	if (insn->bits == 32 && m->got && !exact && cold_insn_based(insn, m->got, &target, &reg)) {
+		/* Only -fno-plt calls like this, and then through such a slot. */
+		const struct cold_reloc *r = cold_hook_at(hooks, target, true) ? cold_module_reloc(m, target) : NULL;
+
+		if (r && r->type == R_386_GLOB_DAT && insn->insn.opcode == 0xff &&
+		    insn->insn.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
+			if (add_site(m, insn, cold_hook_at(hooks, target, true), true, index, sites))
+				return -1;
+			sites->sites[sites->n - 1].by_register = true;
+			return 0;
+		}
 		return cold_module_mark(m, target);
 	}
 	return cold_insn_table(insn, &target) ? cold_module_mark(m, target) : 0;
@@ -300,11 +315,12 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 		uint32_t range;
 
 		if (s->size - at >= 4) {
+			uint64_t v = (uint64_t)(int64_t)rel32(s->data + at);
+
 			end = address + 4;
-			hook = cold_hook_at(hooks, end + (uint64_t)(int64_t)rel32(s->data + at), false);
-			if (!hook)
-				hook = cold_hook_at(hooks, end + (uint64_t)(int64_t)rel32(s->data + at),
-						    true);
+			hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)(end + v), false);
+			if (!hook) /* i386 names a slot by its address */
+				hook = cold_hook_at(hooks, m->bits == 64 ? end + v : (uint32_t)v, true);
 			if (hook && site_ends_at(sites, end))
 				continue;
 		}
@@ -315,7 +331,7 @@ static int scan_section(const struct cold_module *m, const struct cold_hooks *ho
 			continue;
 		range = cold_module_range(m, start);
 		if (range == COLD_NONE || !m->ranges[range].clean)
-			return refuse(m, start, hook,
+			return cold_x86_64_refuse(m, start, hook,
 				      "the code around it does not decode, so it is not known to be an "
 				      "instruction");
 	}
@@ -362,7 +378,7 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 				m->path, (unsigned long)r->address,
 				r->hook == COLD_HOOK_IS_ENTER ? COLD_HOOK_ENTER : COLD_HOOK_EXIT);
 	if (!p || (!direct && !loaded))
-		return refuse(m, r->address, r->hook,
+		return cold_x86_64_refuse(m, r->address, r->hook,
 			      "it takes the function's address, and a call through a register has no room (do not build with "
 			      "-mcmodel=large)");
 	if (p[0] == 0xff && (p[1] == 0x15 || p[1] == 0x25) && loaded) {
@@ -377,31 +393,31 @@ static int kept_site(const struct cold_module *m, const struct cold_hooks *hooks
 	} else if ((direct || (loaded && p[0] == 0x90)) && (p[1] == 0xe8 || p[1] == 0xe9)) {
 		jump = p[1] == 0xe9;
 	} else {
-		return refuse(m, r->address, r->hook, "it is neither a call nor a jump");
+		return cold_x86_64_refuse(m, r->address, r->hook, "it is neither a call nor a jump");
 	}
 	ret->address = r->address - back;
 	ret->length = !jump || slot ? 4 + back : 5;
 	if (jump && r->hook == COLD_HOOK_IS_ENTER)
-		return refuse(m, ret->address, r->hook, "it is a tail call, which no compiler makes of an entry hook");
+		return cold_x86_64_refuse(m, ret->address, r->hook, "it is a tail call, which no compiler makes of an entry hook");
 	ret->kind = jump ? IP_PROBE_TAIL_EXIT : r->hook == COLD_HOOK_IS_ENTER ? IP_PROBE_ENTRY : IP_PROBE_EXIT;
 	ret->form = jump ? IP_FORM_RETURN : IP_FORM_CALL;
 	/* relocations that are not this code's own would lead elsewhere */
 	target = ret->address + ret->length + (uint64_t)(int64_t)rel32(p + 2 - (jump && !slot ? back - 1 : 0));
 	if (!hooks->shared_address && cold_hook_at(hooks, target, slot) &&
 	    cold_hook_at(hooks, target, slot) != r->hook)
-		return refuse(m, ret->address, r->hook, "the call there leads to the other one; link it again");
+		return cold_x86_64_refuse(m, ret->address, r->hook, "the call there leads to the other one; link it again");
 	if (!cold_module_section(m, target, 1))
-		return refuse(m, ret->address, r->hook, "the call there leads out of the module; link it again");
+		return cold_x86_64_refuse(m, ret->address, r->hook, "the call there leads out of the module; link it again");
 	return 0;
 }
 
-static int sweep(struct cold_module *m, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites)
+int cold_x86_64_sweep(struct cold_module *m, const struct cold_hooks *hooks, bool exact, struct cold_sites *sites)
 {
 	struct evidence e = {0};
 	ZydisDecoder decoder;
 	int failed = 0;
 
-	cold_insn_init(&decoder);
+	cold_insn_init(&decoder, m->bits);
 	for (uint32_t i = 0; i < m->nranges && !failed; i++)
 		failed = sweep_range(m, hooks, &decoder, i, exact, &e, sites);
 	free(e.starts);
@@ -427,7 +443,7 @@ const struct cold_arch cold_arch_x86_64 = {
 	.reloc_is_slot = reloc_is_slot,
 	.reloc_is_relative = reloc_is_relative,
 	.stub = stub,
-	.sweep = sweep,
+	.sweep = cold_x86_64_sweep,
 	.kept_site = kept_site,
 	.is_empty_function = is_empty_function,
 	.flow = cold_x86_64_flow,

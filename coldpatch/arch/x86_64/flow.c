@@ -12,7 +12,8 @@
  *  3. Blocks that nothing was seen to reach get what all indirect jumps of unknown target (computed goto)
  *     agree on, and behind a call that does not come back what would hold if it did. Where there is no such
  *     jump they are dead, or data, and spoil nothing that is reached.
- *  4. Once more through every block, to note rdi and the nesting depth at the sites.
+ *  4. Once more through every block, to note the first argument (rdi; i386: on the stack) and the nesting depth at the
+ *     sites.
  *
  * A way that was overlooked can only be one more way to a site whose argument is the same on all ways, unless
  * the compiler merged two calls; a way that does not exist only makes things unknown.
@@ -26,13 +27,20 @@
 #include "common/error.h"
 #include "common/probe_list.h"
 
+#include <dwarf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
 
+static unsigned entry_size(const struct cold_module *m, struct value table)
+{
+	return table.kind == VALUE_TARGETS32 ? 4 : m->bits / 8;
+}
+
 static uint64_t table_entry(const struct cold_module *m, struct value table, size_t i, bool *ret_ok)
 {
-	unsigned size = table.kind == VALUE_TARGETS32 ? 4 : 8;
+	unsigned size = entry_size(m, table);
 	const uint8_t *p = cold_module_bytes(m, table.v + i * size, size);
 	const struct cold_reloc *r;
 	uint64_t v64;
@@ -41,6 +49,11 @@ static uint64_t table_entry(const struct cold_module *m, struct value table, siz
 	*ret_ok = p;
 	if (!p)
 		return 0;
+	if (size == 4 && m->bits == 32) {
+		r = cold_module_reloc(m, table.v + i * size);
+		memcpy(&v32, p, 4);
+		return (uint32_t)(r ? (uint64_t)r->addend + r->value : (uint64_t)table.base + (uint64_t)(int64_t)v32);
+	}
 	if (size == 4) {
 		memcpy(&v32, p, 4);
 		return table.v + (uint64_t)(int64_t)v32;
@@ -68,7 +81,7 @@ static int jump_indirect(struct unit *u, const struct cold_insn *insn)
 		bool ok;
 		uint64_t address = table_entry(u->m, target, i, &ok);
 
-		if (i && target.v + i * (target.kind == VALUE_TARGETS32 ? 4 : 8) >= end)
+		if (i && target.v + i * entry_size(u->m, target) >= end)
 			return 0;
 		slot = ok ? unit_slot(u, address, &range) : NULL;
 		/* what lies behind the last table that anything names leads elsewhere, or into an instruction
@@ -86,6 +99,7 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 		return 0;
 	state_load(&u->other, &u->now);
 	state_after_call(&u->other);
+	state_forget_stack(&u->other);
 	for (size_t i = 0; i < u->nlandings; i++) {
 		const struct cold_landing *row = &u->landings[i];
 
@@ -98,7 +112,7 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 
 static void record(struct unit *u, struct cold_site *site)
 {
-	struct value rdi = u->now.reg[REG_RDI];
+	struct value first = state_first_argument(&u->now, site->form == IP_FORM_RETURN);
 	struct value rsp = u->now.reg[REG_RSP];
 
 	site->depth = u->now.depth;
@@ -107,14 +121,39 @@ static void record(struct unit *u, struct cold_site *site)
 	/* at the function's start the return address lies between the stack pointer and where it was */
 	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base && (int64_t)rsp.v <= 0 &&
 	    (int64_t)rsp.v > -FRAME_MAX)
-		site->frame = 8 - (int64_t)rsp.v;
-	if (rdi.kind == VALUE_CONST) {
+		site->frame = u->m->bits / 8 - (int64_t)rsp.v;
+	if (first.kind == VALUE_CONST) {
 		site->argument_kind = COLD_ARGUMENT_ADDRESS;
-		site->argument = rdi.v;
-	} else if (rdi.kind == VALUE_SLOT) {
+		site->argument = first.v;
+	} else if (first.kind == VALUE_SLOT) {
 		site->argument_kind = COLD_ARGUMENT_SLOT;
-		site->argument = rdi.v;
+		site->argument = first.v;
 	}
+}
+
+/*
+ * i386: functions that return a structure take the pointer to it off the stack, and their callers' code does not show that.
+ * The unwind tables know where the stack pointer stands, unless the function has a frame pointer: then all that it
+ * keeps on the stack is found through that.
+ */
+static void find_stack(struct unit *u, uint64_t address)
+{
+	Dwarf_Frame *frame = NULL;
+	int64_t offset = 0;
+	bool known = false;
+	Dwarf_Op *ops;
+	size_t n;
+
+	if (state_knows_stack(&u->now))
+		return;
+	if (u->cfi && !dwarf_cfi_addrframe(u->cfi, address, &frame)) {
+		known = !dwarf_frame_cfa(frame, &ops, &n) && n == 1 && ops[0].atom == DW_OP_bregx &&
+			ops[0].number == REG_RSP;
+		if (known) /* the frame's address is what the stack pointer was before the return address came */
+			offset = 4 - (int64_t)ops[0].number2;
+		free(frame);
+	}
+	state_name_stack(&u->now, address, known ? &offset : NULL);
 }
 
 static int run_block(struct unit *u, uint32_t index)
@@ -124,19 +163,25 @@ static int run_block(struct unit *u, uint32_t index)
 	uint64_t at = u->blocks[index].start;
 
 	state_load(&u->now, u->blocks[index].in);
+	if (u->m->bits == 32)
+		find_stack(u, at);
 	for (;;) {
 		struct cold_site *site = NULL;
 		struct cold_insn insn;
 		uint32_t ignored;
 		uint64_t target;
+		unsigned reg;
 
 		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
 			return 0;
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL ||
 		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
 			site = cold_sites_at(u->sites, at);
-		if (site && u->recording)
+		if (site && u->recording) {
 			record(u, site);
+			if (site->by_register && cold_insn_based(&insn, 0, &target, &reg))
+				site->by_got = u->now.reg[reg].kind == VALUE_CONST && u->now.reg[reg].v == u->m->got;
+		}
 		if (cold_insn_is_jump(&insn)) {
 			bool direct = cold_insn_target(&insn, &target);
 
@@ -163,7 +208,12 @@ static int run_block(struct unit *u, uint32_t index)
 			if (call_never_returns(u->m, u->hooks, &insn))
 				return unit_note_behind(u, insn.next);
 		}
-		state_step(&u->now, &u->decoder, &insn, u->m);
+		if (site)
+			state_after_call(&u->now); /* a hook takes no arguments off the stack */
+		else
+			state_step(&u->now, &u->decoder, &insn, u->m);
+		if (u->m->bits == 32 && insn.insn.meta.category == ZYDIS_CATEGORY_CALL && insn.next < range->end)
+			find_stack(u, insn.next);
 		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
 			u->now.depth += site->kind == IP_PROBE_ENTRY ? 1 : -1;
 		at = insn.next;
@@ -237,7 +287,7 @@ static int seed_entries(struct unit *u)
 
 		if (cold_range_is_cold(u->m, u->members[i]))
 			continue;
-		state_clear(&u->now);
+		state_clear(&u->now, u->m->bits);
 		/* without a symbol a range may start in the middle of a function: assume nothing */
 		if (range->symbol != COLD_NONE || (!range->gap && proper == 1)) {
 			u->now.depth = 0;
@@ -286,7 +336,7 @@ static int seed_orphans(struct unit *u)
 			} else if (u->escape) {
 				state_load(&u->other, u->escape);
 			} else {
-				state_clear(&u->other);
+				state_clear(&u->other, u->m->bits);
 			}
 			if (unit_propagate(u, at, &u->other) || run(u))
 				return -1;
@@ -383,6 +433,7 @@ int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, stru
 	_cleanup_free_ struct member *members = NULL;
 	_cleanup_free_ uint32_t *ranges = NULL;
 	_cleanup_free_ struct unit *u = NULL;
+	Dwarf_CFI *cfi; /* owned by the Elf */
 	size_t n = 0;
 
 	if (join_landings(m))
@@ -395,6 +446,7 @@ int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, stru
 	u = calloc(1, sizeof(*u));
 	if (!members || !ranges || !u)
 		return ip_error("out of memory");
+	cfi = m->bits == 32 ? dwarf_getcfi_elf(m->elf->elf) : NULL;
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		uint32_t root = cold_range_root(m, i);
 
@@ -411,7 +463,8 @@ int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, stru
 		u->m = m;
 		u->hooks = hooks;
 		u->sites = sites;
-		cold_insn_init(&u->decoder);
+		u->cfi = cfi;
+		cold_insn_init(&u->decoder, m->bits);
 		u->members = ranges;
 		u->nmembers = j - i;
 		failed = solve(u);

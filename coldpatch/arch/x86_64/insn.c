@@ -4,9 +4,12 @@
  */
 #include "coldpatch/arch/x86_64/insn.h"
 
-void cold_insn_init(ZydisDecoder *decoder)
+void cold_insn_init(ZydisDecoder *decoder, unsigned bits)
 {
-	ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (bits == 64)
+		ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	else
+		ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32);
 }
 
 bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *section, uint64_t address,
@@ -18,14 +21,20 @@ bool cold_insn_at(const ZydisDecoder *decoder, const struct cold_section *sectio
 							&ret->insn)))
 		return false;
 	ret->next = address + ret->insn.length;
+	ret->bits = decoder->machine_mode == ZYDIS_MACHINE_MODE_LONG_64 ? 64 : 32;
 	return true;
+}
+
+static uint64_t wrap(const struct cold_insn *insn, uint64_t address)
+{
+	return insn->bits == 64 ? address : (uint32_t)address;
 }
 
 bool cold_insn_target(const struct cold_insn *insn, uint64_t *ret)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		if (insn->insn.raw.imm[i].size && insn->insn.raw.imm[i].is_relative) {
-			*ret = insn->next + (uint64_t)insn->insn.raw.imm[i].value.s;
+			*ret = wrap(insn, insn->next + (uint64_t)insn->insn.raw.imm[i].value.s);
 			return true;
 		}
 	}
@@ -36,17 +45,35 @@ bool cold_insn_memory(const struct cold_insn *insn, uint64_t *ret)
 {
 	const ZydisDecodedInstruction *i = &insn->insn;
 
-	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 0 || i->raw.disp.size != 32)
+	if (i->raw.disp.size != 32)
+		return false;
+	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM)) {
+		*ret = wrap(insn, (uint64_t)i->raw.disp.value); /* mov to or from eax */
+		return insn->bits == 32;
+	}
+	if (i->raw.modrm.mod != 0)
 		return false;
 	if (i->raw.modrm.rm == 5) {
-		*ret = insn->next + (uint64_t)i->raw.disp.value;
+		*ret = wrap(insn, (insn->bits == 64 ? insn->next : 0) + (uint64_t)i->raw.disp.value);
 		return true;
 	}
 	if (i->raw.modrm.rm == 4 && i->raw.sib.base == 5 && i->raw.sib.index == 4) {
-		*ret = (uint64_t)i->raw.disp.value;
+		*ret = wrap(insn, (uint64_t)i->raw.disp.value);
 		return true;
 	}
 	return false;
+}
+
+bool cold_insn_based(const struct cold_insn *insn, uint64_t base, uint64_t *ret, unsigned *ret_reg)
+{
+	const ZydisDecodedInstruction *i = &insn->insn;
+
+	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 2 || i->raw.disp.size != 32 ||
+	    i->raw.modrm.rm == 4)
+		return false;
+	*ret = wrap(insn, base + (uint64_t)i->raw.disp.value);
+	*ret_reg = i->raw.modrm.rm;
+	return true;
 }
 
 bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret)
@@ -56,7 +83,7 @@ bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret)
 	if (!(i->attributes & ZYDIS_ATTRIB_HAS_MODRM) || i->raw.modrm.mod != 0 || i->raw.disp.size != 32 ||
 	    i->raw.modrm.rm != 4 || i->raw.sib.base != 5 || i->raw.sib.index == 4)
 		return false;
-	*ret = (uint64_t)i->raw.disp.value;
+	*ret = wrap(insn, (uint64_t)i->raw.disp.value);
 	return true;
 }
 

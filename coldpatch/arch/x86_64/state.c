@@ -19,11 +19,27 @@ bool value_equal(struct value a, struct value b)
 	return a.kind == b.kind && a.base == b.base && a.v == b.v;
 }
 
-void state_clear(struct state *s)
+void state_clear(struct state *s, unsigned bits)
 {
+	s->bits = bits;
 	memset(s->reg, 0, sizeof(s->reg));
 	s->depth = COLD_DEPTH_UNKNOWN;
 	s->nspills = 0;
+}
+
+static unsigned word(const struct state *s)
+{
+	return s->bits / 8;
+}
+
+/* A value as a register holds it. */
+static struct value fit(const struct state *s, struct value value)
+{
+	if (s->bits == 32 && (value.kind == VALUE_CONST || value.kind == VALUE_SLOT || value.kind == VALUE_ENTRY32))
+		value.v = (uint32_t)value.v;
+	else if (s->bits == 32 && value.kind == VALUE_STACK)
+		value.v = (uint64_t)(int64_t)(int32_t)value.v;
+	return value;
 }
 
 static struct spill *find_spill(const struct state *s, uint32_t base, int64_t offset)
@@ -87,7 +103,7 @@ static void forget(struct state *s, struct value at, uint64_t size)
 	for (uint32_t i = 0; i < s->nspills;) {
 		int64_t offset = s->spills[i].offset, where = (int64_t)at.v;
 
-		if (s->spills[i].base == at.base && offset < where + (int64_t)size && where < offset + 8)
+		if (s->spills[i].base == at.base && offset < where + (int64_t)size && where < offset + (int64_t)word(s))
 			s->spills[i] = s->spills[--s->nspills];
 		else
 			i++;
@@ -96,7 +112,7 @@ static void forget(struct state *s, struct value at, uint64_t size)
 
 static void store(struct state *s, struct value at, struct value value)
 {
-	forget(s, at, 8);
+	forget(s, at, word(s));
 	if (value.kind && s->nspills < STATE_SPILLS)
 		s->spills[s->nspills++] =
 			(struct spill){.base = at.base, .offset = (int64_t)at.v, .value = value};
@@ -109,8 +125,8 @@ static struct value load(const struct state *s, struct value at)
 	return spill ? spill->value : unknown;
 }
 
-/* Index in reg[] of the register that r is part of; -1: none that we follow. */
-static int reg_index(ZydisRegister r, unsigned *ret_width)
+/* Index in reg[] of the register that r is part of; -1: none that we follow. *ret_width: 64 where r is all of it. */
+static int reg_index(const struct state *s, ZydisRegister r, unsigned *ret_width)
 {
 	ZydisRegisterClass class = ZydisRegisterGetClass(r);
 	ZydisRegister whole;
@@ -121,11 +137,12 @@ static int reg_index(ZydisRegister r, unsigned *ret_width)
 		*ret_width = 64;
 		return ZydisRegisterGetId(r);
 	case ZYDIS_REGCLASS_GPR32:
-		*ret_width = 32;
+		*ret_width = s->bits == 32 ? 64 : 32;
 		return ZydisRegisterGetId(r);
 	case ZYDIS_REGCLASS_GPR16:
 	case ZYDIS_REGCLASS_GPR8:
-		whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+		whole = ZydisRegisterGetLargestEnclosing(
+			s->bits == 64 ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32, r);
 		return ZydisRegisterGetId(whole);
 	case ZYDIS_REGCLASS_XMM:
 	case ZYDIS_REGCLASS_YMM:
@@ -139,7 +156,7 @@ static int reg_index(ZydisRegister r, unsigned *ret_width)
 static struct value reg_value(const struct state *s, ZydisRegister r)
 {
 	unsigned width;
-	int i = reg_index(r, &width);
+	int i = reg_index(s, r, &width);
 
 	if (i < 0 || !s->reg[i].kind)
 		return unknown;
@@ -164,18 +181,18 @@ static struct value effective(const struct state *s, const struct cold_insn *ins
 	if (op->mem.index != ZYDIS_REGISTER_NONE)
 		return unknown;
 	if (op->mem.base == ZYDIS_REGISTER_NONE)
-		return (struct value){.kind = VALUE_CONST, .v = disp};
+		return fit(s, (struct value){.kind = VALUE_CONST, .v = disp});
 	if (op->mem.base == ZYDIS_REGISTER_RIP)
 		return (struct value){.kind = VALUE_CONST, .v = insn->next + disp};
 	base = reg_value(s, op->mem.base);
 	if (base.kind != VALUE_CONST && base.kind != VALUE_STACK)
 		return unknown;
 	base.v += disp;
-	return base;
+	return fit(s, base);
 }
 
 /* Where the operand is an entry of a table: [table + i*scale], the table a constant: its address. */
-static bool table_of(const struct state *s, const ZydisDecodedOperand *op, unsigned scale, uint64_t *ret)
+static bool table_at(const struct state *s, const ZydisDecodedOperand *op, unsigned scale, uint64_t *ret)
 {
 	uint64_t disp = op->mem.disp.has_displacement ? (uint64_t)op->mem.disp.value : 0;
 	struct value base, index;
@@ -199,22 +216,31 @@ static bool table_of(const struct state *s, const ZydisDecodedOperand *op, unsig
 	return false;
 }
 
+static bool table_of(const struct state *s, const ZydisDecodedOperand *op, unsigned scale, uint64_t *ret)
+{
+	bool found = table_at(s, op, scale, ret);
+
+	if (s->bits == 32)
+		*ret = (uint32_t)*ret;
+	return found;
+}
+
 static struct value read_memory(const struct state *s, const struct cold_insn *insn,
 				const ZydisDecodedOperand *op, const struct cold_module *m)
 {
 	struct value at = effective(s, insn, op);
-	uint64_t table;
+	uint64_t table = 0;
 
-	if (op->size == 64 && at.kind == VALUE_STACK)
+	if (op->size == s->bits && at.kind == VALUE_STACK)
 		return load(s, at);
-	if (op->size == 64 && at.kind == VALUE_CONST) {
-		const struct cold_section *section = cold_module_section(m, at.v, 8);
+	if (op->size == s->bits && at.kind == VALUE_CONST) {
+		const struct cold_section *section = cold_module_section(m, at.v, word(s));
 
 		if (section && section->got)
 			return (struct value){.kind = VALUE_SLOT, .v = at.v};
 		return unknown;
 	}
-	if (op->size == 64 && table_of(s, op, 8, &table))
+	if (s->bits == 64 && op->size == 64 && table_of(s, op, 8, &table))
 		return (struct value){.kind = VALUE_TARGETS64, .v = table};
 	if (op->size == 32 && table_of(s, op, 4, &table))
 		return (struct value){.kind = VALUE_ENTRY32, .v = table};
@@ -243,9 +269,10 @@ static void write_operand(struct state *s, const struct cold_insn *insn, const Z
 	unsigned width;
 	int i;
 
+	value = fit(s, value);
 	switch (op->type) {
 	case ZYDIS_OPERAND_TYPE_REGISTER:
-		i = reg_index(op->reg.value, &width);
+		i = reg_index(s, op->reg.value, &width);
 		if (i < 0)
 			return;
 		if (i >= STATE_GPRS || width == 64 || (width == 32 && value.kind == VALUE_ENTRY32)) {
@@ -263,7 +290,7 @@ static void write_operand(struct state *s, const struct cold_insn *insn, const Z
 		at = effective(s, insn, op);
 		if (at.kind != VALUE_STACK)
 			return;
-		if (op->size == 64)
+		if (op->size == s->bits)
 			store(s, at, value);
 		else
 			forget(s, at, op->size / 8);
@@ -280,16 +307,21 @@ static void forget_written(struct state *s, const struct cold_insn *insn, const 
 			write_operand(s, insn, &ops[i], unknown);
 }
 
-static bool is_register(const ZydisDecodedOperand *op, unsigned index)
+static bool is_register(const struct state *s, const ZydisDecodedOperand *op, unsigned index)
 {
 	unsigned width;
 
-	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && reg_index(op->reg.value, &width) == (int)index &&
+	return op->type == ZYDIS_OPERAND_TYPE_REGISTER && reg_index(s, op->reg.value, &width) == (int)index &&
 	       width == 64;
 }
 
-static struct value add(struct value a, struct value b, bool subtract)
+static struct value add(const struct state *s, struct value a, struct value b, bool subtract)
 {
+	/* i386: a table holds addresses, or what is to be added to that of the offset table */
+	if (s->bits == 32 && a.kind == VALUE_CONST && b.kind == VALUE_ENTRY32 && !subtract)
+		return (struct value){.kind = VALUE_TARGETS32, .base = (uint32_t)a.v, .v = b.v};
+	if (s->bits == 32 && a.kind == VALUE_ENTRY32 && b.kind == VALUE_CONST && !subtract)
+		return (struct value){.kind = VALUE_TARGETS32, .base = (uint32_t)b.v, .v = a.v};
 	if (a.kind == VALUE_ENTRY32 && b.kind == VALUE_CONST && !subtract && a.v == b.v)
 		return (struct value){.kind = VALUE_TARGETS32, .v = a.v};
 	if (b.kind == VALUE_ENTRY32 && a.kind == VALUE_CONST && !subtract && a.v == b.v)
@@ -301,17 +333,28 @@ static struct value add(struct value a, struct value b, bool subtract)
 }
 
 /* The stack pointer becomes something new (aligned, or lowered by an unknown amount): count from here. */
-static void rebase_stack(struct state *s, const struct cold_insn *insn)
+static void rebase_stack(struct state *s, uint64_t address)
 {
-	s->reg[REG_RSP] = (struct value){.kind = VALUE_STACK, .base = (uint32_t)insn->address | 1};
+	uint32_t base = (uint32_t)address | 1;
+
+	/* of another time round a loop */
+	for (uint32_t i = 0; i < s->nspills;)
+		if (s->spills[i].base == base)
+			s->spills[i] = s->spills[--s->nspills];
+		else
+			i++;
+	for (unsigned i = 0; i < STATE_GPRS; i++)
+		if (s->reg[i].kind == VALUE_STACK && s->reg[i].base == base)
+			s->reg[i] = unknown;
+	s->reg[REG_RSP] = (struct value){.kind = VALUE_STACK, .base = base};
 }
 
 static void push(struct state *s, struct value value)
 {
 	if (s->reg[REG_RSP].kind != VALUE_STACK)
 		return;
-	s->reg[REG_RSP].v -= 8;
-	store(s, s->reg[REG_RSP], value);
+	s->reg[REG_RSP].v -= word(s);
+	store(s, s->reg[REG_RSP], fit(s, value));
 }
 
 static struct value pop(struct state *s)
@@ -321,7 +364,7 @@ static struct value pop(struct state *s)
 	if (s->reg[REG_RSP].kind != VALUE_STACK)
 		return unknown;
 	value = load(s, s->reg[REG_RSP]);
-	s->reg[REG_RSP].v += 8;
+	s->reg[REG_RSP].v += word(s);
 	return value;
 }
 
@@ -331,7 +374,8 @@ void state_after_call(struct state *s)
 	struct value sp = s->reg[REG_RSP];
 
 	for (unsigned i = 0; i < sizeof(clobbered); i++)
-		s->reg[clobbered[i]] = unknown;
+		if (s->bits == 64 || clobbered[i] <= REG_RDX)
+			s->reg[clobbered[i]] = unknown;
 	for (unsigned i = STATE_GPRS; i < STATE_REGS; i++)
 		s->reg[i] = unknown;
 	/* what lay below the stack pointer is the callee's */
@@ -342,6 +386,63 @@ void state_after_call(struct state *s)
 		else
 			i++;
 	}
+}
+
+void state_forget_stack(struct state *s)
+{
+	if (s->bits == 32)
+		s->reg[REG_RSP] = unknown;
+}
+
+bool state_knows_stack(const struct state *s)
+{
+	return s->reg[REG_RSP].kind == VALUE_STACK;
+}
+
+void state_name_stack(struct state *s, uint64_t address, const int64_t *offset)
+{
+	if (offset)
+		s->reg[REG_RSP] = (struct value){.kind = VALUE_STACK, .v = (uint64_t)*offset};
+	else
+		rebase_stack(s, address);
+}
+
+struct value state_first_argument(const struct state *s, bool jumped)
+{
+	struct value at = s->reg[REG_RSP];
+
+	if (s->bits == 64)
+		return s->reg[REG_RDI];
+	if (at.kind != VALUE_STACK)
+		return unknown;
+	at.v += jumped ? word(s) : 0; /* above the return address */
+	return load(s, at);
+}
+
+/*
+ * Calls by which code of i386 learns where it is: __x86.get_pc_thunk.REG (mov (%esp),%reg; ret), and a call of what
+ * follows, which pops it. True where the call was one.
+ */
+static bool call_for_address(struct state *s, const struct cold_insn *insn, const struct cold_module *m)
+{
+	static const uint8_t endbr32[] = {0xf3, 0x0f, 0x1e, 0xfb};
+	const struct value here = {.kind = VALUE_CONST, .v = insn->next};
+	const uint8_t *code;
+	uint64_t target;
+
+	if (s->bits != 32 || !cold_insn_target(insn, &target))
+		return false;
+	if (target == insn->next) {
+		push(s, here);
+		return true;
+	}
+	code = cold_module_bytes(m, target, sizeof(endbr32));
+	if (code && !memcmp(code, endbr32, sizeof(endbr32)))
+		code = cold_module_bytes(m, target + sizeof(endbr32), 4);
+	if (!code || code[0] != 0x8b || (code[1] & 0xc7) != 0x04 || code[2] != 0x24 || code[3] != 0xc3)
+		return false;
+	s->reg[code[1] >> 3] = here;
+	return true;
 }
 
 static bool same_register(const ZydisDecodedOperand *a, const ZydisDecodedOperand *b)
@@ -358,7 +459,7 @@ void state_step(struct state *s, const ZydisDecoder *decoder, const struct cold_
 
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder, &insn->context, &insn->insn, ops,
 						     insn->insn.operand_count))) {
-		state_clear(s);
+		state_clear(s, s->bits);
 		return;
 	}
 	switch (insn->insn.mnemonic) {
@@ -385,18 +486,18 @@ void state_step(struct state *s, const ZydisDecoder *decoder, const struct cold_
 		return;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
-		value = add(read_operand(s, insn, &ops[0], m), read_operand(s, insn, &ops[1], m),
+		value = add(s, read_operand(s, insn, &ops[0], m), read_operand(s, insn, &ops[1], m),
 			    insn->insn.mnemonic == ZYDIS_MNEMONIC_SUB);
 		forget_written(s, insn, ops);
-		if (is_register(&ops[0], REG_RSP) && value.kind != VALUE_STACK)
-			rebase_stack(s, insn);
+		if (is_register(s, &ops[0], REG_RSP) && value.kind != VALUE_STACK)
+			rebase_stack(s, insn->address);
 		else if (ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			write_operand(s, insn, &ops[0], value);
 		return;
 	case ZYDIS_MNEMONIC_AND:
 		forget_written(s, insn, ops);
-		if (is_register(&ops[0], REG_RSP))
-			rebase_stack(s, insn);
+		if (is_register(s, &ops[0], REG_RSP))
+			rebase_stack(s, insn->address);
 		return;
 	case ZYDIS_MNEMONIC_XOR:
 		forget_written(s, insn, ops);
@@ -414,7 +515,10 @@ void state_step(struct state *s, const ZydisDecoder *decoder, const struct cold_
 		s->reg[REG_RBP] = pop(s);
 		return;
 	case ZYDIS_MNEMONIC_CALL:
+		if (call_for_address(s, insn, m))
+			return;
 		state_after_call(s);
+		state_forget_stack(s);
 		return;
 	default:
 		forget_written(s, insn, ops);
@@ -426,15 +530,22 @@ struct value state_jump_target(const struct state *s, const ZydisDecoder *decode
 			       const struct cold_insn *insn)
 {
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
-	uint64_t table;
+	uint64_t table = 0;
 
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder, &insn->context, &insn->insn, ops,
 						     insn->insn.operand_count)))
 		return unknown;
-	if (ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
-		return reg_value(s, ops[0].reg.value);
+	if (ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		struct value target = reg_value(s, ops[0].reg.value);
+
+		if (s->bits == 32 && target.kind == VALUE_ENTRY32) {
+			target.kind = VALUE_TARGETS32;
+			target.base = 0;
+		}
+		return target;
+	}
 	if (ops[0].type == ZYDIS_OPERAND_TYPE_MEMORY && ops[0].mem.index != ZYDIS_REGISTER_NONE &&
-	    table_of(s, &ops[0], 8, &table))
+	    table_of(s, &ops[0], word(s), &table))
 		return (struct value){.kind = VALUE_TARGETS64, .v = table};
 	return unknown;
 }

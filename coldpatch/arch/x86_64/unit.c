@@ -131,6 +131,7 @@ int unit_note_behind(struct unit *u, uint64_t address)
 		return 0;
 	state_load(&u->other, &u->now);
 	state_after_call(&u->other);
+	state_forget_stack(&u->other);
 	free(u->blocks[block].behind);
 	u->blocks[block].behind = state_save(&u->other);
 	return u->blocks[block].behind ? 0 : ip_error("out of memory");

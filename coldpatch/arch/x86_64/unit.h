@@ -11,6 +11,8 @@
 #include "coldpatch/hooks.h"
 #include "coldpatch/sites.h"
 
+#include <elfutils/libdw.h>
+
 #define NO_BLOCK UINT32_MAX
 #define NO_INSN	 (UINT32_MAX - 1)
 
@@ -29,6 +31,7 @@ struct unit {
 	const struct cold_hooks *hooks;
 	struct cold_sites *sites;
 	ZydisDecoder decoder;
+	Dwarf_CFI *cfi; /* i386: says where the stack pointer stands behind a call; NULL: no unwind tables */
 
 	const uint32_t *members; /* ranges, ascending */
 	size_t nmembers;

@@ -29,7 +29,7 @@
  *
  * Their first bytes and their alignment tell the unwinder which is which (stub_cfi.h).
  */
-#include "common/arch/arch.h"
+#include "common/arch/x86_64/site.h"
 
 #include <elf.h>
 #include <string.h>
@@ -49,20 +49,25 @@ static int check_site(unsigned form, unsigned length)
 	if (form > IP_FORM_JUMP)
 		return ip_error("site of unknown form %u", form);
 	if (length != 5 && length != 6)
-		return ip_error("site of %u bytes; x86-64 has sites of 5 and 6 bytes", length);
+		return ip_error("site of %u bytes; x86 has sites of 5 and 6 bytes", length);
 	return 0;
 }
 
 /* The 32-bit displacement from the end of an instruction; -1 where it does not fit. */
-static int displacement(uint64_t from, uint64_t to, uint8_t *ret)
+int ip_x86_displacement(unsigned bits, uint64_t from, uint64_t to, uint8_t *ret)
 {
 	int64_t distance = (int64_t)(to - from);
 	int32_t rel = (int32_t)distance;
 
-	if (rel != distance)
+	if (bits == 64 && rel != distance)
 		return -1;
 	memcpy(ret, &rel, sizeof(rel));
 	return 0;
+}
+
+static int displacement(uint64_t from, uint64_t to, uint8_t *ret)
+{
+	return ip_x86_displacement(64, from, to, ret);
 }
 
 static uint64_t follow(uint64_t from, const uint8_t *bytes)
@@ -73,7 +78,7 @@ static uint64_t follow(uint64_t from, const uint8_t *bytes)
 	return from + (uint64_t)(int64_t)rel;
 }
 
-static int x86_64_idle(unsigned form, unsigned length, uint8_t *ret)
+int ip_x86_idle(unsigned form, unsigned length, uint8_t *ret)
 {
 	if (check_site(form, length) < 0)
 		return -1;
@@ -86,14 +91,14 @@ static int x86_64_idle(unsigned form, unsigned length, uint8_t *ret)
 	return 0;
 }
 
-static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
+int ip_x86_live(unsigned bits, unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
 {
 	bool jump = form != IP_FORM_CALL;
 	unsigned opcode = !jump && length == 6 ? 1 : 0; /* where in the site it stands */
 
 	if (check_site(form, length) < 0)
 		return -1;
-	if (displacement(address + opcode + 5, stub, ret + opcode + 1) < 0)
+	if (ip_x86_displacement(bits, address + opcode + 5, stub, ret + opcode + 1) < 0)
 		return ip_error("site at 0x%llx: its stub at 0x%llx is out of reach",
 				(unsigned long long)address, (unsigned long long)stub);
 	ret[opcode] = jump ? 0xe9 : 0xe8;
@@ -104,8 +109,8 @@ static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_
 	return 0;
 }
 
-static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
-			      uint64_t *ret)
+int ip_x86_live_target(unsigned bits, unsigned form, unsigned length, uint64_t address, const uint8_t *bytes,
+		       uint64_t *ret)
 {
 	bool jump = form != IP_FORM_CALL;
 	unsigned opcode = !jump && length == 6 ? 1 : 0;
@@ -119,6 +124,8 @@ static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, 
 	if (jump && length == 6 && bytes[5] != 0x90)
 		return 0;
 	*ret = follow(address + opcode + 5, bytes + opcode + 1);
+	if (bits == 32)
+		*ret = (uint32_t)*ret;
 	return 1;
 }
 
@@ -130,13 +137,15 @@ static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, 
  *   5 bytes     a9 imm32          where one does: test $imm32,%eax changes the flags alone. Where those are live
  *                                 there is no such instruction: the site stays as it is
  *   CALL, 6     67 | nop, 67 | e8 where one does: the idle tail makes an addr32 NOP of it, the live tail is the
- *                                 live form itself
+ *                                 live form itself. i386 (2e): there 67 would make the NOP's operand one of 16 bits, and
+ *                                 the NOP a byte shorter; a cs prefix means nothing to a NOP nor to a call (gcc puts it in
+ *                                 front of calls itself, -mindirect-branch-cs-prefix)
  *   JUMP, 6     66 | nop, 66 | e9 rel32: a jmp with a 16-bit operand on AMD: not to be crossed after one byte
  *
  * No single first byte would do for all of the six-byte site: its second byte would be the idle form's 0f or
  * the live form's e8 behind it, and no instruction takes six bytes and touches nothing with either.
  */
-static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
+unsigned ip_x86_transit(unsigned bits, unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
 {
 	if (check_site(form, length) < 0 || split == 0 || split >= length)
 		return 0;
@@ -150,7 +159,7 @@ static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, un
 		return 2;
 	}
 	if (length == 6 && form == IP_FORM_CALL) {
-		ret[0] = 0x67;
+		ret[0] = bits == 64 ? 0x67 : 0x2e;
 		return 1;
 	}
 	if (length == 6 || regs == IP_REGS_ALL)
@@ -216,13 +225,29 @@ static int x86_64_jump_stub(uint64_t address, uint64_t hook, uint64_t slot, uint
 	return 0;
 }
 
+static int x86_64_live(unsigned form, unsigned length, uint64_t address, uint64_t stub, uint8_t *ret)
+{
+	return ip_x86_live(64, form, length, address, stub, ret);
+}
+
+static int x86_64_live_target(unsigned form, unsigned length, uint64_t address, const uint8_t *bytes, uint64_t *ret)
+{
+	return ip_x86_live_target(64, form, length, address, bytes, ret);
+}
+
+static unsigned x86_64_transit(unsigned form, unsigned regs, unsigned length, unsigned split, uint8_t *ret)
+{
+	return ip_x86_transit(64, form, regs, length, split, ret);
+}
+
 const struct ip_arch ip_arch_x86_64 = {
 	.name = "x86-64",
 	.machine = EM_X86_64,
+	.bits = 64,
 	.stub_size = STUB_SIZE,
 	.jump_stub_size = JUMP_STUB_SIZE,
 	.reach = 0x7ff00000, /* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
-	.idle = x86_64_idle,
+	.idle = ip_x86_idle,
 	.live = x86_64_live,
 	.live_target = x86_64_live_target,
 	.transit = x86_64_transit,
