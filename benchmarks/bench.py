@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,12 @@ def how(*lines):
 def spread(values):
     """'MEDIAN (MIN .. MAX)' of numbers."""
     return f"{median(values):.3g} ({min(values):.3g} .. {max(values):.3g})"
+
+
+def quartiles(values, digits=2):
+    """'MEDIAN (LOWER .. UPPER)' of numbers, with the quartiles."""
+    lower, middle, upper = statistics.quantiles(values, n=4)
+    return f"{middle:.{digits}f} ({lower:.{digits}f} .. {upper:.{digits}f})"
 
 
 def count_probes(path):
