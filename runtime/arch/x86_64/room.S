@@ -5,10 +5,16 @@
  *
  * The note tells where it is (common/note.h), also in a stripped file and in a running process.
  */
+#include "common/arch/x86_64/stub_cfi.h"
+
 	.section .iprobe.stubs, "aw", @nobits
 	.p2align 12
 room:
+	.cfi_startproc
+	.cfi_escape IP_STUB_CFI_CFA
+	.cfi_escape IP_STUB_CFI_RA
 	.zero 1048576
+	.cfi_endproc
 	.set room_size, . - room
 
 	.section .note.iprobe, "a", @note

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The hooks, each on each way through it: the assembler's words and the state that they leave must be those of rt_record(), and
+ * every register that is live at such a site must survive, with the flags, x87, MXCSR, vectors, masks and the red zone.
+ */
+#include <cpuid.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "common/probe_list.h"
+#include "common/trace_format.h"
+#include "runtime/rt.h"
+#include "test.h"
+
+#define SESSION	 5u
+#define NUMBER	 0x12345u
+#define SUBBUFS	 4u
+#define POSITION 70u /* of the next word */
+#define VECTORS	 16384u
+
+/* What init.c has in the runtime. */
+volatile struct ip_gate *rt_gate;
+struct ip_area_header *rt_header;
+struct ip_slot *rt_slots;
+struct ip_subbuf *rt_subbufs;
+char *rt_data;
+
+/* What record.c keeps to itself. */
+extern __thread struct {
+	struct ip_slot *slot;
+	uint32_t session;
+} rt_self __attribute__((tls_model("initial-exec")));
+
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, FLAGS, REGISTERS };
+static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",  "r8",
+				    "r9",  "r10", "r11", "r12", "r13", "r14", "r15", "flags"};
+
+/* hook_caller.S */
+extern void hook_call(void);
+extern const char hook_by_call[], hook_by_push[], hook_by_jump[];
+uint64_t hook_in[REGISTERS], hook_out[REGISTERS], hook_stack, hook_number = NUMBER;
+const void *hook_address, *hook_way;
+void *hook_vectors_in, *hook_vectors_out;
+uint32_t hook_mask;
+
+#define FLAGS_ARITHMETIC 0x8d5u /* OF SF ZF AF PF CF */
+#define FLAG_DIRECTION	 0x400u
+#define FLAG_ALIGNMENT	 0x40000u
+#define FLAGS_ALL	 (FLAGS_ARITHMETIC | FLAG_DIRECTION | FLAG_ALIGNMENT)
+
+static const uint32_t saved_by_calls = 1 << RBX | 1 << RSP | 1 << RBP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15;
+
+/* What must survive, by enum ip_site_regs: registers and flags. */
+static const struct {
+	uint32_t registers, flags;
+} live[] = {
+	[IP_REGS_CALL] = {0, FLAG_DIRECTION | FLAG_ALIGNMENT},
+	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 | 1 << R9 | 1 << R10,
+			   FLAG_DIRECTION | FLAG_ALIGNMENT},
+	[IP_REGS_RETURN] = {1 << RAX | 1 << RDX, FLAG_DIRECTION | FLAG_ALIGNMENT},
+	[IP_REGS_ALL] = {0xffff, FLAGS_ALL},
+};
+
+/* The ways through a hook. */
+enum way { COMMON, SILENT, CLAIM, NESTED, STALE_GUARD, FULL, FULL_NESTED, EXHAUSTED, EPOCH, FAR_BELOW, FAR_ABOVE, WAYS };
+static const char *const ways[] = {"common", "silent", "claim",	    "nested", "stale guard", "full", "full and nested",
+				   "exhausted", "epoch", "far below", "far above"};
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint64_t random64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	return random_state ^= random_state << 17;
+}
+
+static char *zeroed(size_t size)
+{
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static int setup(void **state)
+{
+	uint32_t eax, ebx, ecx, edx;
+
+	(void)state;
+	rt_gate = (struct ip_gate *)zeroed(4096);
+	rt_header = (struct ip_area_header *)zeroed(4096);
+	rt_slots = (struct ip_slot *)zeroed(IP_AREA_SLOTS * sizeof(*rt_slots));
+	rt_subbufs = (struct ip_subbuf *)zeroed(SUBBUFS * sizeof(*rt_subbufs));
+	rt_data = zeroed((size_t)SUBBUFS * IP_SUBBUF_SIZE);
+	hook_stack = (uint64_t)zeroed(1 << 20) + (1 << 19);
+	hook_vectors_in = zeroed(VECTORS);
+	hook_vectors_out = zeroed(VECTORS);
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & 1 << 27))
+		return 0;
+	__asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+	hook_mask = eax & 0xe7; /* x87, SSE, AVX, AVX-512 */
+	return 0;
+}
+
+/* The state before a record at sp on that way. */
+static void prepare(enum way way, uint64_t sp)
+{
+	struct ip_slot *slot = &rt_slots[0];
+
+	memset(rt_header, 0, sizeof(*rt_header));
+	memset(rt_slots, 0, 2 * sizeof(*rt_slots));
+	memset(rt_subbufs, 0, SUBBUFS * sizeof(*rt_subbufs));
+	memset(rt_data, 0, (size_t)SUBBUFS * IP_SUBBUF_SIZE);
+	*(struct ip_gate *)rt_gate = (struct ip_gate){way == SILENT ? 0 : SESSION, getpid()};
+	rt_header->nsubbufs = SUBBUFS;
+	rt_header->nfree = way == EXHAUSTED ? 0 : SUBBUFS - 1;
+	rt_header->hint = 1;
+	rt_subbufs[0] = (struct ip_subbuf){.state = IP_SUBBUF_OWNED, .slot = 0};
+	rt_self.slot = way == CLAIM ? NULL : slot;
+	rt_self.session = way == CLAIM ? 0 : SESSION;
+	if (way != CLAIM)
+		*slot = (struct ip_slot){.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
+	slot->epoch = __rdtsc() >> IP_TIME_BITS;
+	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED)
+		slot->cur = IP_SUBBUF_WORDS;
+	if (way == NESTED || way == FULL_NESTED)
+		slot->guard = sp + 4096;
+	if (way == STALE_GUARD)
+		slot->guard = sp - 64;
+	if (way == EPOCH)
+		slot->epoch--;
+	if (way == FAR_BELOW)
+		slot->last_sp = sp + IP_SP_WINDOW / 2 + 8;
+	if (way == FAR_ABOVE)
+		slot->last_sp = sp - IP_SP_WINDOW / 2;
+}
+
+/* What a record has left behind, without the times in it. */
+struct outcome {
+	struct ip_slot slots[2];
+	struct ip_area_header header;
+	struct ip_subbuf subbufs[SUBBUFS];
+	uint64_t words[SUBBUFS][256], pad_words;
+	uint32_t session;
+	bool has_slot;
+};
+
+static void read_outcome(struct outcome *o, uint64_t before)
+{
+	uint64_t after = __rdtsc();
+
+	memset(o, 0, sizeof(*o));
+	memcpy(o->slots, rt_slots, sizeof(o->slots));
+	o->header = *rt_header;
+	memcpy(o->subbufs, rt_subbufs, sizeof(o->subbufs));
+	o->session = rt_self.session;
+	o->has_slot = rt_self.slot == rt_slots;
+	for (int i = 0; i < 2; i++)
+		o->slots[i].claimed = 0;
+	if (o->slots[0].epoch >= before >> IP_TIME_BITS && o->slots[0].epoch <= after >> IP_TIME_BITS)
+		o->slots[0].epoch = 1;
+	for (uint32_t k = 0; k < SUBBUFS; k++) {
+		uint64_t *words = (uint64_t *)(rt_data + (size_t)k * IP_SUBBUF_SIZE);
+
+		for (uint32_t i = 256; i < IP_SUBBUF_WORDS; i++)
+			o->pad_words += words[i] != 0;
+		for (uint32_t i = 0; i < 256; i++) {
+			uint64_t word = words[i], time;
+
+			if (word && (word & 7) != IP_ID_EXTENDED) {
+				time = (before & ~IP_TIME_MASK) | (word >> 3 & IP_TIME_MASK);
+				if (time < before)
+					time += 1ull << IP_TIME_BITS;
+				assert_in_range(time, before, after);
+				o->words[k][i] = word & ~(IP_TIME_MASK << 3);
+			} else if (word) {
+				time = word >> 32 | words[i + 1] << 32;
+				assert_in_range(time, before, after);
+				o->words[k][i] = (uint32_t)word;
+				o->words[k][i + 1] = words[i + 1] >> 32 << 32;
+				o->words[k][i + 2] = words[i + 2];
+				i += 2;
+			}
+		}
+	}
+}
+
+static void fill_registers(unsigned regs)
+{
+	uint32_t *mxcsr = (uint32_t *)((char *)hook_vectors_in + 24);
+	uint64_t *header = (uint64_t *)((char *)hook_vectors_in + 512);
+
+	for (int i = 0; i < REGISTERS; i++)
+		hook_in[i] = random64();
+	hook_in[FLAGS] &= FLAGS_ARITHMETIC | FLAG_ALIGNMENT | (regs == IP_REGS_ALL ? FLAG_DIRECTION : 0);
+	hook_in[FLAGS] |= 0x202;
+	/* any bits are a state, but for the control words, the header, and the upper parts of x87 registers */
+	for (size_t i = 0; i < VECTORS / 8; i++)
+		((uint64_t *)hook_vectors_in)[i] = random64();
+	memset(hook_vectors_in, 0, 32);
+	*(uint16_t *)hook_vectors_in = 0x037f ^ (random64() & 0xc00); /* rounding of x87, exceptions masked */
+	((uint16_t *)hook_vectors_in)[1] = random64() & 0x7800;	      /* top of its stack, condition codes */
+	((uint8_t *)hook_vectors_in)[4] = random64();		      /* which of its registers are in use */
+	*mxcsr = 0x1f80 ^ (random64() & 0xe03f);
+	for (int i = 0; i < 8; i++)
+		memset((char *)hook_vectors_in + 32 + 16 * i + 10, 0, 6);
+	memset((char *)hook_vectors_in + 416, 0, 96);
+	memset(header, 0, 64);
+	header[0] = hook_mask;
+}
+
+static void check_registers(unsigned regs, const char *what)
+{
+	uint32_t registers = live[regs].registers | saved_by_calls;
+
+	hook_in[RSP] = hook_stack;
+	for (int i = 0; i < FLAGS; i++)
+		if (registers & 1u << i && hook_in[i] != hook_out[i])
+			fail_msg("%s: %s was %#lx, is %#lx", what, names[i], hook_in[i], hook_out[i]);
+	if ((hook_in[FLAGS] ^ hook_out[FLAGS]) & live[regs].flags)
+		fail_msg("%s: flags were %#lx, are %#lx", what, hook_in[FLAGS], hook_out[FLAGS]);
+	if (!hook_mask)
+		return;
+	for (size_t i = 0; i < VECTORS; i++)
+		if (i != 28 && i != 29 && i != 30 && i != 31 && /* MXCSR_MASK */
+		    ((uint8_t *)hook_vectors_in)[i] != ((uint8_t *)hook_vectors_out)[i])
+			fail_msg("%s: byte %zu of x87, MXCSR, vector or mask registers has changed", what, i);
+}
+
+/* hook against rt_record() on one way. */
+static void compare(const char *hook, const char *base, int32_t offset, unsigned kind, unsigned regs, bool jump, enum way way)
+{
+	static struct outcome wanted, found;
+	uint64_t sp = hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
+	uint64_t before, zone[16];
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s, kind %u, registers %u, %s", hook, kind, regs, ways[way]);
+	do {
+		prepare(way, sp);
+		before = __rdtsc();
+		rt_record(NUMBER, kind, sp);
+		read_outcome(&wanted, before);
+	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
+
+	hook_address = base + offset;
+	hook_way = jump ? hook_by_jump : regs == IP_REGS_ALL ? hook_by_push : hook_by_call;
+	do {
+		fill_registers(jump ? IP_REGS_ALL : regs);
+		for (int i = 0; i < 16; i++)
+			zone[i] = ((uint64_t *)hook_stack)[i - 16] = random64();
+		/* what lies above is the site's too */
+		for (int i = 0; i < 16; i++)
+			((uint64_t *)hook_stack)[i] = i;
+		memset(hook_vectors_out, 0, VECTORS);
+		if (hook_mask)
+			memcpy((char *)hook_vectors_out, hook_vectors_in, VECTORS);
+		prepare(way, sp);
+		before = __rdtsc();
+		hook_call();
+		read_outcome(&found, before);
+	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
+
+	check_registers(jump ? IP_REGS_ALL : regs, what);
+	for (int i = 0; i < 16; i++) {
+		if (jump && zone[i] != ((uint64_t *)hook_stack)[i - 16])
+			fail_msg("%s: red zone has changed", what);
+		if (((uint64_t *)hook_stack)[i] != (uint64_t)i)
+			fail_msg("%s: the stack above has changed", what);
+	}
+	if (memcmp(&wanted, &found, sizeof(found)))
+		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; word %#lx, %#lx", what,
+			 wanted.slots[0].cur, found.slots[0].cur, wanted.slots[0].epoch, found.slots[0].epoch,
+			 wanted.words[0][POSITION], found.words[0][POSITION]);
+	/* the way was the one that was meant */
+	if (way == COMMON || way == STALE_GUARD || way == NESTED || way == EPOCH || way == FAR_BELOW || way == FAR_ABOVE)
+		assert_int_equal(found.slots[0].cur, POSITION + (way == COMMON ? 1 : IP_EXT_WORDS));
+	if (way == SILENT)
+		assert_int_equal(found.slots[0].cur, POSITION);
+	if (way == EXHAUSTED)
+		assert_int_equal(found.slots[0].lost, 1);
+	if (way == CLAIM || way == FULL || way == FULL_NESTED)
+		assert_int_equal(found.slots[0].cur >> IP_POSITION_BITS, 1);
+	assert_int_equal(!found.slots[0].guard, way != NESTED && way != FULL_NESTED);
+}
+
+static void test_hooks(void **state)
+{
+	(void)state;
+	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++)
+		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
+			for (int way = 0; way < WAYS; way++)
+				for (int round = 0; round < 20; round++)
+					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs], kind, regs, false, way);
+}
+
+static void test_jump_hooks(void **state)
+{
+	(void)state;
+	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++)
+		for (int way = 0; way < WAYS; way++)
+			for (int round = 0; round < 20; round++)
+				compare("jump hook", rt_hooks_base, rt_jump_hooks[kind - 1], kind, IP_REGS_CALL, true, way);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_hooks), cmocka_unit_test(test_jump_hooks)};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
