@@ -23,7 +23,7 @@ class Programs:
         self.top.chmod(0o755)
         self.made = {}
 
-    def _compile(self, out, sources, flags, compiler, prepared):
+    def _compile(self, out, sources, flags, compiler, prepared, placement="instrument"):
         cxx = any(str(s).endswith(".cc") for s in sources)
         real = COMPILERS[compiler][cxx]
         env = dict(os.environ)
@@ -31,7 +31,7 @@ class Programs:
         if prepared:
             command = str(self.builddir / "coldpatch" / ("iprobe-c++" if cxx else "iprobe-cc"))
             env["IPROBE_CC"] = real
-            env["IPROBE_PLACEMENT"] = "instrument"
+            env["IPROBE_PLACEMENT"] = placement
         args = [command, *flags, "-o", str(out), *map(str, sources), *[f for f in flags if f.startswith("-l")]]
         done = subprocess.run(args, env=env, cwd=out.parent, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{' '.join(args)}\n{done.stdout}{done.stderr}"
