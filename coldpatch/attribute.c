@@ -191,7 +191,7 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	uint64_t address;
 	struct ip_pl_probe probe;
 	int64_t function;
-	bool inlined, unsure = false;
+	bool inlined, unsure = false, scope_inlined = false;
 
 	/* made-up names share one buffer */
 	if (owner.name == n->made_up) {
@@ -207,7 +207,7 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 		   argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
 		f = address ? function_at(n, address) : named(stated, strcspn(stated, "@"), 0);
 		count->by_code++;
-	} else if ((stated = cold_debug_scope(n->debug, site->address)) && *stated) {
+	} else if ((stated = cold_debug_scope(n->debug, site->address, &scope_inlined)) && *stated) {
 		known = cold_debug_by_name(n->debug, stated);
 		f = named(stated, strlen(stated), known ? known->address : 0);
 		if (owner.name && same_function(f, owner))
@@ -230,7 +230,7 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	if (!name)
 		return ip_error("out of memory");
 	f.name = name;
-	inlined = unsure || (owner.name && !same_function(f, owner));
+	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) || (owner.name && !same_function(f, owner));
 	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
 		inlined = true;
 	count->inlined += inlined;

@@ -11,6 +11,7 @@
 
 #include "coldpatch/arch.h"
 #include "coldpatch/attribute.h"
+#include "coldpatch/debug.h"
 #include "coldpatch/find.h"
 #include "coldpatch/leftovers.h"
 #include "coldpatch/new_file.h"
@@ -186,7 +187,7 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	if (sites || o->output) {
 		if (cold_new_file_open(o->output ? o->output : m->path, &module))
 			goto out;
-		if (sites ? cold_rewrite(m, sites, list, size, o->keep_relocs, &module) : cold_rewrite_copy_all(m, &module))
+		if (sites ? cold_rewrite(m, sites, list, size, o->keep_relocs, o->drop_debug && cold_debug_is_ours(m), &module) : cold_rewrite_copy_all(m, &module))
 			goto out;
 		if (cold_new_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
 			goto out;

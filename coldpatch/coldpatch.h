@@ -23,6 +23,7 @@ struct ip_coldpatch_options {
 	const char *list;   /* file that gets the probe list as well; NULL: none */
 	bool dry_run;
 	bool keep_relocs; /* leave what the linker's -q left in the file */
+	bool drop_debug;  /* take debug information off, where all of it is what iprobe-cc asked for (placement inline) */
 };
 
 struct ip_coldpatch_result {

@@ -312,6 +312,8 @@ static void read_option(struct reading *r, const char *a)
 		l->lto = false;
 	} else if (!strcmp(a, "-p") || !strcmp(a, "-pg") || !strcmp(a, "--profile")) {
 		l->profiles = true;
+	} else if (!strcmp(a, "-mred-zone") || !strcmp(a, "-mno-red-zone")) {
+		l->red_zone = !strcmp(a, "-mred-zone");
 	} else if (!strcmp(a, "-finstrument-functions")) {
 		l->instrument = 1;
 	} else if (!strcmp(a, "-fno-instrument-functions")) {

@@ -27,6 +27,7 @@ struct command_line {
 	bool hands_off;	    /* other machine, no libc: neither instrument nor patch */
 	bool prints_only;   /* -###: nothing is really run */
 	bool profiles;	    /* -p or -pg: gprof has the entries of functions */
+	bool red_zone;	    /* -mred-zone */
 	int instrument;	    /* -finstrument-functions: 1; -fno-instrument-functions: -1; 0: not mentioned */
 };
 

@@ -5,6 +5,8 @@
  */
 #include "coldpatch/debug.h"
 
+#include "coldpatch/hooks.h"
+#include "coldpatch/scopes.h"
 #include "common/grow.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -26,6 +28,7 @@ struct cold_debug {
 	size_t nfunctions;
 	struct unit_range *units;
 	size_t nunits;
+	struct cold_scopes scopes;
 };
 
 static const char *linker_name(Dwarf_Die *die)
@@ -163,7 +166,7 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 			continue;
 		if (type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
 			unit = &split;
-		if (walk(d, unit, 0) || add_unit(d, &die)) {
+		if (walk(d, unit, 0) || add_unit(d, &die) || cold_scopes_add(&d->scopes, unit)) {
 			cold_debug_close(d);
 			return -1;
 		}
@@ -180,6 +183,7 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 	}
 	if (d->nunits)
 		qsort(d->units, d->nunits, sizeof(*d->units), compare_units);
+	cold_scopes_sort(&d->scopes);
 	*ret = d;
 	return 0;
 }
@@ -192,6 +196,7 @@ void cold_debug_close(struct cold_debug *d)
 	free(d->by_address);
 	free(d->by_name);
 	free(d->units);
+	cold_scopes_destroy(&d->scopes);
 	free(d);
 }
 
@@ -243,20 +248,18 @@ static Dwarf_Die *unit_at(struct cold_debug *d, uint64_t address)
 	return NULL;
 }
 
-const char *cold_debug_scope(struct cold_debug *d, uint64_t address)
+const char *cold_debug_scope(struct cold_debug *d, uint64_t address, bool *ret_inlined)
 {
-	_cleanup_free_ Dwarf_Die *scopes = NULL;
-	Dwarf_Die *unit = unit_at(d, address);
-	int n;
+	struct cold_scope *scope = d ? cold_scopes_at(&d->scopes, address) : NULL;
 
-	if (!unit)
-		return NULL;
-	n = dwarf_getscopes(unit, address, &scopes);
-	for (int i = 0; i < n; i++) {
-		int tag = dwarf_tag(&scopes[i]);
+	while (scope) {
+		const char *name = linker_name(&scope->die);
 
-		if (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_subprogram)
-			return linker_name(&scopes[i]);
+		if (!scope->inlined || !name || !cold_hook_named(name)) {
+			*ret_inlined = scope->inlined;
+			return name;
+		}
+		scope = scope->parent == COLD_SCOPE_NONE ? NULL : &d->scopes.scopes[scope->parent];
 	}
 	return NULL;
 }
@@ -275,4 +278,49 @@ int cold_debug_line(struct cold_debug *d, uint64_t address, const char **ret_fil
 	*ret_file = dwarf_linesrc(row, NULL, NULL);
 	*ret_line = line;
 	return *ret_file != NULL;
+}
+
+/* Whether a unit's producer names -g1 as its only option of debug information, and our other options beside it. */
+static bool is_ours(const char *producer)
+{
+	/* what the link generated repeats the options of all that it was made of, each of which has a unit as well */
+	bool added = false, hooks = false, repeats = producer && !strncmp(producer, "GNU GIMPLE", 10);
+
+	while (producer && *producer) {
+		size_t n = strcspn(producer, " ");
+
+		if (n == 3 && !memcmp(producer, "-g1", 3)) {
+			if (added && !repeats)
+				return false;
+			added = true;
+		} else if (n >= 2 && !memcmp(producer, "-g", 2) && memcmp(producer, "-gno-", 5)) {
+			return false;
+		}
+		hooks |= n == strlen("-finstrument-functions") && !memcmp(producer, "-finstrument-functions", n);
+		producer += n;
+		producer += strspn(producer, " ");
+	}
+	return added && hooks;
+}
+
+bool cold_debug_is_ours(const struct cold_module *m)
+{
+	Dwarf *dwarf = dwarf_begin_elf(m->elf->elf, DWARF_C_READ, NULL);
+	bool ours = dwarf;
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die, split;
+	Dwarf_Half version;
+	uint8_t type;
+
+	while (ours && dwarf_get_units(dwarf, cu, &cu, &version, &type, &die, &split) == 0) {
+		Dwarf_Attribute producer;
+
+		if (type != DW_UT_compile && type != DW_UT_partial)
+			ours = false;
+		else if (type == DW_UT_compile)
+			ours = dwarf_attr(&die, DW_AT_producer, &producer) && is_ours(dwarf_formstring(&producer));
+	}
+	if (dwarf)
+		dwarf_end(dwarf);
+	return ours;
 }

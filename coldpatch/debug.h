@@ -25,10 +25,14 @@ void cold_debug_close(struct cold_debug *debug);
 const struct cold_debug_function *cold_debug_by_address(const struct cold_debug *debug, uint64_t address);
 const struct cold_debug_function *cold_debug_by_name(const struct cold_debug *debug, const char *name);
 
-/* Linker name of the innermost function, inlined or not, whose code holds address; NULL. */
-const char *cold_debug_scope(struct cold_debug *debug, uint64_t address);
+/* Linker name of the innermost function, inlined or not, whose code holds address; NULL. The hooks do not count: placement
+ * inline has them inlined as well. */
+const char *cold_debug_scope(struct cold_debug *debug, uint64_t address, bool *ret_inlined);
 
 /* The line table's row for address: 1 and its file and line; 0 where there is none. */
 int cold_debug_line(struct cold_debug *debug, uint64_t address, const char **ret_file, uint32_t *ret_line);
+
+/* Whether all debug information is what iprobe-cc had made for names alone: each unit by -g1 and nothing of the user's. */
+bool cold_debug_is_ours(const struct cold_module *module);
 
 #endif

@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FENTRY_SPECS "fentry.specs"
+#define INLINE_SPECS "inline.specs"
+
 static void add(struct placement_flags *f, const char *flag)
 {
 	if (f->n < PLACEMENT_MOST_FLAGS)
@@ -23,7 +26,7 @@ static void add(struct placement_flags *f, const char *flag)
 
 int placement_choose(const struct command_line *line, bool clang, enum ip_placement *ret)
 {
-	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INSTRUMENT};
+	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INLINE, IP_PLACEMENT_INSTRUMENT};
 	const char *asked = getenv("IPROBE_PLACEMENT");
 
 	*ret = IP_PLACEMENT_INSTRUMENT;
@@ -33,7 +36,7 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 		while (i < sizeof(all) / sizeof(all[0]) && strcmp(asked, ip_placement_name(all[i])))
 			i++;
 		if (i == sizeof(all) / sizeof(all[0]))
-			return ip_error("IPROBE_PLACEMENT=%s: there are fentry and instrument", asked);
+			return ip_error("IPROBE_PLACEMENT=%s: there are fentry, inline and instrument", asked);
 		*ret = all[i];
 	}
 	if (line->m32 && asked && *asked && *ret != IP_PLACEMENT_INSTRUMENT && !line->hands_off &&
@@ -44,7 +47,7 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 	if (clang && *ret != IP_PLACEMENT_INSTRUMENT)
 		return ip_error("IPROBE_PLACEMENT=%s: clang has instrument only", asked);
 	/* a command line that asks for calls of the hooks itself knows what it wants */
-	if (line->instrument > 0)
+	if (line->instrument > 0 && *ret == IP_PLACEMENT_FENTRY)
 		*ret = IP_PLACEMENT_INSTRUMENT;
 	return 0;
 }
@@ -114,19 +117,26 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	setenv("IPROBE_AS", answer, 1);
 }
 
-static int gcc_stage(const struct command_line *line, char *const *real, bool fentry, struct placement_flags *f)
+/* specs: what the compilers proper get; NULL: nothing. */
+static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name, struct placement_flags *f)
 {
-	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32];
+	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32], include[PATH_MAX + 16];
 	const char *folder = stage_folder();
 
 	if (!folder)
 		return -1;
 	snprintf(prefix, sizeof(prefix), "-B%s/", folder);
-	snprintf(specs, sizeof(specs), "-specs=%s/fentry.specs", folder);
 	name_assembler(line, real);
 	add(f, prefix);
-	if (fentry)
-		add(f, specs);
+	if (!specs_name)
+		return 0;
+	snprintf(specs, sizeof(specs), "-specs=%s/%s", folder, specs_name);
+	snprintf(include, sizeof(include), "%s/include", folder);
+	add(f, specs);
+	if (!strcmp(specs_name, INLINE_SPECS)) {
+		add(f, "-isystem");
+		add(f, include);
+	}
 	return 0;
 }
 
@@ -169,11 +179,16 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 }
 
 /* A link may generate code as well: -flto is not needed where the objects say so. */
-static int gcc_fentry(const struct command_line *line, char *const *real, struct placement_flags *f)
+static int gcc_marked(enum ip_placement placement, const struct command_line *line, char *const *real,
+		      struct placement_flags *f)
 {
+	const char *specs = placement == IP_PLACEMENT_INLINE ? INLINE_SPECS : FENTRY_SPECS;
+
 	if (!line->compiles && !line->assembles && !line->links)
 		return 0;
-	return gcc_stage(line, real, line->instrument == 0 && (line->compiles || line->links), f);
+	if (placement == IP_PLACEMENT_INLINE && line->red_zone)
+		setenv("IPROBE_RED_ZONE", "1", 1);
+	return gcc_stage(line, real, line->instrument >= 0 && (line->compiles || line->links) ? specs : NULL, f);
 }
 
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real, bool clang,
@@ -182,9 +197,9 @@ int placement_flags(enum ip_placement placement, const struct command_line *line
 	ret->n = 0;
 	if (clang)
 		clang_instrument(line, ret);
-	else if (placement == IP_PLACEMENT_FENTRY)
-		return gcc_fentry(line, real, ret);
-	else
+	else if (placement == IP_PLACEMENT_INSTRUMENT)
 		gcc_instrument(line, ret);
+	else
+		return gcc_marked(placement, line, real, ret);
 	return 0;
 }

@@ -107,7 +107,7 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 }
 
 int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list, size_t size,
-		 bool keep_relocs, struct cold_new_file *f)
+		 bool keep_relocs, bool drop_debug, struct cold_new_file *f)
 {
 	_cleanup_free_ void *symbols = NULL;
 	struct cold_tail tail;
@@ -119,6 +119,8 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 	    (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size)))
 		goto out;
 	cold_table_drop(&tail);
+	if (drop_debug)
+		cold_tail_drop_named(&tail, ".debug_");
 	if (cold_rewrite_copy(m, 0, cold_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
 	    cold_tail_write(&tail, f))
 		goto out;

@@ -14,9 +14,9 @@
 int cold_rewrite_check(const struct cold_module *module, const struct cold_sites *sites);
 
 /* Fills file, which is empty. list is the block of the probe list; NULL: none. Unless keep_relocs, what the linker's -q left is
- * not copied. */
+ * not copied; drop_debug: nor is debug information. */
 int cold_rewrite(const struct cold_module *module, const struct cold_sites *sites, const void *list,
-		 size_t size, bool keep_relocs, struct cold_new_file *file);
+		 size_t size, bool keep_relocs, bool drop_debug, struct cold_new_file *file);
 
 /* Fills file with the module as it is. */
 int cold_rewrite_copy_all(const struct cold_module *module, struct cold_new_file *file);

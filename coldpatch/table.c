@@ -132,20 +132,7 @@ out:
 	return result;
 }
 
-static bool is_table(const struct cold_tail *t, size_t index)
-{
-	const Elf64_Shdr *h = &t->headers[index];
-
-	return h->sh_type == SHT_PROGBITS && h->sh_name < t->names_size &&
-	       !strncmp(t->names + h->sh_name, COLD_TABLE_SECTION, t->names_size - h->sh_name);
-}
-
 void cold_table_drop(struct cold_tail *t)
 {
-	for (size_t i = 1; i < t->n; i++)
-		if (t->headers[i].sh_type == SHT_RELA && t->headers[i].sh_info < t->n && is_table(t, t->headers[i].sh_info))
-			cold_tail_drop(t, i);
-	for (size_t i = 1; i < t->n; i++)
-		if (is_table(t, i))
-			cold_tail_drop(t, i);
+	cold_tail_drop_named(t, COLD_TABLE_SECTION);
 }

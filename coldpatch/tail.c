@@ -147,6 +147,27 @@ void cold_tail_drop(struct cold_tail *t, size_t index)
 	t->dropped = true;
 }
 
+static bool is_named(const struct cold_tail *t, size_t index, const char *prefix)
+{
+	const Elf64_Shdr *h = &t->headers[index];
+	size_t n = strlen(prefix);
+
+	return h->sh_type == SHT_PROGBITS && !(h->sh_flags & SHF_ALLOC) && h->sh_name < t->names_size &&
+	       t->names_size - h->sh_name > n && !memcmp(t->names + h->sh_name, prefix, n);
+}
+
+void cold_tail_drop_named(struct cold_tail *t, const char *prefix)
+{
+	/* relocations first, while it can be told whose they are */
+	for (size_t i = 1; i < t->n; i++)
+		if (t->headers[i].sh_type == SHT_RELA && !(t->headers[i].sh_flags & SHF_ALLOC) &&
+		    t->headers[i].sh_info < t->n && is_named(t, t->headers[i].sh_info, prefix))
+			cold_tail_drop(t, i);
+	for (size_t i = 1; i < t->n; i++)
+		if (is_named(t, i, prefix))
+			cold_tail_drop(t, i);
+}
+
 static bool in_tail(const Elf64_Shdr *h, uint64_t loaded)
 {
 	return h->sh_type != SHT_NULL && h->sh_type != SHT_NOBITS && !(h->sh_flags & SHF_ALLOC) &&

@@ -32,6 +32,8 @@ int cold_tail_add(struct cold_tail *tail, const char *name, uint64_t align, cons
 void cold_tail_replace(struct cold_tail *tail, size_t index, const void *data, size_t size);
 /* Takes a section that is not loaded away. */
 void cold_tail_drop(struct cold_tail *tail, size_t index);
+/* The same of all sections whose names begin so, and of relocations against them. */
+void cold_tail_drop_named(struct cold_tail *tail, const char *prefix);
 
 /* How many bytes of the old file cold_tail_write() leaves alone: they must be in the new one before. */
 uint64_t cold_tail_start(const struct cold_tail *tail);

@@ -146,9 +146,12 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void coldpatch(const struct command_line *line)
+static void coldpatch(const struct command_line *line, enum ip_placement placement)
 {
-	struct ip_coldpatch_options options = {.keep_relocs = line->keep_relocs};
+	struct ip_coldpatch_options options = {
+		.keep_relocs = line->keep_relocs,
+		.drop_debug = placement == IP_PLACEMENT_INLINE,
+	};
 	struct ip_coldpatch_result result = {0};
 	const char *path = line->output;
 	int failed = ip_coldpatch(path, &options, &result);
@@ -164,7 +167,7 @@ static void coldpatch(const struct command_line *line)
 		fprintf(stderr, "%s: warning: %s (relocations stay in it)\n", self, ip_error_message());
 }
 
-static int link_and_patch(const struct command_line *line, char **argv)
+static int link_and_patch(const struct command_line *line, enum ip_placement placement, char **argv)
 {
 	struct stat before, after;
 	bool existed = !stat(line->output, &before);
@@ -180,7 +183,7 @@ static int link_and_patch(const struct command_line *line, char **argv)
 	/* a run that linked nothing after all (--version to the linker, ...) has left the file alone */
 	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
 	    is_linked_elf(line->output))
-		coldpatch(line);
+		coldpatch(line, placement);
 	return 0;
 }
 
@@ -255,5 +258,5 @@ int main(int argc, char **argv)
 		return say("out of memory");
 	if (!line.links || line.hands_off || line.prints_only)
 		return run_compiler(all);
-	return link_and_patch(&line, all);
+	return link_and_patch(&line, placement, all);
 }

@@ -239,7 +239,7 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 	free(args);
 	if (pid < 0)
 		return say(real, strerror(errno));
-	r = stage_rewriter_create(write_all, &fd);
+	r = stage_rewriter_create(write_all, &fd, getenv("IPROBE_RED_ZONE"));
 	if (in->text && r) {
 		char *name;
 

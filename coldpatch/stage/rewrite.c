@@ -26,6 +26,8 @@
  *
  * where .Liprobes2 is the start of the section, a label put behind the directive that first named it.
  *
+ * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after which they get the same.
+ *
  * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway, so the push and pop go.
  * A naked function has nothing of the compiler's but the ud2 at its end. Its registers follow no convention that we know,
  * so it gets no site.
@@ -55,7 +57,7 @@ struct section {
 struct stage_rewriter {
 	stage_sink *sink;
 	void *context;
-	bool failed;
+	bool failed, red_zone;
 	unsigned sites;	  /* so far: numbers their labels */
 	unsigned section; /* where we are: label, NO_SECTION: not known */
 	bool app, app_section; /* inside of #APP; it has changed the section */
@@ -231,17 +233,18 @@ static bool changes_section(struct line l)
 
 /* --- sites */
 
-static void put_site(struct stage_rewriter *r, unsigned kind, unsigned regs)
+static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, unsigned regs)
 {
 	unsigned n = ++r->sites;
+	char end = r->app ? ';' : '\n'; /* as many lines as there were */
 
-	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0\n\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,.Liprobe%u\n", n,
-	      n);
-	print(r, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, IP_FORM_CALL, regs);
+	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,.Liprobe%u%c", n,
+	      end, n, end);
+	print(r, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
 	if (r->section)
-		print(r, ".Liprobe%u-.Liprobes%u\n\t.popsection\n", n, r->section);
+		print(r, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section, end);
 	else
-		print(r, "%u\n\t.popsection\n", COLD_TABLE_NO_OFFSET);
+		print(r, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
 }
 
 /* The three lines of gcc's own table behind a site. 1: they are there, *p is behind them; 0: no; -1: the text ends. */
@@ -386,7 +389,7 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 		/* naked */
 		lines += 3;
 	} else {
-		put_site(r, IP_PROBE_ENTRY, IP_REGS_ENTRY);
+		put_site(r, IP_PROBE_ENTRY, IP_FORM_CALL, IP_REGS_ENTRY);
 		lines--;
 	}
 	if (pushed) {
@@ -425,13 +428,28 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 		return NULL;
 	kind = exit_kind(next, end);
 	if (kind) {
-		put_site(r, kind, kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
+		put_site(r, kind, IP_FORM_CALL, kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
 		put(r, "\n", 1);
 	} else {
 		/* whatever it is, it is no exit; the code stays as it was */
 		put(r, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n", strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
 	}
 	return at;
+}
+
+/* A site of placement inline. Inside of asm we may be in a section of the user's, not where the function is. */
+static bool rewrite_inline(struct stage_rewriter *r, struct line l)
+{
+	static const char mark[] = "\t.byte 0x0f,0x1f,0x44,0,0 #iprobe:";
+	unsigned kind;
+
+	if (!begins(l, mark) || l.length != sizeof(mark))
+		return false;
+	kind = l.text[l.length - 1] - '0';
+	if (kind != IP_PROBE_ENTRY && kind != IP_PROBE_EXIT)
+		return false;
+	put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
+	return true;
 }
 
 static void note_app(struct stage_rewriter *r, struct line l)
@@ -494,6 +512,10 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 		}
 		if (l.length && (r->app || l.text[0] == '#'))
 			note_app(r, l);
+		if (r->app && l.next && rewrite_inline(r, l)) {
+			p = l.next;
+			continue;
+		}
 		next = l.next ? l.next : end;
 		put(r, p, next - p);
 		p = next;
@@ -504,10 +526,11 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 
 bool stage_concerns(const char *text, size_t size)
 {
-	return memmem(text, size, "__mcount_loc", 12) || memmem(text, size, "__return_loc", 12);
+	return memmem(text, size, "__mcount_loc", 12) || memmem(text, size, "__return_loc", 12) ||
+	       memmem(text, size, "#iprobe:", 8);
 }
 
-struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context)
+struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context, bool red_zone)
 {
 	struct stage_rewriter *r = calloc(1, sizeof(*r));
 
@@ -515,6 +538,7 @@ struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context)
 		return NULL;
 	r->sink = sink;
 	r->context = context;
+	r->red_zone = red_zone;
 	return r;
 }
 

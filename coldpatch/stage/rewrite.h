@@ -15,8 +15,8 @@ typedef bool stage_sink(void *context, const char *data, size_t size);
 
 struct stage_rewriter;
 
-/* NULL: out of memory. */
-struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context);
+/* red_zone: data may lie below the stack pointer across the sites of placement inline. NULL: out of memory. */
+struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context, bool red_zone);
 void stage_rewriter_destroy(struct stage_rewriter *rewriter);
 
 /* Rewrites what is complete of text and returns how many bytes that is; the rest is to come again, with more behind it.
