@@ -16,6 +16,14 @@ static void on_run(void *context, const struct ip_run *run)
 	stats->run++;
 }
 
+static inline void note_run(const struct ip_stats *stats, struct ip_function_stats *f)
+{
+	if (f->run != stats->run) {
+		f->run = stats->run;
+		f->threads++;
+	}
+}
+
 /* The duration of a call that has ended. */
 static inline void add_duration(struct ip_function_stats *f, uint64_t ticks)
 {
@@ -48,10 +56,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	f->self += frame->self;
 	if (!(frame->flags & IP_FRAME_INNER))
 		f->total += ticks;
-	if (f->run != stats->run) {
-		f->run = stats->run;
-		f->threads++;
-	}
+	note_run(stats, f);
 	if (how != IP_END_EXIT) {
 		f->unwound += how == IP_END_UNWOUND;
 		f->unfinished += how == IP_END_UNFINISHED;
@@ -71,9 +76,17 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 	stats->orphans++;
 }
 
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	stats->functions[function].points++;
+	note_run(stats, &stats->functions[function]);
+}
+
 int ip_stats_collect(struct ip_trace_reader *trace, struct ip_stats **ret)
 {
-	static const struct ip_frames_ops ops = {.closed = on_closed, .orphan = on_orphan};
+	static const struct ip_frames_ops ops = {.closed = on_closed, .orphan = on_orphan, .point = on_point};
 	struct ip_stats *stats = calloc(1, sizeof(*stats));
 	struct ip_trace_visitor visitor = {.ops = &ops, .context = stats, .run = on_run};
 

@@ -3,6 +3,7 @@
  * Figures per function over a whole trace.
  *
  * calls       every entry, whatever became of it
+ * points      how often a point was passed; a point takes no time
  * total       time in the function, callees included; in a recursion the outermost frame's only
  * self        time in which the function was the innermost one (callees that were not recorded are part of
  * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them: calls that had
@@ -19,7 +20,7 @@
 
 /* Times in TSC ticks. */
 struct ip_function_stats {
-	uint64_t calls, total, self;
+	uint64_t calls, points, total, self;
 	uint64_t min, max;
 	uint64_t threads;
 	uint64_t unwound, unfinished,

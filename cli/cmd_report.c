@@ -55,6 +55,7 @@ struct row {
 	const struct ip_recording_function *function;
 	struct ip_stats_summary summary;
 	const char *name; /* without arguments */
+	uint64_t count;	  /* calls; of a point how often it was passed */
 	double key;
 	bool ambiguous; /* another row has the same name */
 };
@@ -70,7 +71,7 @@ struct report {
 static double key_of(const struct row *row, enum column column)
 {
 	const struct ip_stats_summary *s = &row->summary;
-	const double keys[NCOLUMNS] = {[BY_CALLS] = row->stats->calls,
+	const double keys[NCOLUMNS] = {[BY_CALLS] = row->count,
 				       [BY_TOTAL] = s->total,
 				       [BY_SELF] = s->self,
 				       [BY_MIN] = s->min,
@@ -117,9 +118,10 @@ static int make_rows(struct report *r, const bool *selected, enum column column)
 	for (size_t i = 0; i < s->nfunctions; i++) {
 		struct row *row = &r->rows[r->nrows];
 
-		if (!r->stats->functions[i].calls || !selected[i])
-			continue;
 		row->stats = &r->stats->functions[i];
+		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
+		if (!row->count || !selected[i])
+			continue;
 		row->function = &s->functions[i];
 		row->name = ip_names_get(r->names, i);
 		ip_stats_summarize(s, row->stats, &row->summary);
@@ -163,7 +165,8 @@ static void print_json(const struct report *r, size_t limit)
 		ip_json_string(&j, "module", ip_recording_module_name(t->session, row->function));
 		ip_json_string(&j, "file", row->function->file);
 		ip_json_uint(&j, "line", row->function->line);
-		ip_json_uint(&j, "calls", row->stats->calls);
+		ip_json_uint(&j, "calls", row->count);
+		ip_json_uint(&j, "points", row->stats->points);
 		ip_json_uint(&j, "total_ns", s->total);
 		ip_json_uint(&j, "self_ns", s->self);
 		ip_json_uint(&j, "min_ns", s->min);
@@ -276,7 +279,7 @@ static void print_time(const struct row *row, uint64_t ns, bool of_ended_calls)
 	char buffer[16];
 	const struct ip_histogram *h = &row->stats->histogram;
 
-	if (of_ended_calls && !h->count && !h->dropped)
+	if (!row->stats->calls || (of_ended_calls && !h->count && !h->dropped))
 		printf(" %8s", "-");
 	else
 		printf(" %8s", ip_format_ns(ns, buffer));
@@ -335,7 +338,7 @@ static int print_table(const struct report *r, size_t limit)
 
 		if (!name)
 			return ip_error("out of memory");
-		printf("%10" PRIu64, row->stats->calls);
+		printf("%10" PRIu64, row->count);
 		print_time(row, row->summary.total, false);
 		print_time(row, row->summary.self, false);
 		print_time(row, row->summary.min, true);

@@ -46,6 +46,7 @@ static void count(const struct ip_probe_list *list, struct ip_coldpatch_result *
 		ret->entry += list->probes[i].kind == IP_PROBE_ENTRY;
 		ret->exit += list->probes[i].kind == IP_PROBE_EXIT;
 		ret->tail_exit += list->probes[i].kind == IP_PROBE_TAIL_EXIT;
+		ret->point += list->probes[i].kind == IP_PROBE_POINT;
 		ret->inlined += (list->probes[i].flags & IP_PROBE_INLINED) != 0;
 	}
 }

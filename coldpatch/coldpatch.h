@@ -31,7 +31,7 @@ struct ip_coldpatch_result {
 	char build_id[2 * IP_BUILD_ID_MAX + 1]; /* hexadecimal; "" where nothing was found */
 	uint32_t found_by; /* IP_FOUND_BY_... */
 	size_t sites, functions;
-	size_t entry, exit, tail_exit;
+	size_t entry, exit, tail_exit, point;
 	size_t inlined;			     /* probes of functions inlined into others */
 	size_t by_code, by_debug, by_symbol; /* how the functions were known; 0 where already patched */
 	size_t other_links;		     /* hard links that keep the module as it was */

@@ -53,6 +53,7 @@ static void print_json(struct ip_json *j, const char *path, const struct ip_cold
 	ip_json_uint(j, "entry", r->entry);
 	ip_json_uint(j, "exit", r->exit);
 	ip_json_uint(j, "tail_exit", r->tail_exit);
+	ip_json_uint(j, "point", r->point);
 	ip_json_uint(j, "inlined", r->inlined);
 	ip_json_uint(j, "by_code", r->by_code);
 	ip_json_uint(j, "by_debug", r->by_debug);
@@ -69,8 +70,8 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 		[IP_COLDPATCH_DRY_RUN] = "would be patched",
 	};
 
-	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit; %zu inlined) of %zu functions", path,
-	       verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->inlined, r->functions);
+	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) of %zu functions", path,
+	       verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point, r->inlined, r->functions);
 	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
 		if (r->found_by & 1u << i)
 			printf("%s%s", n++ ? ", " : ", found by ", found_by_names[i]);

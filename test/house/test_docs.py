@@ -39,7 +39,7 @@ def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
     text = sh(builddir / "cli" / "iprobe", "--help").stdout
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text), f"iprobe --help does not name {command}"
-    pages = {p.name.removesuffix(".1.rst") for p in (root / "docs" / "man").iterdir()}
+    pages = {p.name.removesuffix(".1.rst") for p in (root / "docs" / "man").glob("*.1.rst")}
     assert pages == {f"iprobe-{c}" for c in COMMANDS} | {"iprobe", "iprobe-cc", "iprobe-c++", "coldpatch"}
 
 

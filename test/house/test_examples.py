@@ -52,3 +52,19 @@ def test_shapes_run(root, builddir, sh, tmp_path):
     circles = [count for name, count in calls.items() if name.startswith("shapes::Circle::Circle")]
     assert sum(circles) == 666
     assert calls["main"] == 1
+
+
+def test_points(root, builddir, sh, tmp_path):
+    """Built by a compiler that knows nothing of iprobe; then coldpatch."""
+    iprobe = builddir / "cli" / "iprobe"
+    sh("cc", "-Wall", "-Wextra", "-O2", "-g", f"-I{root / 'include'}", "-Wl,--build-id", root / "examples" / "points.c", "-o",
+       "points", cwd=tmp_path)
+    plain = sh(tmp_path / "points", "2000").stdout
+    sh(builddir / "coldpatch" / "coldpatch", "points", cwd=tmp_path)
+    done = sh(iprobe, "run", "-o", "data", "--", "./points", "2000", cwd=tmp_path)
+    assert done.stdout == plain == sh(tmp_path / "points", "2000").stdout
+    counts = {name: f["calls"] for name, f in functions(sh, iprobe, tmp_path / "data").items()}
+    words = plain.replace(",", "").split()
+    said = {words[i + 1]: int(words[i]) for i in range(0, 8, 2)}
+    assert counts == {"looking_up": said["requests"], "miss": said["misses"], "fetching": said["misses"],
+                      "evicted": said["evictions"]}

@@ -2,6 +2,7 @@
 """meson install puts things where a distribution would, and an installed copy works from any prefix."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -24,10 +25,21 @@ def test_layout(prefix, root, builddir, sh):
     assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
     assert (prefix / "include" / "iprobe" / "trace_format.h").exists()
     assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
-    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"orders.c", "shapes.cc"}
+    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"orders.c", "points.c",
+                                                                                                      "shapes.cc"}
+    assert (prefix / "include" / "iprobe" / "probe.h").read_bytes() == (root / "include" / "iprobe" / "probe.h").read_bytes()
     pages = {p.name for p in (root / "docs" / "man").iterdir()}
     if any((builddir / "docs").glob("*.1")):
-        assert {p.name + ".rst" for p in (prefix / "share" / "man" / "man1").iterdir()} == pages
+        assert {p.name + ".rst" for p in (prefix / "share" / "man").glob("man?/*")} == pages
+
+
+def test_pkg_config_leads_to_the_header(prefix, root, sh, tmp_path):
+    """From any prefix; and the program needs nothing else."""
+    where = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share" / "pkgconfig")}
+    flags = sh("pkg-config", "--define-prefix", "--cflags", "--libs", "iprobe", env=where).stdout.split()
+    assert flags == [f"-I{prefix}/include"]
+    sh("cc", *flags, "-O2", root / "examples" / "points.c", "-o", "points", cwd=tmp_path)
+    assert sh(tmp_path / "points", "100").stdout.startswith("100 requests, ")
 
 
 def test_works_from_any_prefix(prefix, root, sh, tmp_path):
