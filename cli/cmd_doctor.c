@@ -23,6 +23,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
+#include "hotpatcher/wake.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/restore.h"
 
@@ -208,7 +209,9 @@ static void examine_target(struct examination *e, pid_t pid)
 		examine_modules(e, target, &modules);
 		ip_modules_clear(&modules);
 	}
-	if (ip_area_open(target, &area) < 0) {
+	if (ip_is_asleep(target)) {
+		tell(e, GOOD, "runtime there", "linked in and asleep: iprobe attach borrows a thread to wake it");
+	} else if (ip_area_open(target, &area) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else {
 		tell(e, GOOD, "runtime there", "room for %s of ring memory",

@@ -90,19 +90,6 @@ static int show(struct ip_json *j, pid_t pid)
 	return ret;
 }
 
-static bool has_runtime(pid_t pid)
-{
-	_cleanup_fclose_ FILE *file = NULL;
-	char name[64], line[4300];
-
-	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
-	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strstr(line, "/" IP_RT_SONAME))
-			return true;
-	return false;
-}
-
 static int show_all(bool json)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
@@ -116,7 +103,7 @@ static int show_all(bool json)
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (!pid || !has_runtime(pid))
+		if (!pid || !ip_proc_has_runtime(pid))
 			continue;
 		found++;
 		if (show(json ? &j : NULL, pid) < 0)

@@ -82,6 +82,19 @@ struct ip_rt_anchor {
 	struct {
 		uint64_t address, size; /* r-x, private; 0: none */
 	} pools[IP_POOLS];
+	/* Of a runtime that is linked in and was not launched by iprobe run: it sleeps until a borrowed thread runs the code
+	 * at wake, with the stack pointer at wake_block (hotpatcher/wake.c). All 0 in libiprobe-rt.so. */
+	uint64_t wake, wake_end, wake_block;
+	uint32_t waking; /* atomic: a thread is at it */
+	uint32_t reserved;
+};
+
+/* The way back of a borrowed thread, which it takes by itself if its iprobe has died; the stack is below. */
+struct ip_wake {
+	uint64_t registers[15]; /* in the order in which the code at wake takes them off */
+	uint64_t frame[5];	/* as an interrupt's: instruction pointer, cs, flags, stack pointer, ss */
+	uint64_t mask;		/* of signals */
+	uint64_t tid;		/* whose, as iprobe names it; 0: nobody's */
 };
 
 struct ip_gate {

@@ -134,7 +134,9 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 			target->pid, IP_RT_SONAME);
 	if (anchor->error || !anchor->gate)
 		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
-				anchor->error ? strerror(anchor->error) : "its constructor has not run yet");
+				anchor->error	   ? strerror(anchor->error)
+				: target->linked_in ? "it is asleep: iprobe attach wakes it"
+						   : "its constructor has not run yet");
 	m = ip_maps_find(&target->maps, anchor->area);
 	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",

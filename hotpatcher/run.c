@@ -10,7 +10,8 @@
  *      image left, go live in the new one.
  *   5. When the command has ended, drain the rest.
  *
- * A child that never becomes ready is not dynamically linked, or does not take LD_PRELOAD (setuid).
+ * A static program has the runtime in it, which looks for IPROBE_AREA too. A child that never becomes ready has neither, or does
+ * not take LD_PRELOAD (setuid).
  */
 #include <elf.h>
 #include <errno.h>
@@ -125,14 +126,15 @@ static char *find_command(const char *name)
 }
 
 /* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
- * hand it to a shell), or statically linked. A script is fine: its interpreter is followed. */
+ * hand it to a shell), or statically linked without the runtime. A script is fine: its interpreter is followed. */
 static int check_command(const char *name)
 {
 	_cleanup_free_ char *path = find_command(name);
 	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	struct ip_elf_file *elf;
 	char magic[SELFMAG];
-	bool dynamic = false;
+	bool serves = false;
+	uint64_t anchor;
 	size_t n;
 
 	if (fd < 0 || pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
@@ -143,13 +145,14 @@ static int check_command(const char *name)
 		for (size_t i = 0; i < n; i++) {
 			GElf_Phdr phdr;
 
-			dynamic |= gelf_getphdr(elf->elf, i, &phdr) && phdr.p_type == PT_INTERP;
+			serves |= gelf_getphdr(elf->elf, i, &phdr) && phdr.p_type == PT_INTERP;
 		}
+	serves = serves || ip_elf_linked_runtime(elf, &anchor) > 0;
 	ip_elf_close(elf);
-	return dynamic ? 0
-		       : ip_error("%s is statically linked: the runtime cannot be loaded into it (link it "
-				  "dynamically)",
-				  path);
+	return serves ? 0
+		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc -static, or "
+				 "dynamically",
+				 path);
 }
 
 static int launch(struct launch *l, char **argv, const char *runtime)

@@ -21,6 +21,7 @@
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/wake.h"
 
 #define GIB		   (1ull << 30)
 #define TRIES		   20
@@ -352,6 +353,18 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 	return ip_error("%s", why ? why : "out of memory");
 }
 
+/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. */
+static int wake(struct ip_session *s)
+{
+	uint64_t held = 0;
+
+	if (ip_wake(s->target, &held) < 0)
+		return -1;
+	if (held && s->summary->nstops < IP_MAX_STOPS)
+		s->summary->stop_ns[s->summary->nstops++] = held;
+	return 0;
+}
+
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
@@ -361,7 +374,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_clock_read(&s.start);
 	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 || ip_area_open(s.target, &s.area) < 0 ||
+	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
 	    ip_area_lock_session(s.area, pid) < 0)
 		goto out;
 	if (ip_session_go_live(&s, false) < 0) {
@@ -431,8 +444,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
 	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 || ip_area_open(s.target, &s.area) < 0 ||
-	    ip_modules_load(s.target, &modules) < 0 ||
+	    ip_target_open(pid, true, &s.target) < 0 ||
+	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) || ip_modules_load(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, s.selection, &plan) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;

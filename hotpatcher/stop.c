@@ -71,6 +71,7 @@ static void note_status(struct ip_stop *stop, struct ip_stopped_thread *t, int s
 	if (WIFSTOPPED(status)) {
 		t->stopped = true;
 		t->signal = pending_signal(status);
+		t->by_us = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
 		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8))
 			let_stranger_go(stop->target->pid, t->tid);
 		if (ip_arch_stopped(t->tid, status >> 16 == PTRACE_EVENT_STOP, &t->pc) < 0)
@@ -352,18 +353,25 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	return length;
 }
 
-int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc)
+int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret)
 {
-	struct ip_stop stop = {.target = target};
-	int ret = -1;
-
+	*ret = (struct ip_stop){.target = target};
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
 		return -1;
-	if (add(&stop, tid) == 0 && stop_all(&stop, ip_now_ns() + deadline_ns) == 0 &&
-	    stop.threads[0].stopped) {
-		*ret_pc = stop.threads[0].pc;
-		ret = 0;
-	}
+	if (add(ret, tid) == 0 && stop_all(ret, ip_now_ns() + deadline_ns) == 0 && ret->threads[0].stopped)
+		return 0;
+	ip_stop_end(ret);
+	errno = ESRCH;
+	return -1;
+}
+
+int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc)
+{
+	struct ip_stop stop;
+
+	if (ip_stop_one(target, tid, deadline_ns, &stop) < 0)
+		return -1;
+	*ret_pc = stop.threads[0].pc;
 	ip_stop_end(&stop);
-	return ret;
+	return 0;
 }

@@ -32,6 +32,7 @@ struct ip_stopped_thread {
 	pid_t tid;
 	int signal; /* to hand on at the release; 0: none */
 	bool stopped;
+	bool by_us; /* by our own INTERRUPT: neither a signal nor a stop of the whole process */
 	bool gone;
 	uint64_t pc; /* read when it stopped */
 };
@@ -54,6 +55,9 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 
 /* Lets all go. Returns the length of the stop in nanoseconds: first INTERRUPT to last DETACH. */
 uint64_t ip_stop_end(struct ip_stop *stop);
+
+/* Stops one thread; ip_stop_end() lets it go. 0, or -1 (errno says why) where it cannot be traced, is gone, or is late. */
+int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret);
 
 /* Lets threads go on that a stop had to leave behind, as far as they have stopped since. */
 void ip_stop_let_go(struct ip_target *target);

@@ -22,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/elf_file.h"
 #include "common/error.h"
+#include "common/note.h"
 
 static void maps_clear(struct ip_maps *maps)
 {
@@ -305,6 +306,68 @@ static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_va
 	return found;
 }
 
+int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address)
+{
+	uint64_t size;
+	size_t n;
+
+	if (elf_getphdrnum(file->elf, &n) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr phdr;
+
+		if (gelf_getphdr(file->elf, i, &phdr) && phdr.p_type == PT_INTERP)
+			return 0;
+	}
+	return ip_elf_note_place(file, IP_NOTE_ANCHOR, ret_address, &size);
+}
+
+/* The runtime in the executable itself, where it is static. 1 found, 0 none. */
+static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_address)
+{
+	struct ip_elf_file *elf;
+	struct stat st;
+	char name[64];
+	int found;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", target->pid);
+	if (ip_elf_open(name, &elf) < 0)
+		return 0;
+	found = ip_elf_linked_runtime(elf, ret_address) > 0 && elf->nloads && fstat(elf->fd, &st) == 0;
+	for (size_t i = 0; found && i < target->maps.n; i++) {
+		const struct ip_mapping *m = &target->maps.items[i];
+		const struct ip_elf_segment *first = &elf->loads[0];
+
+		if (m->inode != st.st_ino || m->offset != (first->offset & ~4095ull))
+			continue;
+		*ret_address += m->start - (first->vaddr & ~4095ull);
+		ip_elf_close(elf);
+		return 1;
+	}
+	ip_elf_close(elf);
+	return 0;
+}
+
+bool ip_proc_has_runtime(pid_t pid)
+{
+	struct ip_target target = {.pid = pid};
+	bool found = false, loader = false;
+	uint64_t address;
+
+	if (maps_read(pid, &target.maps) < 0) {
+		maps_clear(&target.maps);
+		return false;
+	}
+	for (size_t i = 0; i < target.maps.n && !found; i++) {
+		found = strstr(target.maps.items[i].path, "/" IP_RT_SONAME) != NULL;
+		loader |= strstr(target.maps.items[i].path, "/ld-") != NULL;
+	}
+	if (!found && !loader)
+		found = find_linked_anchor(&target, &address);
+	maps_clear(&target.maps);
+	return found;
+}
+
 /* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded
  * counts. */
 static bool anchor_stands(struct ip_target *target)
@@ -321,7 +384,7 @@ static int find_anchor(struct ip_target *target)
 {
 	if (anchor_stands(target))
 		return 0;
-	target->has_runtime = false;
+	target->has_runtime = target->linked_in = false;
 	for (size_t i = 0; i < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];
 		const char *base = strrchr(m->path, '/');
@@ -343,6 +406,15 @@ static int find_anchor(struct ip_target *target)
 				target->pid, m->path, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = true;
 		return 0;
+	}
+	if (find_linked_anchor(target, &target->anchor_address)) {
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) < 0)
+			return -1;
+		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
+			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, this iprobe %u: use "
+					"the iprobe that came with it",
+					target->pid, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = target->linked_in = true;
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/elf_file.h"
 #include "common/rt_abi.h"
 
 struct ip_mapping {
@@ -36,6 +37,7 @@ struct ip_target {
 	int mem;	 /* /proc/PID/mem, read-write unless opened read-only */
 	struct ip_maps maps;
 	bool has_runtime;
+	bool linked_in; /* the runtime is part of a static program; it may be asleep (ip_wake) */
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
 	struct ip_room *rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
@@ -66,6 +68,12 @@ int ip_target_write(const struct ip_target *target, uint64_t address, const void
 bool ip_target_is_stub(const struct ip_target *target, uint64_t address);
 
 const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address);
+
+/* Whether the process has the runtime, loaded or linked in; false also where we may not look. */
+bool ip_proc_has_runtime(pid_t pid);
+
+/* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has none; -1 error. */
+int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address);
 
 /* Value of a "Key:" line of /proc/PID/status as a number; -1 where there is none. */
 long ip_proc_status(pid_t pid, const char *key);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constructor: maps what a session needs, says in the anchor where it is, and is silent from then on.
+ * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent from then on.
  *
- * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
- * run` it waits here until the launcher has made the probes live, and constructors of the program and its
- * libraries are recorded like anything else. Whatever fails leaves the runtime inert, with the errno in the anchor.
+ * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a static program `iprobe
+ * run` at the start or a borrowed thread later (asleep.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
  *
  * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
  * that hold stubs.
@@ -51,21 +50,16 @@ struct ip_slot *rt_slots;
 struct ip_subbuf *rt_subbufs;
 char *rt_data;
 
-__attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
-	.magic = IP_RT_MAGIC,
-	.abi = IP_RT_ABI,
-	.area_fd = -1,
-};
-
-extern const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern const char etext[] __attribute__((visibility("hidden")));
+/* Of the runtime's own code: named by the linker, and differently where it is linked in (meson.build) */
+extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
+extern const char RT_TEXT_END[] __attribute__((visibility("hidden")));
 
 static long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
 	return cpu_syscall6(SYS_mmap, address, size, prot, flags, fd, 0);
 }
 
-static const char *environment(char **envp, const char *name)
+const char *rt_environment(char **envp, const char *name)
 {
 	for (; *envp; envp++) {
 		size_t i = 0;
@@ -78,7 +72,7 @@ static const char *environment(char **envp, const char *name)
 	return NULL;
 }
 
-static uint64_t auxiliary(char **envp, uint64_t type)
+uint64_t rt_auxiliary(char **envp, uint64_t type)
 {
 	const Elf64_auxv_t *aux;
 
@@ -208,10 +202,8 @@ static void wait_for_launcher(void)
 	}
 }
 
-static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)),
-						 char **argv __attribute__((unused)), char **envp)
+void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
 {
-	const char *path = environment(envp, IP_ENV_AREA);
 	int launched = path && map_launched_area(path);
 	long gate, pool;
 
@@ -230,11 +222,11 @@ static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)
 	}
 	raise_fd();
 	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
-	rt_rooms_open((const void *)auxiliary(envp, AT_PHDR), auxiliary(envp, AT_PHNUM));
-	map_executable_pool(auxiliary(envp, AT_PHDR));
+	map_executable_pool(executable);
 	/* Loaders but glibc's leave file pages there, behind the file's end. */
-	pool = map((uint64_t)rt_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1);
+	pool = library_pool ? map(library_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
+			    : -1;
 	if (!FAILED(pool)) {
 		iprobe_rt_anchor.pools[1].address = pool;
 		iprobe_rt_anchor.pools[1].size = POOL_SIZE;
@@ -251,8 +243,8 @@ static __attribute__((constructor)) void rt_init(int argc __attribute__((unused)
 			iprobe_rt_anchor.hooks[kind][regs] = (uint64_t)rt_hooks_base + rt_hooks[kind][regs];
 		iprobe_rt_anchor.jump_hooks[kind] = (uint64_t)rt_hooks_base + rt_jump_hooks[kind];
 	}
-	iprobe_rt_anchor.text_start = (uint64_t)__ehdr_start;
-	iprobe_rt_anchor.text_end = (uint64_t)etext;
+	iprobe_rt_anchor.text_start = (uint64_t)RT_TEXT_START;
+	iprobe_rt_anchor.text_end = (uint64_t)RT_TEXT_END;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

@@ -23,10 +23,26 @@ extern char *rt_data;
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
+/* Exported by what starts the runtime: preload.c or asleep.c. */
+extern struct ip_rt_anchor iprobe_rt_anchor;
+
+/* Sets everything up. path: of a launcher's area, NULL: none; executable: an address of the executable, for a pool near it;
+ * library_pool: where the one for libraries is to be, 0: none. Fills the anchor in; waits for the launcher if there is one. */
+void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool);
+
+/* Value of an environment variable, of an entry of the auxiliary vector behind the environment; NULL, 0: not there. */
+const char *rt_environment(char **envp, const char *name);
+uint64_t rt_auxiliary(char **envp, uint64_t type);
+
 /* Makes the room for stubs of one module executable: its program headers and where they are loaded. Of all modules: the program
  * headers of the executable, which may be NULL. */
 void rt_room_open(const void *headers, size_t n, uint64_t bias);
 void rt_rooms_open(const void *headers, size_t n);
+
+/* arch/ARCH/wake.S: what a borrowed thread runs, and the top of its stack, a struct ip_wake. */
+extern const char rt_wake[], rt_wake_end[];
+extern char rt_wake_block[];
+void rt_wake_up(void);
 
 /* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
  * rt_hooks_base. */

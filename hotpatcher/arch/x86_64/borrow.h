@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Registers of a thread that is borrowed: where that may be done, and how it comes back.
+ */
+#ifndef IP_ARCH_BORROW_H
+#define IP_ARCH_BORROW_H
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+
+#include "common/rt_abi.h"
+
+#define IP_ARCH_USER_CS 0x33 /* 64-bit code */
+
+/* What the kernel leaves in rax of a call that it means to start again (linux/errno.h). */
+#define IP_ARCH_RESTARTSYS	   (-512)
+#define IP_ARCH_RESTARTNOINTR	   (-513)
+#define IP_ARCH_RESTARTNOHAND	   (-514)
+#define IP_ARCH_RESTART_RESTARTBLOCK (-516)
+#define IP_ARCH_SYS_RESTART	   219 /* restart_syscall: goes on with what is left of a time limit */
+
+/* System calls that wait in a way that a stop can break off without the program noticing: each starts again by itself. Not
+ * among them: what returns EINTR after any stop (epoll_wait and others, see signal(7)). */
+static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
+{
+	switch (number) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_poll:
+	case SYS_select:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_pause:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_flock:
+		return true;
+	case SYS_pselect6:
+		return !args[5];
+	case SYS_ppoll:
+		return !args[3];
+	case SYS_futex:
+		return (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT || (args[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	}
+	return false;
+}
+
+/* Whether the thread was stopped in a system call (its return, or before it starts again), rather than between two instructions of
+ * its own. */
+static inline bool ip_arch_in_call(const struct user_regs_struct *r)
+{
+	return (long)r->orig_rax >= 0;
+}
+
+static inline bool ip_arch_will_restart(const struct user_regs_struct *r)
+{
+	return ip_arch_in_call(r) && ((long)r->rax == IP_ARCH_RESTARTSYS || (long)r->rax == IP_ARCH_RESTARTNOINTR ||
+				      (long)r->rax == IP_ARCH_RESTARTNOHAND ||
+				      (long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK);
+}
+
+/* The registers with which the thread goes on where nobody but itself restores them: what the kernel would do about a call that is
+ * to start again is done already. The order is that of wake.S. */
+static inline void ip_arch_way_back(const struct user_regs_struct *r, struct ip_wake *ret)
+{
+	uint64_t rax = r->rax, rip = r->rip;
+
+	if (ip_arch_will_restart(r)) {
+		rax = (long)r->rax == IP_ARCH_RESTART_RESTARTBLOCK ? IP_ARCH_SYS_RESTART : r->orig_rax;
+		rip -= 2; /* the length of the instruction `syscall` */
+	}
+	const uint64_t registers[15] = {rax,	r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
+					r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15};
+	const uint64_t frame[5] = {rip, r->cs, r->eflags, r->rsp, r->ss};
+
+	memcpy(ret->registers, registers, sizeof(registers));
+	memcpy(ret->frame, frame, sizeof(frame));
+}
+
+/* The registers with which it starts to run code of ours. No call is to be started again. */
+static inline void ip_arch_send(struct user_regs_struct *r, uint64_t code, uint64_t stack)
+{
+	const uint64_t direction_and_trap = 0x500;
+
+	r->rip = code;
+	r->rsp = stack;
+	r->orig_rax = -1;
+	r->rax = 0;
+	r->eflags &= ~direction_and_trap;
+}
+
+/* At the entry of the call by which the code at wake.S says that it is done. */
+static inline bool ip_arch_is_done(const struct user_regs_struct *r, uint64_t start, uint64_t end)
+{
+	return r->orig_rax == SYS_getpid && (long)r->rax == -ENOSYS && r->rip >= start && r->rip < end;
+}
+
+#endif

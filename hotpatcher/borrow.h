@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Borrowing one thread of a target: it is stopped, runs code of ours on a stack of its own, and goes back to where it was. The
+ * other threads run on.
+ */
+#ifndef IP_BORROW_H
+#define IP_BORROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+#include "hotpatcher/stop.h"
+
+struct ip_borrowed {
+	struct ip_target *target;
+	struct ip_stop stop; /* of the one thread */
+	pid_t tid;
+	struct user_regs_struct regs;
+	uint64_t mask; /* of signals */
+};
+
+/* Stops a thread that may be borrowed now: one that waits in a system call that starts again by itself; with running also one that is
+ * in no call at all. 1; 0: none now; -1 with the reason: never. */
+int ip_borrow_begin(struct ip_target *target, bool running, struct ip_borrowed *ret);
+
+/* Has the thread run code, whose end is end, with the stack pointer at block, until it is done (arch/ARCH/borrow.h). 0; -1 with the
+ * reason: it was stopped before its end. In any case ip_borrow_end() comes next. */
+int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block, uint64_t deadline_ns);
+
+/* Puts everything back as it was and lets the thread go. How long it was held, in nanoseconds. */
+uint64_t ip_borrow_end(struct ip_borrowed *b);
+
+#endif

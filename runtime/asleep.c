@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime that is linked into a static program (iprobe-rt.o). It sleeps: a program that nobody traces makes no system call and
+ * maps nothing because of it. `iprobe run` wakes it at the start, by the environment; `iprobe attach` by a borrowed thread, which
+ * runs rt_wake (arch/ARCH/wake.S).
+ */
+#include <elf.h>
+#include <stddef.h>
+
+#include "runtime/rt.h"
+
+/* Of the program that we are part of. */
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+
+__attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
+	.magic = IP_RT_MAGIC,
+	.abi = IP_RT_ABI,
+	.area_fd = -1,
+	.wake = (uint64_t)rt_wake,
+	.wake_end = (uint64_t)rt_wake_end,
+	.wake_block = (uint64_t)rt_wake_block,
+};
+
+static void set_up(const char *path)
+{
+	const char *header = (const char *)&__ehdr_start;
+	const Elf64_Phdr *phdr = (const Elf64_Phdr *)(header + __ehdr_start.e_phoff);
+	uint64_t bias = 0;
+
+	for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_offset == 0)
+			bias = (uint64_t)header - phdr[i].p_vaddr;
+	rt_room_open(phdr, __ehdr_start.e_phnum, bias);
+	rt_set_up(path, (uint64_t)header, 0);
+}
+
+/* Called by rt_wake. Once only, whoever comes; after a failure somebody may try again. */
+void rt_wake_up(void)
+{
+	uint32_t nobody = 0;
+
+	if (!__atomic_compare_exchange_n(&iprobe_rt_anchor.waking, &nobody, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	iprobe_rt_anchor.error = 0;
+	if (!iprobe_rt_anchor.gate)
+		set_up(NULL);
+	__atomic_store_n(&iprobe_rt_anchor.waking, 0, __ATOMIC_RELEASE);
+}
+
+/* Of all that a program runs before main, this array is the first. Who gained privileges by exec listens to no environment. */
+static void start(int argc __attribute__((unused)), char **argv __attribute__((unused)), char **envp)
+{
+	const char *path = rt_environment(envp, IP_ENV_AREA);
+
+	if (!path || rt_auxiliary(envp, AT_SECURE))
+		return;
+	set_up(path);
+}
+
+static void (*const preinit)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = start;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The constructor of libiprobe-rt.so.
+ *
+ * It is linked with -z initfirst, so that it comes before every other constructor of the process: in `iprobe
+ * run` it waits here until the launcher has made the probes live, and constructors of the program and its
+ * libraries are recorded like anything else.
+ */
+#include <elf.h>
+
+#include "runtime/rt.h"
+
+__attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
+	.magic = IP_RT_MAGIC,
+	.abi = IP_RT_ABI,
+	.area_fd = -1,
+};
+
+static __attribute__((constructor)) void start(int argc __attribute__((unused)),
+					       char **argv __attribute__((unused)), char **envp)
+{
+	uint64_t headers = rt_auxiliary(envp, AT_PHDR);
+
+	rt_rooms_open((const void *)headers, rt_auxiliary(envp, AT_PHNUM));
+	rt_set_up(rt_environment(envp, IP_ENV_AREA), headers, (uint64_t)rt_pool);
+}
