@@ -19,6 +19,7 @@ struct namer {
 	const struct cold_hooks *hooks;
 	const struct cold_arch *arch;
 	struct cold_debug *debug;
+	const struct ip_selection *exclude; /* NULL: nothing */
 	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
 	char made_up[32]; /* name of a function that has none */
 };
@@ -153,9 +154,18 @@ static bool same_function(struct function a, struct function b)
 	return la == lb && !memcmp(a.name, b.name, la);
 }
 
+static bool is_excluded(const struct namer *n, const char *name, const char *file, struct cold_attribution *count)
+{
+	if (!n->exclude || !ip_selection_match(n->exclude, name, file, n->m->path))
+		return false;
+	count->excluded++;
+	return true;
+}
+
 /* A point or a scope is a function of its own, one for all sites of a name, in the file of the first of them. A scope is
  * like an inlined instance: its frame is its host's. */
-static int add_given(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder)
+static int add_given(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
+		     struct cold_attribution *count)
 {
 	struct ip_pl_probe probe = {
 		.offset = site->address,
@@ -169,6 +179,8 @@ static int add_given(struct namer *n, const struct cold_site *site, struct ip_pr
 
 	if (!cold_debug_line(n->debug, site->address, &file, &probe.line))
 		probe.line = 0;
+	if (is_excluded(n, site->name, probe.line ? file : NULL, count))
+		return 0;
 	function = ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
 	if (function < 0)
 		return -1;
@@ -233,7 +245,6 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) || (owner.name && !same_function(f, owner));
 	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
 		inlined = true;
-	count->inlined += inlined;
 
 	known = cold_debug_by_address(n->debug, f.address);
 	if (!known || !known->file)
@@ -248,6 +259,9 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	if (!cold_debug_line(n->debug, site->address, &row_file, &row_line) || !file ||
 	    strcmp(file, row_file))
 		row_line = 0;
+	if (is_excluded(n, name, file, count))
+		return 0;
+	count->inlined += inlined;
 	function = ip_probe_list_builder_function(builder, name, f.address, file, line);
 	if (function < 0)
 		return -1;
@@ -268,10 +282,11 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 }
 
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
-		   const struct cold_sites *sites, struct ip_probe_list_builder *builder,
-		   struct cold_attribution *ret)
+		   const struct cold_sites *sites, const struct ip_selection *exclude,
+		   struct ip_probe_list_builder *builder, struct cold_attribution *ret)
 {
-	struct namer n = {.m = m, .hooks = hooks, .arch = cold_arch_for_machine(m->elf->ehdr.e_machine)};
+	struct namer n = {
+		.m = m, .hooks = hooks, .arch = cold_arch_for_machine(m->elf->ehdr.e_machine), .exclude = exclude};
 	int result = -1;
 
 	memset(ret, 0, sizeof(*ret));
@@ -288,7 +303,7 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 	if (cold_debug_open(m, &n.debug))
 		goto out;
 	for (size_t i = 0; i < sites->n; i++)
-		if (sites->sites[i].naming == COLD_NAME_GIVEN ? add_given(&n, &sites->sites[i], builder)
+		if (sites->sites[i].naming == COLD_NAME_GIVEN ? add_given(&n, &sites->sites[i], builder, ret)
 							      : add_probe(&n, &sites->sites[i], builder, ret))
 			goto out;
 	result = 0;

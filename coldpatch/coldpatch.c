@@ -40,6 +40,7 @@ static void count(const struct ip_probe_list *list, struct ip_coldpatch_result *
 {
 	ip_build_id_format(list->header->build_id, list->header->build_id_size, ret->build_id);
 	ret->found_by = list->header->found_by;
+	ret->placement = list->header->placement;
 	ret->sites = list->header->nprobes;
 	ret->functions = list->header->nfunctions;
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
@@ -125,8 +126,8 @@ static int add_places(struct cold_module *m, const struct cold_found *found, str
 }
 
 /* Sites and list of a module that has none yet. *ret_list is NULL where the module has no sites. */
-static int analyse(struct cold_module *m, struct cold_found *found, void **ret_list, size_t *ret_size,
-		   struct cold_attribution *attribution)
+static int analyse(struct cold_module *m, const struct ip_coldpatch_options *o, struct cold_found *found, void **ret_list,
+		   size_t *ret_size, struct cold_attribution *attribution)
 {
 	struct ip_probe_list_builder *builder = NULL;
 	int result = -1;
@@ -143,7 +144,8 @@ static int analyse(struct cold_module *m, struct cold_found *found, void **ret_l
 	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, found->placement, m->elf->build_id,
 					 m->elf->build_id_size, &builder))
 		return -1;
-	if (!add_places(m, found, builder) && !cold_attribute(m, &found->hooks, &found->sites, builder, attribution) &&
+	if (!add_places(m, found, builder) &&
+	    !cold_attribute(m, &found->hooks, &found->sites, o->exclude, builder, attribution) &&
 	    !ip_probe_list_builder_finish(builder, ret_list, ret_size))
 		result = 0;
 	ip_probe_list_builder_destroy(builder);
@@ -236,7 +238,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		result = 0;
 		goto out;
 	}
-	if (analyse(m, &found, &block, &size, &attribution))
+	if (analyse(m, o, &found, &block, &size, &attribution))
 		goto out;
 	if (!block) {
 		ret->status = IP_COLDPATCH_NO_PROBES;
@@ -252,6 +254,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		goto out;
 	ret->status = o->dry_run ? IP_COLDPATCH_DRY_RUN : IP_COLDPATCH_PATCHED;
 	count(list, ret);
+	ret->excluded = attribution.excluded;
 	ret->by_code = attribution.by_code;
 	ret->by_debug = attribution.by_debug;
 	ret->by_symbol = attribution.by_symbol;

@@ -7,6 +7,7 @@
 #define IP_COLDPATCH_H
 
 #include "common/probe_list.h"
+#include "common/selection.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,7 @@ enum ip_coldpatch_status {
 struct ip_coldpatch_options {
 	const char *output; /* where the result goes; NULL: in the place of the module */
 	const char *list;   /* file that gets the probe list as well; NULL: none */
+	const struct ip_selection *exclude; /* what gets no probes; NULL: all get them. Borrowed */
 	bool dry_run;
 	bool keep_relocs; /* leave what the linker's -q left in the file */
 	bool drop_debug;  /* take debug information off, where all of it is what iprobe-cc asked for (placement inline) */
@@ -29,11 +31,13 @@ struct ip_coldpatch_options {
 struct ip_coldpatch_result {
 	enum ip_coldpatch_status status;
 	char build_id[2 * IP_BUILD_ID_MAX + 1]; /* hexadecimal; "" where nothing was found */
+	enum ip_placement placement;
 	uint32_t found_by; /* IP_FOUND_BY_... */
 	size_t sites, functions;
 	size_t entry, exit, tail_exit, point;
 	size_t inlined;			     /* probes of functions inlined into others */
 	size_t by_code, by_debug, by_symbol; /* how the functions were known; 0 where already patched */
+	size_t excluded;		     /* sites that were left out of the list on request */
 	size_t other_links;		     /* hard links that keep the module as it was */
 };
 

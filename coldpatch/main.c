@@ -3,6 +3,7 @@
  * The coldpatch command: options and printing.
  */
 #include "coldpatch/coldpatch.h"
+#include "coldpatch/exclude.h"
 #include "common/error.h"
 #include "common/json.h"
 
@@ -10,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--keep-relocs] [--dry-run] [--json] [-q] ELF...\n"
+static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--exclude SEL] [--keep-relocs] [--dry-run]\n"
+			   "                 [--json] [-q] ELF...\n"
 			   "\n"
 			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"
 			   "libraries into NOPs, and adds the list of the probes that can be set there.\n"
@@ -18,6 +20,7 @@ static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--keep-relo
 			   "\n"
 			   "  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
 			   "      --list FILE   write the probe list to FILE as well (one ELF only)\n"
+			   "      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of them)\n"
 			   "      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
 			   "      --dry-run     say what would be done, change nothing\n"
 			   "      --json        one JSON document on standard output\n"
@@ -42,7 +45,7 @@ static void print_json(struct ip_json *j, const char *path, const struct ip_cold
 	ip_json_object(j, NULL);
 	ip_json_string(j, "path", path);
 	ip_json_string(j, "build_id", r->build_id);
-	ip_json_string(j, "placement", ip_placement_name(IP_PLACEMENT_INSTRUMENT));
+	ip_json_string(j, "placement", ip_placement_name(r->placement));
 	ip_json_array(j, "found_by");
 	for (size_t i = 0; i < FOUND_BY_N; i++)
 		if (r->found_by & 1u << i)
@@ -55,6 +58,7 @@ static void print_json(struct ip_json *j, const char *path, const struct ip_cold
 	ip_json_uint(j, "tail_exit", r->tail_exit);
 	ip_json_uint(j, "point", r->point);
 	ip_json_uint(j, "inlined", r->inlined);
+	ip_json_uint(j, "excluded", r->excluded);
 	ip_json_uint(j, "by_code", r->by_code);
 	ip_json_uint(j, "by_debug", r->by_debug);
 	ip_json_uint(j, "by_symbol", r->by_symbol);
@@ -82,15 +86,16 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 
 int main(int argc, char **argv)
 {
-	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_KEEP_RELOCS, OPT_VERSION };
+	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_KEEP_RELOCS, OPT_EXCLUDE, OPT_VERSION };
 	static const struct option long_options[] = {
 		{"output", required_argument, NULL, 'o'},    {"list", required_argument, NULL, OPT_LIST},
 		{"dry-run", no_argument, NULL, OPT_DRY_RUN}, {"json", no_argument, NULL, OPT_JSON},
-		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS},
+		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS}, {"exclude", required_argument, NULL, OPT_EXCLUDE},
 		{"quiet", no_argument, NULL, 'q'},	     {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, OPT_VERSION}, {0},
 	};
 	struct ip_coldpatch_options options = {0};
+	struct ip_selection *exclude = NULL;
 	bool json = false, quiet = false;
 	struct ip_json j;
 	int c, status = 0;
@@ -105,6 +110,14 @@ int main(int argc, char **argv)
 			break;
 		case OPT_LIST:
 			options.list = optarg;
+			break;
+		case OPT_EXCLUDE:
+			ip_selection_destroy(exclude);
+			if (cold_exclude_parse(optarg, &exclude)) {
+				fprintf(stderr, "coldpatch: --exclude: %s\n", ip_error_message());
+				return 1;
+			}
+			options.exclude = exclude;
 			break;
 		case OPT_KEEP_RELOCS:
 			options.keep_relocs = true;
@@ -161,6 +174,7 @@ int main(int argc, char **argv)
 		ip_json_end_array(&j);
 		ip_json_end_object(&j);
 	}
+	ip_selection_destroy(exclude);
 	if (fflush(stdout) || ferror(stdout)) {
 		fprintf(stderr, "coldpatch: cannot write to standard output\n");
 		status = 1;

@@ -11,6 +11,7 @@
  */
 #include "coldpatch/coldpatch.h"
 #include "coldpatch/command_line.h"
+#include "coldpatch/exclude.h"
 #include "coldpatch/link_parts.h"
 #include "coldpatch/placement.h"
 #include "coldpatch/real_compiler.h"
@@ -146,10 +147,12 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-static void coldpatch(const struct command_line *line, enum ip_placement placement)
+static void coldpatch(const struct command_line *line, enum ip_placement placement,
+		      const struct ip_selection *exclude)
 {
 	struct ip_coldpatch_options options = {
 		.keep_relocs = line->keep_relocs,
+		.exclude = exclude,
 		.drop_debug = placement == IP_PLACEMENT_INLINE,
 	};
 	struct ip_coldpatch_result result = {0};
@@ -167,7 +170,8 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 		fprintf(stderr, "%s: warning: %s (relocations stay in it)\n", self, ip_error_message());
 }
 
-static int link_and_patch(const struct command_line *line, enum ip_placement placement, char **argv)
+static int link_and_patch(const struct command_line *line, enum ip_placement placement,
+			  const struct ip_selection *exclude, char **argv)
 {
 	struct stat before, after;
 	bool existed = !stat(line->output, &before);
@@ -183,7 +187,7 @@ static int link_and_patch(const struct command_line *line, enum ip_placement pla
 	/* a run that linked nothing after all (--version to the linker, ...) has left the file alone */
 	if (!stat(line->output, &after) && !(existed && same_file(&before, &after)) &&
 	    is_linked_elf(line->output))
-		coldpatch(line, placement);
+		coldpatch(line, placement, exclude);
 	return 0;
 }
 
@@ -225,6 +229,7 @@ int main(int argc, char **argv)
 	const char *loud = getenv("IPROBE_VERBOSE");
 	struct placement_flags flags = {0};
 	enum ip_placement placement;
+	struct ip_selection *exclude;
 	struct command_line line;
 	char **real, **all;
 	bool cxx, clang;
@@ -241,6 +246,10 @@ int main(int argc, char **argv)
 		return say(ip_error_message());
 	if (line.x32 && (line.compiles || line.links) && !line.hands_off)
 		return say("-mx32: x32 code cannot be probed; use -m32 or -m64, or the compiler itself");
+	if (cold_exclude_parse(getenv(ENV_EXCLUDE), &exclude)) {
+		ip_error_prefix(ENV_EXCLUDE);
+		return say(ip_error_message());
+	}
 	clang = real_compiler_is_clang(real);
 	if (placement_choose(&line, clang, &placement))
 		return say(ip_error_message());
@@ -258,5 +267,5 @@ int main(int argc, char **argv)
 		return say("out of memory");
 	if (!line.links || line.hands_off || line.prints_only)
 		return run_compiler(all);
-	return link_and_patch(&line, placement, all);
+	return link_and_patch(&line, placement, exclude, all);
 }

@@ -7,6 +7,7 @@
  * We stay its parent while we write. Were it the other way round, the death of the writer would look like the end of
  * the text, and half an object file like a whole one.
  */
+#include "coldpatch/exclude.h"
 #include "coldpatch/stage/rewrite.h"
 
 #include <errno.h>
@@ -222,6 +223,7 @@ static pid_t start_assembler(const char *real, char **argv, int *ret_fd)
 
 static int run(const char *real, int argc, char **argv, const struct input *in)
 {
+	struct ip_selection *exclude;
 	struct stage_rewriter *r;
 	char **args = calloc(argc + 2, sizeof(*args));
 	int fd, status, n = 0, gave_up = 0;
@@ -230,6 +232,9 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 
 	if (!args)
 		return say(real, "out of memory");
+	/* the wrapper has said what is wrong with it */
+	if (cold_exclude_parse(getenv(ENV_EXCLUDE), &exclude) < 0)
+		exclude = NULL;
 	for (int i = 0; i < argc; i++)
 		if (!i || i != in->argument)
 			args[n++] = argv[i];
@@ -239,7 +244,7 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 	free(args);
 	if (pid < 0)
 		return say(real, strerror(errno));
-	r = stage_rewriter_create(write_all, &fd, getenv("IPROBE_RED_ZONE"));
+	r = stage_rewriter_create(exclude, write_all, &fd, getenv("IPROBE_RED_ZONE"));
 	if (in->text && r) {
 		char *name;
 
@@ -258,6 +263,7 @@ static int run(const char *real, int argc, char **argv, const struct input *in)
 	close(fd);
 	if (r)
 		stage_rewriter_destroy(r);
+	ip_selection_destroy(exclude);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return say(real, strerror(errno));

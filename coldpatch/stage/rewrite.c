@@ -57,6 +57,9 @@ struct section {
 struct stage_rewriter {
 	stage_sink *sink;
 	void *context;
+	const struct ip_selection *exclude; /* NULL: nothing */
+	char *file;			    /* of the source, as .file says; NULL: not known */
+	bool excluded;			    /* so is the function that we are in */
 	bool failed, red_zone;
 	unsigned sites;	  /* so far: numbers their labels */
 	unsigned section; /* where we are: label, NO_SECTION: not known */
@@ -231,6 +234,40 @@ static bool changes_section(struct line l)
 	return false;
 }
 
+/* --- what is excluded */
+
+/* The text between quotes, or up to a comma; malloc'ed; NULL: out of memory, or there is none. */
+static char *word_of(struct line l, size_t skip)
+{
+	const char *p = l.text + skip, *end = l.text + l.length, *stop;
+
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	if (p < end && *p == '"') {
+		p++;
+		stop = memchr(p, '"', end - p);
+	} else {
+		stop = memchr(p, ',', end - p);
+	}
+	stop = stop ? stop : end;
+	return stop > p ? strndup(p, stop - p) : NULL;
+}
+
+/* .file "x.c" names the source, .type f, @function begins a function. */
+static void note_function(struct stage_rewriter *r, struct line l)
+{
+	char *word;
+
+	if (begins(l, "\t.file\t\"")) {
+		free(r->file);
+		r->file = word_of(l, 6);
+	} else if (begins(l, "\t.type\t") && has(l, "@function")) {
+		word = word_of(l, 6);
+		r->excluded = word && ip_selection_match(r->exclude, word, r->file, NULL);
+		free(word);
+	}
+}
+
 /* --- sites */
 
 static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, unsigned regs)
@@ -238,6 +275,11 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 	unsigned n = ++r->sites;
 	char end = r->app ? ';' : '\n'; /* as many lines as there were */
 
+	/* what is inlined has another name than its host: left to ColdPatch */
+	if (r->excluded && !r->app) {
+		put(r, "\n\n\n\n", 4);
+		return;
+	}
 	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,.Liprobe%u%c", n,
 	      end, n, end);
 	print(r, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
@@ -510,6 +552,8 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 				continue;
 			}
 		}
+		if (r->exclude && !r->app && l.length > 6 && l.text[1] == '.')
+			note_function(r, l);
 		if (l.length && (r->app || l.text[0] == '#'))
 			note_app(r, l);
 		if (r->app && l.next && rewrite_inline(r, l)) {
@@ -530,12 +574,14 @@ bool stage_concerns(const char *text, size_t size)
 	       memmem(text, size, "#iprobe:", 8);
 }
 
-struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context, bool red_zone)
+struct stage_rewriter *stage_rewriter_create(const struct ip_selection *exclude, stage_sink *sink, void *context,
+					     bool red_zone)
 {
 	struct stage_rewriter *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
+	r->exclude = exclude;
 	r->sink = sink;
 	r->context = context;
 	r->red_zone = red_zone;
@@ -547,5 +593,6 @@ void stage_rewriter_destroy(struct stage_rewriter *r)
 	for (size_t i = 0; i < r->room; i++)
 		free(r->sections[i].directive);
 	free(r->sections);
+	free(r->file);
 	free(r);
 }

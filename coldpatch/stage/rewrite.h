@@ -10,13 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/selection.h"
+
 /* Takes size bytes; false: they cannot be written, give up. */
 typedef bool stage_sink(void *context, const char *data, size_t size);
 
 struct stage_rewriter;
 
-/* red_zone: data may lie below the stack pointer across the sites of placement inline. NULL: out of memory. */
-struct stage_rewriter *stage_rewriter_create(stage_sink *sink, void *context, bool red_zone);
+/* exclude: functions and files whose sites are left away; borrowed, NULL: none. red_zone: data may lie below the stack pointer
+ * across the sites of placement inline. NULL: out of memory. */
+struct stage_rewriter *stage_rewriter_create(const struct ip_selection *exclude, stage_sink *sink, void *context,
+					     bool red_zone);
 void stage_rewriter_destroy(struct stage_rewriter *rewriter);
 
 /* Rewrites what is complete of text and returns how many bytes that is; the rest is to come again, with more behind it.
