@@ -36,7 +36,8 @@ struct cold_arch {
 	/* Whether the function at p (size bytes left) does nothing but return. */
 	bool (*is_empty_function)(const uint8_t *p, size_t size);
 
-	/* Follows the first argument to each site of the sites and fills in what it found. */
+	/* Follows the first argument to each site of the sites and fills in what it found; of sites that are NOPs already, how they
+	 * nest and where the stack pointer stands. */
 	int (*flow)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);
 };
 

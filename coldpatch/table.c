@@ -7,6 +7,7 @@
  */
 #include "coldpatch/table.h"
 
+#include "coldpatch/arch.h"
 #include "coldpatch/find.h"
 #include "coldpatch/tail.h"
 #include "common/arch/arch.h"
@@ -63,7 +64,7 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 }
 
 /* Functions that the linker folded into one have several records for each site. */
-static int add_sites(const struct cold_module *m, const struct cold_sites *from, struct cold_sites *to)
+static int once(const struct cold_module *m, const struct cold_sites *from, struct cold_sites *to)
 {
 	for (size_t i = 0; i < from->n; i++) {
 		const struct cold_site *site = &from->sites[i], *before = i ? site - 1 : NULL;
@@ -95,10 +96,32 @@ static int read_table(struct cold_module *m, const struct ip_arch *arch, const G
 	return 0;
 }
 
+/* Sites of placement inline stand anywhere in a function: what surrounds them is learnt from the code. */
+static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites, size_t *ret_inlined)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	struct cold_sites some = {0};
+	int result = -1;
+
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].naming == COLD_NAME_BY_DEBUG && cold_sites_add(&some, sites->sites[i]))
+			goto out;
+	*ret_inlined = some.n;
+	if (some.n && arch && (arch->sweep(m, hooks, true, &some) || arch->flow(m, hooks, &some)))
+		goto out;
+	for (size_t i = 0, j = 0; i < sites->n && j < some.n; i++)
+		if (sites->sites[i].address == some.sites[j].address)
+			sites->sites[i] = some.sites[j++];
+	result = 0;
+out:
+	cold_sites_destroy(&some);
+	return result;
+}
+
 int cold_table_find(struct cold_module *m, struct cold_found *found)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
-	struct cold_sites sites = {0};
+	struct cold_sites read = {0}, sites = {0};
 	size_t names, inlined = 0;
 	Elf_Scn *scn = NULL;
 	int result = -1;
@@ -114,20 +137,25 @@ int cold_table_find(struct cold_module *m, struct cold_found *found)
 		name = elf_strptr(m->elf->elf, names, shdr.sh_name);
 		if (!name || strcmp(name, COLD_TABLE_SECTION) || shdr.sh_type == SHT_NOBITS)
 			continue;
-		if (read_table(m, arch, &shdr, scn, &sites))
+		if (read_table(m, arch, &shdr, scn, &read))
 			goto out;
 	}
 	result = 0;
-	if (!sites.n)
+	if (!read.n)
 		goto out;
-	cold_sites_sort(&sites);
+	result = -1;
+	cold_sites_sort(&read);
+	if (once(m, &read, &sites) || follow(m, &found->hooks, &sites, &inlined))
+		goto out;
 	for (size_t i = 0; i < sites.n; i++)
-		inlined += sites.sites[i].naming == COLD_NAME_BY_DEBUG;
-	if (sites.n > found->sites.n)
+		if (cold_sites_add(&found->sites, sites.sites[i]))
+			goto out;
+	if (2 * sites.n > found->sites.n)
 		found->placement = 2 * inlined > sites.n ? IP_PLACEMENT_INLINE : IP_PLACEMENT_FENTRY;
 	found->found_by |= IP_FOUND_BY_TABLE;
-	result = add_sites(m, &sites, &found->sites);
+	result = 0;
 out:
+	cold_sites_destroy(&read);
 	cold_sites_destroy(&sites);
 	return result;
 }

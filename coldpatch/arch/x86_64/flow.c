@@ -175,7 +175,7 @@ static int run_block(struct unit *u, uint32_t index)
 		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
 			return 0;
 		if (insn.insn.meta.category == ZYDIS_CATEGORY_CALL ||
-		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR || insn.insn.mnemonic == ZYDIS_MNEMONIC_NOP)
 			site = cold_sites_at(u->sites, at);
 		if (site && u->recording) {
 			record(u, site);
@@ -208,7 +208,7 @@ static int run_block(struct unit *u, uint32_t index)
 			if (call_never_returns(u->m, u->hooks, &insn))
 				return unit_note_behind(u, insn.next);
 		}
-		if (site)
+		if (site && !site->idle)
 			state_after_call(&u->now); /* a hook takes no arguments off the stack */
 		else
 			state_step(&u->now, &u->decoder, &insn, u->m);

@@ -57,16 +57,18 @@ class Programs:
         key = ("trees", compiler, opt, placement)
         if key not in self.made:
             folder = self.folder("trees", compiler, opt, placement)
+            # the programs log inlined functions as well, which this placement does not see
+            whole = ["-fno-inline"] if placement == "fentry" else []
             link = [f"-L{folder}", "-Wl,-rpath,$ORIGIN"]
             self._compile(folder / "libtree_log.so", [self.source / "tree_log.c"], [opt, "-fPIC", "-shared"], compiler,
                           False)
             self._compile(folder / "libtree_lib.so", [self.source / "tree_lib.c"],
-                          [opt, "-g", "-fPIC", "-shared", *link, "-ltree_log"], compiler, True, placement)
+                          [opt, *whole, "-g", "-fPIC", "-shared", *link, "-ltree_log"], compiler, True, placement)
             for source in sorted(self.source.glob("tree_*.c*")):
                 if source.stem in ("tree_log", "tree_lib"):
                     continue
                 libs = ["-ltree_lib", "-ltree_log"] if source.stem == "tree_start" else ["-ltree_log"]
-                self._compile(folder / source.stem, [source], [opt, "-g", "-pthread", *link, *libs], compiler, True,
+                self._compile(folder / source.stem, [source], [opt, *whole, "-g", "-pthread", *link, *libs], compiler, True,
                               placement)
             self.made[key] = folder
         return self.made[key]
