@@ -222,7 +222,9 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	} else if ((stated = cold_debug_scope(n->debug, site->address, &scope_inlined)) && *stated) {
 		known = cold_debug_by_name(n->debug, stated);
 		f = named(stated, strlen(stated), known ? known->address : 0);
-		if (owner.name && same_function(f, owner))
+		if (owner.name && !own_name && site->naming == COLD_NAME_BY_DEBUG && !scope_inlined)
+			f = owner; /* the symbol says more: a function that is local to its file has no linker name there */
+		else if (owner.name && same_function(f, owner))
 			f.address = owner.address;
 		count->by_debug++;
 	} else {

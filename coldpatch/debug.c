@@ -22,6 +22,12 @@ struct unit_range {
 	Dwarf_Die unit;
 };
 
+/* A function without a linker name, because it is local to its file, inside of a namespace or class. */
+struct qualified {
+	Dwarf_Off die;
+	char *name;
+};
+
 struct cold_debug {
 	Dwarf *dwarf;
 	struct cold_debug_function *by_address, *by_name;
@@ -29,6 +35,8 @@ struct cold_debug {
 	struct unit_range *units;
 	size_t nunits;
 	struct cold_scopes scopes;
+	struct qualified *qualified; /* ascending */
+	size_t nqualified;
 };
 
 static const char *linker_name(Dwarf_Die *die)
@@ -64,8 +72,54 @@ static int add_function(struct cold_debug *d, Dwarf_Die *die)
 	return 0;
 }
 
-static int walk(struct cold_debug *d, Dwarf_Die *parent, unsigned nesting)
+static int compare_qualified(const void *pa, const void *pb)
 {
+	const struct qualified *a = pa, *b = pb;
+
+	return a->die < b->die ? -1 : a->die > b->die;
+}
+
+static int add_qualified(struct cold_debug *d, Dwarf_Die *die, const char *prefix)
+{
+	const char *name = dwarf_diename(die);
+	struct qualified q = {.die = dwarf_dieoffset(die)};
+	Dwarf_Attribute attr;
+
+	/* offsets in a file of its own (split) mean nothing here */
+	if (!prefix || !*prefix || !name || dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
+		return 0;
+	if (ip_grow(&d->qualified, d->nqualified, sizeof(q)))
+		return -1;
+	if (asprintf(&q.name, "%s%s", prefix, name) < 0)
+		return ip_error("out of memory");
+	d->qualified[d->nqualified++] = q;
+	return 0;
+}
+
+/* The name that a function of that kind has in its namespace; NULL: not one of them. */
+static const char *qualified_name(const struct cold_debug *d, Dwarf_Die *die)
+{
+	static const unsigned ways[] = {DW_AT_abstract_origin, DW_AT_specification};
+	Dwarf_Die at = *die;
+
+	for (size_t i = 0; i <= sizeof(ways) / sizeof(ways[0]); i++) {
+		struct qualified key = {.die = dwarf_dieoffset(&at)}, *found = NULL;
+		Dwarf_Attribute attr;
+
+		if (d->nqualified)
+			found = bsearch(&key, d->qualified, d->nqualified, sizeof(key), compare_qualified);
+		if (found)
+			return found->name;
+		if (i < sizeof(ways) / sizeof(ways[0]) && dwarf_attr(&at, ways[i], &attr) && !dwarf_formref_die(&attr, &at))
+			return NULL;
+	}
+	return NULL;
+}
+
+static int walk(struct cold_debug *d, Dwarf_Die *parent, unsigned nesting, const char *prefix)
+{
+	_cleanup_free_ char *inner = NULL;
+	const char *name;
 	Dwarf_Die die;
 
 	if (nesting > MAX_NESTING || dwarf_child(parent, &die))
@@ -73,14 +127,21 @@ static int walk(struct cold_debug *d, Dwarf_Die *parent, unsigned nesting)
 	do {
 		switch (dwarf_tag(&die)) {
 		case DW_TAG_subprogram:
-			if (add_function(d, &die))
+			if (add_function(d, &die) || add_qualified(d, &die, prefix))
 				return -1;
 			break;
 		case DW_TAG_namespace:
 		case DW_TAG_module:
 		case DW_TAG_class_type:
 		case DW_TAG_structure_type:
-			if (walk(d, &die, nesting + 1))
+			name = dwarf_diename(&die);
+			free(inner);
+			inner = NULL;
+			if (prefix && asprintf(&inner, "%s%s::", prefix, name ? name : "(anonymous namespace)") < 0) {
+				inner = NULL;
+				return ip_error("out of memory");
+			}
+			if (walk(d, &die, nesting + 1, inner))
 				return -1;
 			break;
 		default:
@@ -166,7 +227,7 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 			continue;
 		if (type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
 			unit = &split;
-		if (walk(d, unit, 0) || add_unit(d, &die) || cold_scopes_add(&d->scopes, unit)) {
+		if (walk(d, unit, 0, unit == &die ? "" : NULL) || add_unit(d, &die) || cold_scopes_add(&d->scopes, unit)) {
 			cold_debug_close(d);
 			return -1;
 		}
@@ -183,6 +244,8 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 	}
 	if (d->nunits)
 		qsort(d->units, d->nunits, sizeof(*d->units), compare_units);
+	if (d->nqualified)
+		qsort(d->qualified, d->nqualified, sizeof(*d->qualified), compare_qualified);
 	cold_scopes_sort(&d->scopes);
 	*ret = d;
 	return 0;
@@ -197,6 +260,9 @@ void cold_debug_close(struct cold_debug *d)
 	free(d->by_name);
 	free(d->units);
 	cold_scopes_destroy(&d->scopes);
+	for (size_t i = 0; i < d->nqualified; i++)
+		free(d->qualified[i].name);
+	free(d->qualified);
 	free(d);
 }
 
@@ -256,8 +322,10 @@ const char *cold_debug_scope(struct cold_debug *d, uint64_t address, bool *ret_i
 		const char *name = linker_name(&scope->die);
 
 		if (!scope->inlined || !name || !cold_hook_named(name)) {
+			const char *qualified = qualified_name(d, &scope->die);
+
 			*ret_inlined = scope->inlined;
-			return name;
+			return qualified ? qualified : name;
 		}
 		scope = scope->parent == COLD_SCOPE_NONE ? NULL : &d->scopes.scopes[scope->parent];
 	}
