@@ -39,6 +39,7 @@
 #ifndef IP_RT_ABI_H
 #define IP_RT_ABI_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
@@ -201,6 +202,13 @@ struct ip_subbuf {
 _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 128 &&
 		       sizeof(struct ip_subbuf) == 32,
 	       "ABI");
+/* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
+_Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_rt_anchor, hooks) == 48 &&
+		       offsetof(struct ip_area_header, unserved) == 32 &&
+		       offsetof(struct ip_area_header, stubs_used) == 48 &&
+		       offsetof(struct ip_area_module, build_id) == 28 && offsetof(struct ip_slot, claimed) == 80 &&
+		       offsetof(struct ip_subbuf, lost) == 16,
+	       "the ABI is the same for 32 and 64 bits");
 
 /* Environment of iprobe run: path of the area's memfd. */
 #define IP_ENV_AREA "IPROBE_AREA"

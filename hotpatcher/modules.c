@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/elf_class.h"
 #include "common/error.h"
 #include "common/grow.h"
 
@@ -61,18 +62,23 @@ static int open_module_file(pid_t pid, const struct ip_mapping *m, bool *ret_exa
 static size_t build_id_in_memory(const struct ip_target *target, uint64_t start, uint64_t load_bias,
 				 uint8_t *ret)
 {
+	uint8_t bytes[sizeof(Elf64_Ehdr)], notes[4096];
+	unsigned elf_class;
 	Elf64_Ehdr ehdr;
 	Elf64_Phdr phdr;
-	uint8_t notes[4096];
 
-	if (ip_target_read(target, start, &ehdr, sizeof(ehdr)) < 0 || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) ||
-	    ehdr.e_phentsize != sizeof(phdr))
+	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 || memcmp(bytes, ELFMAG, SELFMAG))
+		return 0;
+	ip_elf_ehdr_decode(bytes, &ehdr);
+	elf_class = ehdr.e_ident[EI_CLASS];
+	if (ehdr.e_phentsize != ip_elf_phdr_size(elf_class))
 		return 0;
 	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
 		size_t size, found;
 
-		if (ip_target_read(target, start + ehdr.e_phoff + i * sizeof(phdr), &phdr, sizeof(phdr)) < 0)
+		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, bytes, ehdr.e_phentsize) < 0)
 			return 0;
+		ip_elf_phdr_decode(elf_class, bytes, &phdr);
 		if (phdr.p_type != PT_NOTE)
 			continue;
 		size = phdr.p_memsz < sizeof(notes) ? phdr.p_memsz : sizeof(notes);

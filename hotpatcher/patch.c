@@ -113,7 +113,7 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 	if (!patch)
 		return ip_error("out of memory");
 	patch->target = target;
-	patch->arch = ip_arch_for_machine(EM_X86_64);
+	patch->arch = target->arch;
 	patch->changes = changes;
 	patch->nchanges = n;
 	qsort(changes, n, sizeof(*changes), by_address);

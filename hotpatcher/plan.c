@@ -39,7 +39,7 @@ static int add_function(struct ip_plan *plan, const struct ip_module *module, ui
 static int select_module(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
 			 const struct ip_selection *selection)
 {
-	const struct ip_arch *arch = ip_arch_for_machine(EM_X86_64);
+	const struct ip_arch *arch = ip_arch_for_machine(module->list->header->machine);
 	const struct ip_probe_list *list = module->list;
 	uint32_t nfunctions = list->header->nfunctions;
 	size_t before = plan->nchanges;

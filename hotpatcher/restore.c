@@ -144,7 +144,7 @@ static int compare_segment(struct ip_target *target, const struct ip_module *mod
 
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
 {
-	struct inspection in = {target, ip_arch_for_machine(EM_X86_64), ret};
+	struct inspection in = {target, target->arch, ret};
 
 	*ret = (struct ip_module_state){.text_matches_file = true};
 	if (module->list && each_site(target, module, inspect_site, &in) < 0)
@@ -190,7 +190,7 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret)
 {
-	struct restoration r = {.target = target, .arch = ip_arch_for_machine(EM_X86_64)};
+	struct restoration r = {.target = target, .arch = target->arch};
 	struct ip_patch *patch = NULL;
 	int done = -1;
 

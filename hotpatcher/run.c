@@ -12,6 +12,9 @@
  *
  * A static program has the runtime in it, which looks for IPROBE_AREA too. A child that never becomes ready has neither, or does
  * not take LD_PRELOAD (setuid).
+ *
+ * The runtime is the one for the command's own machine: a loader says a line about each library of another that it is to
+ * preload, so both cannot be named. A 64-bit shell that starts 32-bit programs is therefore not followed into them.
  */
 #include <elf.h>
 #include <errno.h>
@@ -27,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/session_internal.h"
@@ -126,8 +130,9 @@ static char *find_command(const char *name)
 }
 
 /* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
- * hand it to a shell), or statically linked without the runtime. A script is fine: its interpreter is followed. */
-static int check_command(const char *name)
+ * hand it to a shell), or statically linked without the runtime. A script is fine: its interpreter is followed. *ret_bits: of
+ * an address. */
+static int check_command(const char *name, unsigned *ret_bits)
 {
 	_cleanup_free_ char *path = find_command(name);
 	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -137,6 +142,7 @@ static int check_command(const char *name)
 	uint64_t anchor;
 	size_t n;
 
+	*ret_bits = 64;
 	if (fd < 0 || pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
 		return 0;
 	if (ip_elf_open_fd(fd, path, &elf) < 0)
@@ -148,11 +154,37 @@ static int check_command(const char *name)
 			serves |= gelf_getphdr(elf->elf, i, &phdr) && phdr.p_type == PT_INTERP;
 		}
 	serves = serves || ip_elf_linked_runtime(elf, &anchor) > 0;
+	*ret_bits = ip_arch_for_machine(elf->ehdr.e_machine)->bits;
 	ip_elf_close(elf);
 	return serves ? 0
 		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc -static, or "
 				 "dynamically",
 				 path);
+}
+
+/* The runtime for programs of that many bits: that for 32 lies in a folder beside the other. NULL with an error. */
+static char *runtime_for(const char *runtime, unsigned bits)
+{
+	const char *base = strrchr(runtime, '/');
+	int folder = base ? (int)(base + 1 - runtime) : 0;
+	char *path;
+
+	if (bits == 64)
+		path = strdup(runtime);
+	else if (asprintf(&path, "%.*s32/%s", folder, runtime, runtime + folder) < 0)
+		path = NULL;
+	if (!path) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (bits == 32 && access(path, R_OK) < 0) {
+		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc -m32 works "
+			 "(Debian: gcc-multilib)",
+			 path);
+		free(path);
+		return NULL;
+	}
+	return path;
 }
 
 static int launch(struct launch *l, char **argv, const char *runtime)
@@ -388,14 +420,17 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
 	struct launch l = {.s = &s};
+	_cleanup_free_ char *preload = NULL;
 	const char *reason;
+	unsigned bits;
 	int done = -1;
 
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
-	if (ip_selection_parse(options->functions, &s.selection) < 0 || check_command(argv[0]) < 0 ||
+	if (ip_selection_parse(options->functions, &s.selection) < 0 || check_command(argv[0], &bits) < 0 ||
+	    !(preload = runtime_for(runtime, bits)) ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
-	    launch(&l, argv, runtime) < 0)
+	    launch(&l, argv, preload) < 0)
 		goto out;
 	ret->pid = l.pid;
 	reason = record(&l);

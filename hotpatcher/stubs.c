@@ -7,7 +7,6 @@
  * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
  * written before any site jumps to them; they are never taken away.
  */
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,7 +256,6 @@ out:
 
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area)
 {
-	const struct ip_arch *arch = ip_arch_for_machine(EM_X86_64);
 	struct wanted *wanted = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*wanted));
 	struct writer *w = calloc(1, sizeof(*w));
 	size_t first = 0, last;
@@ -275,7 +273,7 @@ int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area 
 		for (last = first; last < plan->nchanges; last++)
 			if (plan->functions[plan->function_of[last]].module_index != module)
 				break;
-		if (bind_module(plan, target, area, arch, first, last, wanted, w) < 0)
+		if (bind_module(plan, target, area, target->arch, first, last, wanted, w) < 0)
 			goto out;
 	}
 	ret = 0;

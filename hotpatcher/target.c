@@ -220,20 +220,28 @@ static int check_process(pid_t pid, bool write)
 	return 0;
 }
 
-/* Class of the executable: a compat process needs other sites and registers. */
-static int check_class(pid_t pid)
+/* The machine of the executable. */
+static int read_arch(struct ip_target *target)
 {
 	_cleanup_close_ int fd = -1;
-	unsigned char ident[EI_NIDENT] = {0};
+	pid_t pid = target->pid;
+	Elf32_Ehdr ehdr; /* its first fields are those of the 64-bit one */
+	const struct ip_arch *arch;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (!target->arch)
+		target->arch = ip_arch_for_machine(EM_X86_64);
+	if (fd < 0 || read(fd, &ehdr, sizeof(ehdr)) != sizeof(ehdr) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
 		return 0; /* a leader that has ended: the modules will tell */
-	if (read(fd, ident, sizeof(ident)) == sizeof(ident) && !memcmp(ident, ELFMAG, SELFMAG) &&
-	    ident[EI_CLASS] != ELFCLASS64)
-		return ip_error("pid %d is a 32-bit process: this iprobe works on 64-bit ones", pid);
+	arch = ip_arch_for_machine(ehdr.e_machine);
+	if (!arch)
+		return ip_error("pid %d is a process for machine %u, which this iprobe does not know", pid,
+				ehdr.e_machine);
+	if (ehdr.e_ident[EI_CLASS] != (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32))
+		return ip_error("pid %d is an x32 process: this iprobe works on x86-64 and i386 ones", pid);
+	target->arch = arch;
 	return 0;
 }
 
@@ -266,7 +274,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 		ip_target_close(target);
 		return -1;
 	}
-	if (check_class(pid) < 0 || ip_target_refresh(target) < 0) {
+	if (ip_target_refresh(target) < 0) {
 		ip_target_close(target);
 		return -1;
 	}
@@ -437,6 +445,8 @@ int ip_target_refresh(struct ip_target *target)
 		return -1;
 	if (!target->maps.n)
 		return ip_error("pid %d has ended", target->pid);
+	if (read_arch(target) < 0)
+		return -1;
 	return find_anchor(target);
 }
 

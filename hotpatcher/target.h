@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/arch/arch.h"
 #include "common/elf_file.h"
 #include "common/rt_abi.h"
 
@@ -33,6 +34,7 @@ struct ip_room {
 struct ip_target {
 	pid_t pid;
 	pid_t inner_pid; /* as it sees itself */
+	const struct ip_arch *arch; /* of its programs */
 	int pidfd;	 /* -1 where the kernel has none */
 	int mem;	 /* /proc/PID/mem, read-write unless opened read-only */
 	struct ip_maps maps;
@@ -49,7 +51,7 @@ struct ip_target {
 };
 
 /* Opens the process and checks that it can be worked on: it exists, is a process (not a thread, kernel thread or
- * zombie), a 64-bit one, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
+ * zombie), for a machine that we know, is not us, may be traced by us, is traced by nobody. Nothing is stopped or changed. 0, or
  * -1 with the reason. */
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret);
 void ip_target_close(struct ip_target *target);

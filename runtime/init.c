@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#include "runtime/arch/x86_64/cpu.h"
-#include "runtime/arch/x86_64/layout.h"
+#include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
 #define PAGE	   4096ull
@@ -54,9 +53,10 @@ char *rt_data;
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
 extern const char RT_TEXT_END[] __attribute__((visibility("hidden")));
 
-static long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
+/* An address, or an error as from any system call. */
+static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
 {
-	return cpu_syscall6(SYS_mmap, address, size, prot, flags, fd, 0);
+	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
 }
 
 const char *rt_environment(char **envp, const char *name)
@@ -74,11 +74,11 @@ const char *rt_environment(char **envp, const char *name)
 
 uint64_t rt_auxiliary(char **envp, uint64_t type)
 {
-	const Elf64_auxv_t *aux;
+	const cpu_auxv *aux;
 
 	while (*envp)
 		envp++;
-	for (aux = (const Elf64_auxv_t *)(envp + 1); aux->a_type != AT_NULL; aux++)
+	for (aux = (const cpu_auxv *)(envp + 1); aux->a_type != AT_NULL; aux++)
 		if (aux->a_type == type)
 			return aux->a_un.a_val;
 	return 0;
@@ -91,18 +91,18 @@ static void map_executable_pool(uint64_t executable)
 	const uint64_t reach = 0x70000000ull, step = 4 * POOL_SIZE;
 	uint64_t base = executable & ~(PAGE - 1);
 	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-	long at = -1;
+	unsigned long at;
 
 	for (uint64_t down = POOL_SIZE + (16 << 20); down < reach && down + (16 << 20) < base; down += step) {
 		at = map(base - down, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
-		if ((uint64_t)at == base - down)
+		if (at == base - down)
 			goto found;
 		if (!FAILED(at)) /* a kernel that takes NOREPLACE for a hint */
 			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
 	}
 	for (uint64_t up = reach - POOL_SIZE; up > reach / 2 && base < (1ull << 32); up -= step) {
 		at = map(base + up, POOL_SIZE, PROT_READ | PROT_EXEC, flags, -1);
-		if ((uint64_t)at == base + up)
+		if (at == base + up)
 			goto found;
 		if (!FAILED(at))
 			cpu_syscall(SYS_munmap, at, POOL_SIZE, 0, 0);
@@ -118,7 +118,8 @@ static int map_launched_area(const char *path)
 {
 	long fd = cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0);
 	struct ip_area_header *header;
-	long size, at;
+	unsigned long at;
+	long size;
 
 	if (FAILED(fd))
 		return 0;
@@ -146,6 +147,7 @@ not_ours:
 static int map_own_area(void)
 {
 	struct ip_area_header *header;
+	unsigned long at = 0;
 	long fd, ret;
 
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
@@ -156,17 +158,19 @@ static int map_own_area(void)
 		return 0;
 	}
 	ret = cpu_syscall(SYS_ftruncate, fd, IP_AREA_DATA_OFFSET, 0, 0);
-	if (!FAILED(ret))
-		ret = map(0, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+	if (!FAILED(ret)) {
+		at = map(0, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+		ret = FAILED(at) ? (long)at : 0;
+	}
 	if (FAILED(ret)) {
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
 		iprobe_rt_anchor.error = -ret;
 		return 0;
 	}
-	header = (struct ip_area_header *)ret;
+	header = (struct ip_area_header *)at;
 	header->magic = IP_AREA_MAGIC;
 	header->abi = IP_RT_ABI;
-	iprobe_rt_anchor.area = ret;
+	iprobe_rt_anchor.area = at;
 	iprobe_rt_anchor.area_size = AREA_SIZE;
 	iprobe_rt_anchor.area_fd = fd;
 	return 1;
@@ -205,7 +209,7 @@ static void wait_for_launcher(void)
 void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
 {
 	int launched = path && map_launched_area(path);
-	long gate, pool;
+	unsigned long gate, pool;
 
 	if (!launched && !map_own_area())
 		return;
@@ -222,29 +226,30 @@ void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
 	}
 	raise_fd();
 	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
-	map_executable_pool(executable);
+	if (CPU_CALLS_ARE_NEAR)
+		map_executable_pool(executable);
 	/* Loaders but glibc's leave file pages there, behind the file's end. */
 	pool = library_pool ? map(library_pool, POOL_SIZE, PROT_READ | PROT_EXEC,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
-			    : -1;
+			    : -1ul;
 	if (!FAILED(pool)) {
 		iprobe_rt_anchor.pools[1].address = pool;
 		iprobe_rt_anchor.pools[1].size = POOL_SIZE;
 	}
-	rt_header = (struct ip_area_header *)iprobe_rt_anchor.area;
-	rt_slots = (struct ip_slot *)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
-	rt_subbufs = (struct ip_subbuf *)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
-	rt_data = (char *)(iprobe_rt_anchor.area + IP_AREA_DATA_OFFSET);
+	rt_header = (struct ip_area_header *)(uintptr_t)iprobe_rt_anchor.area;
+	rt_slots = (struct ip_slot *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
+	rt_subbufs = (struct ip_subbuf *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
+	rt_data = (char *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DATA_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;
 
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	for (unsigned kind = 0; kind < IP_HOOK_KINDS; kind++) {
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
-			iprobe_rt_anchor.hooks[kind][regs] = (uint64_t)rt_hooks_base + rt_hooks[kind][regs];
-		iprobe_rt_anchor.jump_hooks[kind] = (uint64_t)rt_hooks_base + rt_jump_hooks[kind];
+			iprobe_rt_anchor.hooks[kind][regs] = (uintptr_t)rt_hooks_base + rt_hooks[kind][regs];
+		iprobe_rt_anchor.jump_hooks[kind] = (uintptr_t)rt_hooks_base + rt_jump_hooks[kind];
 	}
-	iprobe_rt_anchor.text_start = (uint64_t)RT_TEXT_START;
-	iprobe_rt_anchor.text_end = (uint64_t)RT_TEXT_END;
+	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
+	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

@@ -7,7 +7,9 @@
  * libraries are recorded like anything else.
  */
 #include <elf.h>
+#include <sys/syscall.h>
 
+#include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
 __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
@@ -21,6 +23,7 @@ static __attribute__((constructor)) void start(int argc __attribute__((unused)),
 {
 	uint64_t headers = rt_auxiliary(envp, AT_PHDR);
 
-	rt_rooms_open((const void *)headers, rt_auxiliary(envp, AT_PHNUM));
-	rt_set_up(rt_environment(envp, IP_ENV_AREA), headers, (uint64_t)rt_pool);
+	if (CPU_CALLS_ARE_NEAR)
+		rt_rooms_open((const void *)(uintptr_t)headers, rt_auxiliary(envp, AT_PHNUM));
+	rt_set_up(rt_environment(envp, IP_ENV_AREA), headers, (uintptr_t)rt_pool);
 }

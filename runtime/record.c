@@ -32,8 +32,7 @@
 
 #include "common/probe_list.h"
 #include "common/trace_format.h"
-#include "runtime/arch/x86_64/cpu.h"
-#include "runtime/arch/x86_64/layout.h"
+#include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
 #define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
@@ -78,7 +77,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 	 * must not claim it. */
 	pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	if (pid != rt_gate->pid) {
-		__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
+		cpu_increment_shared(&rt_header->unserved);
 		return NULL;
 	}
 
@@ -114,7 +113,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		cpu_store_order();
 		return rt_self.slot;
 	}
-	__atomic_fetch_add(&rt_header->unserved, 1, __ATOMIC_RELAXED);
+	cpu_increment_shared(&rt_header->unserved);
 	return NULL;
 }
 
@@ -154,7 +153,7 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 		if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(IP_NO_SUBBUF, end)))
 			return 1;
 		for (; position < end; position++)
-			*word_at(CUR(index, position)) = PAD_WORD;
+			cpu_store_word(word_at(CUR(index, position)), PAD_WORD);
 		if (outermost)
 			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
 		cur = CUR(IP_NO_SUBBUF, end);
@@ -198,11 +197,11 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		word = word_at(cur);
 		number |= (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
 		/* in this order, so that one that is never finished shows: none of the three is ever zero */
-		word[0] = now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED;
+		cpu_store_word(&word[0], now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED);
 		cpu_store_order();
-		word[1] = (uint64_t)number << 32 | now >> 32;
+		cpu_store_word(&word[1], (uint64_t)number << 32 | now >> 32);
 		cpu_store_order();
-		word[2] = sp;
+		cpu_store_word(&word[2], sp);
 		return;
 	}
 }
@@ -258,8 +257,9 @@ void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 		cpu_store_order();
 		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1)))
 			continue;
-		*word_at(cur) = (uint64_t)(number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS) << 32 |
-				(uint32_t)(now << 3 | kind);
+		cpu_store_word(word_at(cur),
+			       (uint64_t)(number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS) << 32 |
+				       (uint32_t)(now << 3 | kind));
 		break;
 	}
 	/* 5 */

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "common/note.h"
-#include "runtime/arch/x86_64/cpu.h"
+#include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
 #define PAGE	     4096ull

@@ -76,7 +76,7 @@ QUIET static inline uint64_t expected(uint64_t x, uint64_t k)
 	KEEP uint64_t step_##k(uint64_t x)                                                                   \
 	{                                                                                                    \
 		uint64_t y = (x ^ (k##ull * 0x9e3779b97f4a7c15ull)) * (2 * k##ull + 1);                      \
-		__asm__ volatile("" : "+r"(y));                                                              \
+		__asm__ volatile("" : "+rm"(y));                                                             \
 		return (y << (k % 63 + 1) | y >> (63 - k % 63)) + k##ull;                                    \
 	}
 #define EIGHT(X, d) X(d##0) X(d##1) X(d##2) X(d##3) X(d##4) X(d##5) X(d##6) X(d##7)
@@ -119,10 +119,12 @@ KEEP float4 by_vector(float4 a, float4 b)
 	return a * b + a;
 }
 
+#ifdef __SIZEOF_INT128__ /* not in 32-bit programs */
 KEEP unsigned __int128 by_int128(unsigned __int128 a, unsigned __int128 b)
 {
 	return a * b + (a >> 64);
 }
+#endif
 
 KEEP struct pair by_pair(struct pair p)
 {
@@ -178,7 +180,7 @@ KEEP uint64_t by_recursion(uint64_t n, uint64_t x)
 
 static inline uint64_t by_inlining(uint64_t x)
 {
-	__asm__ volatile("" : "+r"(x));
+	__asm__ volatile("" : "+rm"(x));
 	return x * 5 + 1;
 }
 
@@ -202,11 +204,13 @@ QUIET static void check_integers(uint64_t x)
 		x = x * 6364136223846793005ull + 1442695040888963407ull;
 		CHECK("step", steps[i].call(x), expected(x, steps[i].k));
 	}
+#ifdef __SIZEOF_INT128__
 	unsigned __int128 a = (unsigned __int128)x << 64 | ~x, b = x | 1;
 	unsigned __int128 c = by_int128(a, b), d = a * b + (a >> 64);
 
 	CHECK("int128 low", (uint64_t)c, (uint64_t)d);
 	CHECK("int128 high", (uint64_t)(c >> 64), (uint64_t)(d >> 64));
+#endif
 	struct pair p = by_pair((struct pair){x, ~x});
 
 	CHECK("pair a", p.a, ~x + 1);
@@ -292,7 +296,7 @@ QUIET static void *checker(void *arg)
 QUIET static void *short_checker(void *arg)
 {
 	for (uint64_t i = 0; i < 20; i++)
-		check_all((uint64_t)arg + i);
+		check_all((uintptr_t)arg + i);
 	return arg;
 }
 
@@ -302,13 +306,13 @@ QUIET static void *churner(void *arg)
 		pthread_t threads[3];
 
 		for (size_t i = 0; i < 3; i++)
-			if (pthread_create(&threads[i], NULL, short_checker, (void *)(n * 3 + i)))
+			if (pthread_create(&threads[i], NULL, short_checker, (void *)(uintptr_t)(n * 3 + i)))
 				wrong("pthread_create", errno, 0);
 		for (size_t i = 0; i < 3; i++) {
 			void *ret;
 
 			pthread_join(threads[i], &ret);
-			CHECK("thread result", (uint64_t)ret, n * 3 + i);
+			CHECK("thread result", (uintptr_t)ret, (uintptr_t)(n * 3 + i));
 		}
 		beats[BEATS - 1] += 3;
 		/* Without it the kernel lets the rest of the machine wait for seconds. */

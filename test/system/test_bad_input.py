@@ -360,7 +360,7 @@ def test_process_of_32_bits(actor, targets):
     if not target.alive():
         pytest.skip("the kernel runs no 32-bit programs")
     line = one_line(on_pid(actor, PID_COMMANDS[0], target.pid))
-    assert "32" in line, line
+    assert "runtime" in line, line  # of a machine that we know, but it has none
     assert target.alive()
     memory.assert_untouched(target.pid)
 

@@ -14,6 +14,8 @@
 #include <sys/user.h>
 #include <x86intrin.h>
 
+#include "hotpatcher/arch/i386/regs.h"
+
 /* Whether a system call that returns EINTR after any stop waits without a limit: such a call may simply start again. (Most
  * calls restart by themselves, see signal(7). One with a time limit would wait for all of it again: it is left alone.) */
 static inline int ip_arch_waits_for_ever(const struct user_regs_struct *r)
@@ -42,10 +44,15 @@ static inline int ip_arch_stopped(pid_t tid, int interrupted, uint64_t *ret_pc)
 {
 	const long restart_unless_handler = -514;
 	struct user_regs_struct r;
+	int endless;
 
 	if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
 		return -1;
-	if (interrupted && (long)r.orig_rax >= 0 && (long)r.rax == -EINTR && ip_arch_waits_for_ever(&r))
+	/* the results of 32-bit code count in 32 bits */
+	endless = r.cs == IP_I386_CODE_SEGMENT
+			  ? (int)r.orig_rax >= 0 && (int)r.rax == -EINTR && ip_i386_waits_for_ever(&r)
+			  : (long)r.orig_rax >= 0 && (long)r.rax == -EINTR && ip_arch_waits_for_ever(&r);
+	if (interrupted && endless)
 		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rax), restart_unless_handler);
 	*ret_pc = r.rip;
 	return 0;

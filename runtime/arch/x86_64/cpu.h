@@ -7,7 +7,14 @@
 #ifndef IP_RT_CPU_H
 #define IP_RT_CPU_H
 
+#include <elf.h>
 #include <stdint.h>
+
+/* A call reaches +-2 GiB. */
+#define CPU_CALLS_ARE_NEAR 1
+#define CPU_SYS_MMAP	   SYS_mmap
+
+typedef Elf64_auxv_t cpu_auxv;
 
 static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
@@ -48,6 +55,17 @@ static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t des
 static inline void cpu_increment_local(uint64_t *p)
 {
 	__asm__ volatile("incq %0" : "+m"(*p) : : "memory", "cc");
+}
+
+static inline void cpu_increment_shared(uint64_t *p)
+{
+	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+}
+
+/* One store, whole for a handler and for other processors. */
+static inline void cpu_store_word(uint64_t *p, uint64_t word)
+{
+	*p = word;
 }
 
 /* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */

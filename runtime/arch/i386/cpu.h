@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the runtime needs of i386: raw system calls, the clock, and operations on 64-bit words that a signal handler of the
+ * same thread, and the collector, which is a 64-bit program, see done or not done, never half. There cmpxchg8b is the only
+ * instruction that leaves vector and x87 state alone; it is locked, since only then is it one store for other processors.
+ */
+#ifndef IP_RT_CPU_H
+#define IP_RT_CPU_H
+
+#include <elf.h>
+#include <stdint.h>
+
+/* A call reaches everything. */
+#define CPU_CALLS_ARE_NEAR 0
+#define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
+
+typedef Elf32_auxv_t cpu_auxv;
+
+static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long ret;
+
+	/* the sixth argument goes into the frame pointer, which cannot be named as an operand */
+	__asm__ volatile("pushl %[f]\n\t"
+			 "pushl %%ebp\n\t"
+			 "movl 4(%%esp), %%ebp\n\t"
+			 "int $0x80\n\t"
+			 "popl %%ebp\n\t"
+			 "leal 4(%%esp), %%esp"
+			 : "=a"(ret)
+			 : "a"(nr), "b"(a), "c"(b), "d"(c), "S"(d), "D"(e), [f] "g"(f)
+			 : "memory", "cc");
+	return ret;
+}
+
+#define cpu_syscall(nr, a, b, c, d) cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+static inline uint64_t cpu_clock(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+	uint8_t done;
+
+	__asm__ volatile("lock cmpxchg8b %[p]"
+			 : "=@ccz"(done), [p] "+m"(*p), "+A"(expected)
+			 : "b"((uint32_t)desired), "c"((uint32_t)(desired >> 32))
+			 : "memory");
+	return done;
+}
+
+/* Carries are in the flags, which a signal handler gives back: none gets lost. */
+static inline void cpu_increment_local(uint64_t *p)
+{
+	__asm__ volatile("addl $1, %0; adcl $0, 4+%0" : "+o"(*p) : : "memory", "cc");
+}
+
+static inline void cpu_increment_shared(uint64_t *p)
+{
+	uint64_t seen = *(volatile uint64_t *)p;
+
+	while (!cpu_cmpxchg_local(p, seen, seen + 1))
+		seen = *(volatile uint64_t *)p;
+}
+
+static inline void cpu_store_word(uint64_t *p, uint64_t word)
+{
+	uint64_t seen = *(volatile uint64_t *)p;
+
+	while (!cpu_cmpxchg_local(p, seen, word))
+		seen = *(volatile uint64_t *)p;
+}
+
+/* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */
+#define cpu_store_order() __asm__ volatile("" : : : "memory")
+
+#endif

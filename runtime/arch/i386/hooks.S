@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hooks of i386: where stubs (common/arch/i386/site.c) hand over, with the number in eax and the site's return address on
+ * top of the stack. Sites are where the compiler expects a call (IP_REGS_CALL): eax, ecx, edx and the flags are free, and all
+ * else the C behind them preserves.
+ *
+ * The stack pointer that is recorded is the site's before its call; for a site of form RETURN, where the function's own return
+ * address is on top of the stack, the caller's before its call. That is the same sum.
+ */
+	.macro hook name, kind
+	.p2align 5
+	.type \name, @function
+\name:
+	.cfi_startproc
+	leal 4(%esp), %ecx
+	cld
+	pushl $0
+	.cfi_adjust_cfa_offset 4
+	pushl %ecx
+	.cfi_adjust_cfa_offset 4
+	pushl $\kind
+	.cfi_adjust_cfa_offset 4
+	pushl %eax
+	.cfi_adjust_cfa_offset 4
+	call rt_record
+	leal 16(%esp), %esp
+	.cfi_adjust_cfa_offset -16
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+
+	.text
+	.globl rt_hooks_base
+	.hidden rt_hooks_base
+rt_hooks_base:
+	hook hook_entry, 1
+	hook hook_exit, 2
+	hook hook_tail_exit, 3
+	hook hook_point, 4
+
+	/* Offsets from rt_hooks_base. No stub of i386 passes other registers, or calls a hook: the rest of the table is there
+	 * since the ABI has it. */
+	.section .rodata
+	.p2align 3
+	.globl rt_hooks, rt_jump_hooks
+	.hidden rt_hooks, rt_jump_hooks
+rt_hooks:
+	.irp name, hook_entry, hook_exit, hook_tail_exit, hook_point
+	.rept 4
+	.long \name - rt_hooks_base
+	.endr
+	.endr
+rt_jump_hooks:
+	.irp name, hook_entry, hook_exit, hook_tail_exit, hook_point
+	.long \name - rt_hooks_base
+	.endr
+	.section .note.GNU-stack, "", @progbits
