@@ -12,7 +12,7 @@
  *            Only the hotpatcher writes it: opens it while the target is stopped,
  *            closes it at any time.
  *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
- *            of sub-buffers, sub-buffers. Forked children share it with their parent; one session at a
+ *            of sub-buffers, what values to record where, sub-buffers. Forked children share it with their parent; one session at a
  *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
  *
  * One ring a thread, made of sub-buffers that the thread takes from a pool:
@@ -57,10 +57,13 @@
 #define IP_POOL_OWN	   2 /* the module's own room */
 
 /* Each pool, and each module's own room, starts with the addresses of the hooks, for stubs that a direct jump does not carry
- * to the runtime: hooks[kind - 1][regs], then jump_hooks[kind - 1]. */
-#define IP_POOL_HEAD	   192u
+ * to the runtime: hooks[kind - 1][regs], then jump_hooks[kind - 1], then payload_hooks[kind - 1][jump]. */
+#define IP_POOL_HEAD	   256u
 #define IP_POOL_SLOT(kind, regs) (8u * (((kind)-1u) * IP_HOOK_REGS + (regs)))
 #define IP_POOL_JUMP_SLOT(kind)	 (8u * (IP_HOOK_KINDS * IP_HOOK_REGS + (kind)-1u))
+
+#define IP_POOL_PAYLOAD_SLOT(kind, jump)                                                                               \
+	(8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 1u) + 2u * ((kind)-1u) + !!(jump)))
 
 #define IP_HOOK_KINDS 4 /* enum ip_probe_kind - 1 */
 #define IP_HOOK_REGS  4 /* enum ip_site_regs */
@@ -79,6 +82,9 @@ struct ip_rt_anchor {
 	uint64_t hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 	/* What jump stubs call: number on the stack under the return address; all is preserved. */
 	uint64_t jump_hooks[IP_HOOK_KINDS];
+	/* What payload stubs jump to, [0], and payload jump stubs call, [1]: payload number as IP_REGS_ALL stubs pass theirs; 0 for
+	 * tail exits, which have no values. All is preserved. */
+	uint64_t payload_hooks[IP_HOOK_KINDS][2];
 	uint64_t text_start, text_end; /* the runtime's own code: no thread is settled in it */
 	struct {
 		uint64_t address, size; /* r-x, private; 0: none */
@@ -151,6 +157,51 @@ struct ip_area_header {
 	int32_t run_pid;      /* only this process may use the area that IPROBE_AREA names */
 	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
+	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
+	uint32_t may_read;    /* 1: hooks may read memory by a system call (no thread is under seccomp) */
+};
+
+/* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
+ * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
+ * way through a stub since an earlier session finds no other bytes there, and at worst records an event without values.
+ *
+ * A program is read by hooks while another session may write it: session is 0 then, and a hook that finds another value than
+ * its own session's in front of or behind its copying has copied nothing of use. */
+struct ip_payload {
+	uint32_t number;  /* of the event; 0: silent */
+	uint32_t program; /* index + 1; 0: without values */
+};
+
+enum ip_value_source {
+	IP_VALUE_REGISTER = 1,	/* general register base (as the machine numbers them) */
+	IP_VALUE_IMMEDIATE = 2, /* value */
+	IP_VALUE_MEMORY = 3,	/* at value + base + index * scale */
+	IP_VALUE_VECTOR = 4,	/* low bytes of vector register base */
+	IP_VALUE_X87 = 5,	/* st(0), two words */
+};
+
+#define IP_VALUE_SIGNED	   1u /* extend with the sign */
+#define IP_VALUE_STRING	   2u /* it is the address of one; values.h tells the words */
+#define IP_VALUE_LONG	   4u /* 16 bytes in memory, of which 10 count: two words */
+#define IP_VALUE_NOTHING   0xffu /* base, index: none */
+#define IP_PROGRAM_OPS	   16u
+#define IP_PROGRAM_WORDS   512u /* of values: what a hook takes of the thread's stack */
+
+struct ip_value_op {
+	uint8_t source; /* enum ip_value_source */
+	uint8_t size;	/* 1, 2, 4, 8 */
+	uint8_t flags;
+	uint8_t base, index, scale;
+	uint16_t limit; /* of a string, bytes */
+	int64_t value;
+};
+
+struct ip_value_program {
+	uint32_t session;
+	uint32_t signature;
+	uint32_t nops;
+	uint32_t max_words; /* that the values can take */
+	struct ip_value_op ops[IP_PROGRAM_OPS];
 };
 
 enum ip_slot_state {
@@ -191,16 +242,23 @@ struct ip_subbuf {
 	uint64_t suspect; /* not to be reused in this session: a hook may fill words of it late */
 };
 
-/* Offsets in the memfd; each a multiple of the page size. */
+/* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload number, 0: it has none yet; from PAYLOADS on
+ * the file has holes up to the sub-buffers, but for what a session uses. */
 #define IP_AREA_MODULES_OFFSET 4096ull
 #define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
 #define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
-#define IP_AREA_DATA_OFFSET    (IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
+#define IP_AREA_FIRSTS_OFFSET   (IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
+#define IP_AREA_PAYLOADS_OFFSET (IP_AREA_FIRSTS_OFFSET + IP_AREA_MODULES * 4ull)
+#define IP_AREA_PROGRAMS_OFFSET (IP_AREA_PAYLOADS_OFFSET + IP_AREA_PAYLOADS * 8ull)
+#define IP_AREA_DATA_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
+
+#define IP_AREA_PAYLOADS (1u << 20)
+#define IP_AREA_PROGRAMS (1u << 15)
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
 _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 128 &&
-		       sizeof(struct ip_subbuf) == 32,
+		       sizeof(struct ip_subbuf) == 32 && sizeof(struct ip_value_program) == 272,
 	       "ABI");
 /* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
 _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_rt_anchor, hooks) == 48 &&

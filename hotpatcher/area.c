@@ -45,6 +45,9 @@ static int area_map(struct ip_area *area, size_t size)
 	area->modules = (struct ip_area_module *)(at + IP_AREA_MODULES_OFFSET);
 	area->slots = (struct ip_slot *)(at + IP_AREA_SLOTS_OFFSET);
 	area->subbufs = (struct ip_subbuf *)(at + IP_AREA_SUBBUFS_OFFSET);
+	area->firsts = (uint32_t *)(at + IP_AREA_FIRSTS_OFFSET);
+	area->payloads = (struct ip_payload *)(at + IP_AREA_PAYLOADS_OFFSET);
+	area->programs = (struct ip_value_program *)(at + IP_AREA_PROGRAMS_OFFSET);
 	area->data = at + IP_AREA_DATA_OFFSET;
 	return 0;
 }
@@ -244,6 +247,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	h->unserved = 0;
 	h->owner_pid = getpid();
 	h->ended = 0;
+	h->may_read = 0;
+	area->nprograms = 0;
 	h->session_pid = pid;
 	h->session++;
 	if (!h->session)
@@ -251,17 +256,53 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	return 0;
 }
 
+static int allocate(struct ip_area *area, uint64_t offset, uint64_t size)
+{
+	if (size && fallocate(area->fd, 0, offset, size) < 0)
+		return ip_error_errno("cannot allocate memory for values");
+	return 0;
+}
+
+int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t nprograms)
+{
+	uint64_t end = (uint64_t)area->nprograms + nprograms;
+
+	if (npayloads > IP_AREA_PAYLOADS || end > IP_AREA_PROGRAMS)
+		return ip_error("too many functions to record values of: select fewer");
+	return allocate(area, IP_AREA_PAYLOADS_OFFSET, npayloads * sizeof(*area->payloads)) < 0 ||
+			       allocate(area, IP_AREA_PROGRAMS_OFFSET, end * sizeof(*area->programs)) < 0
+		       ? -1
+		       : 0;
+}
+
+uint32_t ip_area_add_program(struct ip_area *area, const struct ip_value_program *program)
+{
+	struct ip_value_program *p = &area->programs[area->nprograms];
+
+	__atomic_store_n(&p->session, 0, __ATOMIC_SEQ_CST);
+	p->signature = program->signature;
+	p->nops = program->nops;
+	p->max_words = program->max_words;
+	memcpy(p->ops, program->ops, sizeof(p->ops));
+	__atomic_store_n(&p->session, area->header->session, __ATOMIC_SEQ_CST);
+	return ++area->nprograms;
+}
+
 void ip_area_forget_stubs(struct ip_area *area)
 {
 	for (uint32_t i = 0; i < area->header->nmodules && i < IP_AREA_MODULES; i++)
 		area->modules[i].build_id_size = 0;
 	memset(area->header->stubs_used, 0, sizeof(area->header->stubs_used));
+	area->nprograms = 0;
 }
 
 void ip_area_end(struct ip_area *area)
 {
 	off_t end = lseek(area->fd, 0, SEEK_END);
 
+	/* events of a hook that is late come without values then */
+	fallocate(area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IP_AREA_PROGRAMS_OFFSET,
+		  IP_AREA_DATA_OFFSET - IP_AREA_PROGRAMS_OFFSET);
 	if (end > (off_t)IP_AREA_DATA_OFFSET)
 		fallocate(area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, IP_AREA_DATA_OFFSET,
 			  end - IP_AREA_DATA_OFFSET);

@@ -23,6 +23,10 @@ struct ip_area {
 	struct ip_area_module *modules;
 	struct ip_slot *slots;
 	struct ip_subbuf *subbufs;
+	uint32_t *firsts; /* payload numbers, by module */
+	struct ip_payload *payloads;
+	struct ip_value_program *programs;
+	uint32_t nprograms; /* of the current session */
 	char *data;
 };
 
@@ -42,6 +46,12 @@ void ip_area_unlock_patch(struct ip_area *area);
 /* Starts a session with empty slots and a pool of memory bytes, allocated and zero. The session lock must be held and
  * the gate be closed. Sets header->session. */
 int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory);
+
+/* Values (common/rt_abi.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
+ * is none. */
+int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t nprograms);
+/* Adds a program to the session, for which there is room. The number that ip_payload.program has. */
+uint32_t ip_area_add_program(struct ip_area *area, const struct ip_value_program *program);
 
 /* The process has exec'ed: its stubs are gone. Numbers that were given stay taken. */
 void ip_area_forget_stubs(struct ip_area *area);

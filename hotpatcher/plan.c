@@ -164,5 +164,7 @@ void ip_plan_clear(struct ip_plan *plan)
 	free(plan->function_of);
 	free(plan->probe_of);
 	free(plan->functions);
+	free(plan->program_of);
+	free(plan->programs);
 	*plan = (struct ip_plan){0};
 }

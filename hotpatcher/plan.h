@@ -33,6 +33,10 @@ struct ip_plan {
 	size_t ndistinct;	 /* distinct functions: inlined and out-of-line count once */
 	size_t left_out;	 /* selected sites that cannot be patched safely (see patch.c on crossing) */
 	size_t nmodules_patched; /* modules with at least one site in the plan */
+	/* Values (hotpatcher/values.h); NULL: none are recorded */
+	uint32_t *program_of; /* index + 1 into programs, per change; 0: no values */
+	struct ip_value_program *programs;
+	size_t nprograms;
 };
 
 /* Applies the selection. -1 with an error where nothing matches (naming the nearest) or nothing has probes.

@@ -141,6 +141,8 @@ static int write_pool_head(const struct ip_target *target, uint64_t pool)
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
 			head[IP_POOL_SLOT(kind, regs) / 8] = a->hooks[kind - 1][regs];
 		head[IP_POOL_JUMP_SLOT(kind) / 8] = a->jump_hooks[kind - 1];
+		for (unsigned jump = 0; jump < 2; jump++)
+			head[IP_POOL_PAYLOAD_SLOT(kind, jump) / 8] = a->payload_hooks[kind - 1][jump];
 	}
 	return ip_target_write(target, pool, head, sizeof(head));
 }
@@ -204,6 +206,41 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 	return writer_add(w, stub, bytes, arch->stub_size);
 }
 
+/* The stub of a site whose values are recorded: it passes a payload number instead. */
+static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool, const struct ip_change *c,
+			      uint32_t payload, uint64_t stub)
+{
+	bool jump = c->form == IP_FORM_JUMP;
+	uint64_t hook = w->target->anchor.payload_hooks[c->kind - 1][jump], slot = pool + IP_POOL_PAYLOAD_SLOT(c->kind, jump);
+	uint8_t bytes[64];
+	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
+		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);
+
+	return ret < 0 ? -1 : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
+}
+
+/* Gives the module's payload stubs their numbers, for good, and says what they mean in this session: nothing yet. */
+static int number_payloads(struct ip_area *area, const struct ip_area_module *m, const struct ip_stub_map *map,
+			   uint32_t *ret_first)
+{
+	uint32_t *first = &area->firsts[m - area->modules];
+	uint32_t used = area->header->npayloads ? area->header->npayloads : 1;
+
+	if (!*first) {
+		if (used > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - used)
+			return ip_error("too many functions to record values of: restart the process");
+		*first = used;
+		area->header->npayloads = used + map->npayloads;
+	}
+	*ret_first = *first; /* once: the target may change it */
+	if (*ret_first > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - *ret_first)
+		return ip_error("the runtime's memory is damaged (payload numbers)");
+	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
+		return -1;
+	memset(area->payloads + *ret_first, 0, map->npayloads * sizeof(*area->payloads));
+	return 0;
+}
+
 /* The changes [first, last) are those of one module. */
 static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area, const struct ip_arch *arch,
 		       size_t first, size_t last, struct wanted *wanted, struct writer *w)
@@ -211,6 +248,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 	const struct ip_module *module = plan->functions[plan->function_of[first]].module;
 	uint32_t nfunctions = module->list->header->nfunctions;
 	struct ip_area_module *m = find_entry(area, module);
+	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
 	struct ip_stub_map map;
 	int ret = -1;
 
@@ -231,10 +269,17 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		if (f->module == module)
 			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
 	}
+	if (plan->program_of && number_payloads(area, m, &map, &first_payload) < 0) {
+		ip_error_prefix("%s", module->path);
+		goto out;
+	}
 	for (size_t i = first; i < last; i++) {
 		struct ip_change *c = &plan->changes[i];
+		uint32_t probe = plan->probe_of[i];
+		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
 
-		wanted[i - first] = (struct wanted){m->stubs + map.offsets[plan->probe_of[i]], i};
+		wanted[i - first] =
+			(struct wanted){m->stubs + (values ? map.payload_offsets[probe] : map.offsets[probe]), i};
 		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub, c->new_bytes) < 0)
 			goto out;
 	}
@@ -244,6 +289,16 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 
 		if (i && wanted[i].stub == wanted[i - 1].stub)
 			continue;
+		if (plan->program_of && plan->program_of[change] && map.payload_offsets[plan->probe_of[change]]) {
+			uint32_t payload = first_payload + map.payloads[plan->probe_of[change]];
+
+			area->payloads[payload] = (struct ip_payload){
+				plan->functions[plan->function_of[change]].number, first_program + plan->program_of[change]};
+			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change],
+					       payload, wanted[i].stub) < 0)
+				goto out;
+			continue;
+		}
 		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change], plan->functions[plan->function_of[change]].number,
 			       wanted[i].stub) < 0)
 			goto out;
@@ -266,6 +321,10 @@ int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area 
 		goto out;
 	}
 	w->target = target;
+	if (ip_area_reserve_values(area, 0, plan->nprograms) < 0)
+		goto out;
+	for (size_t i = 0; i < plan->nprograms; i++)
+		ip_area_add_program(area, &plan->programs[i]);
 	/* changes come module by module (ip_plan_select) */
 	for (; first < plan->nchanges; first = last) {
 		uint32_t module = plan->functions[plan->function_of[first]].module_index;

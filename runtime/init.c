@@ -18,7 +18,7 @@
 
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
-#define AREA_SIZE  (256ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
+#define AREA_SIZE  (272ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
 #define FD_FLOOR   900		  /* the memfd keeps out of the low numbers, which programs count on */
 #define WAIT_LIMIT 30		  /* seconds an image waits for its launcher */
 
@@ -48,6 +48,8 @@ struct ip_area_header *rt_header;
 struct ip_slot *rt_slots;
 struct ip_subbuf *rt_subbufs;
 char *rt_data;
+struct ip_payload *rt_payloads;
+struct ip_value_program *rt_programs;
 
 /* Of the runtime's own code: named by the linker, and differently where it is linked in (meson.build) */
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
@@ -240,6 +242,8 @@ void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
 	rt_slots = (struct ip_slot *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SLOTS_OFFSET);
 	rt_subbufs = (struct ip_subbuf *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_SUBBUFS_OFFSET);
 	rt_data = (char *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DATA_OFFSET);
+	rt_payloads = (struct ip_payload *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PAYLOADS_OFFSET);
+	rt_programs = (struct ip_value_program *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PROGRAMS_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;
 
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
@@ -247,6 +251,10 @@ void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
 			iprobe_rt_anchor.hooks[kind][regs] = (uintptr_t)rt_hooks_base + rt_hooks[kind][regs];
 		iprobe_rt_anchor.jump_hooks[kind] = (uintptr_t)rt_hooks_base + rt_jump_hooks[kind];
+		for (unsigned jump = 0; jump < 2; jump++)
+			if (rt_payload_hooks[kind][jump])
+				iprobe_rt_anchor.payload_hooks[kind][jump] =
+					(uintptr_t)rt_payload_base + rt_payload_hooks[kind][jump];
 	}
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;

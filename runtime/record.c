@@ -176,13 +176,16 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 }
 
 static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot, uint32_t number,
-							    uint32_t kind, uint64_t sp, int outermost)
+							    uint32_t kind, uint64_t sp, int outermost,
+							    const struct rt_payload *payload)
 {
+	uint64_t words = payload ? IP_PAYLOAD_HEAD + payload->n : IP_EXT_WORDS;
+
 	for (;;) {
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
 		uint64_t now, *word;
 
-		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - IP_EXT_WORDS) {
+		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - words) {
 			if (change_subbuf(slot, cur, outermost))
 				continue;
 			cpu_increment_local(&slot->lost);
@@ -192,9 +195,17 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		slot->last_sp = sp;
 		slot->epoch = outermost ? now >> IP_TIME_BITS : ~0ull;
 		cpu_store_order();
-		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + IP_EXT_WORDS))
+		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words))
 			continue;
 		word = word_at(cur);
+		if (payload) {
+			/* first what tells how long it is, so that one that is never finished can be skipped */
+			word[IP_PAYLOAD_HEAD - 1] = payload->tells;
+			for (uint32_t i = 0; i < payload->n; i++)
+				word[IP_PAYLOAD_HEAD + i] = payload->words[i];
+			cpu_store_order();
+			kind += IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
+		}
 		number |= (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
 		/* in this order, so that one that is never finished shows: none of the three is ever zero */
 		cpu_store_word(&word[0], now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED);
@@ -208,10 +219,10 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 
 /* Steps 6 and 7. Returns 1 where the guard was stale and is ours now. */
 static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t number, uint32_t kind,
-						  uint64_t sp)
+						  uint64_t sp, const struct rt_payload *payload)
 {
 	if (sp + SIGNAL_FRAME_MIN <= slot->guard) {
-		record_extended(slot, number, kind, sp, 0);
+		record_extended(slot, number, kind, sp, 0, payload);
 		return 0;
 	}
 	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
@@ -222,7 +233,8 @@ static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t
 	return 1;
 }
 
-void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
+static inline __attribute__((always_inline)) void record(uint32_t number, uint32_t kind, uint64_t sp,
+							  const struct rt_payload *payload)
 {
 	struct ip_slot *slot;
 	uint32_t session;
@@ -238,7 +250,7 @@ void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 			return;
 	}
 	/* 2 */
-	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp))
+	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))
 		return;
 	/* 3 */
 	slot->guard = sp;
@@ -248,9 +260,9 @@ void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
 		uint64_t now = cpu_clock();
 
-		if (rt_unlikely(WORD_INDEX(cur) == 0 || now >> IP_TIME_BITS != slot->epoch ||
+		if (rt_unlikely(payload || WORD_INDEX(cur) == 0 || now >> IP_TIME_BITS != slot->epoch ||
 				sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)) {
-			record_extended(slot, number, kind, sp, 1);
+			record_extended(slot, number, kind, sp, 1, payload);
 			break;
 		}
 		slot->last_sp = sp;
@@ -265,4 +277,14 @@ void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
 	/* 5 */
 	cpu_store_order();
 	slot->guard = 0;
+}
+
+void rt_record(uint32_t number, uint32_t kind, uint64_t sp)
+{
+	record(number, kind, sp, NULL);
+}
+
+void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *payload)
+{
+	record(number, kind, sp, payload);
 }

@@ -19,6 +19,8 @@ extern struct ip_area_header *rt_header;
 extern struct ip_slot *rt_slots;
 extern struct ip_subbuf *rt_subbufs;
 extern char *rt_data;
+extern struct ip_payload *rt_payloads;
+extern struct ip_value_program *rt_programs;
 
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
@@ -44,11 +46,28 @@ extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
 
+/* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
+struct rt_payload {
+	uint64_t tells;
+	const uint64_t *words;
+	uint32_t n;
+};
+void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *payload);
+
+/* The session that records; 0: be silent. */
+static inline uint32_t rt_session(void)
+{
+	return rt_gate ? rt_gate->session : 0;
+}
+
 /* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
  * rt_hooks_base. */
 extern const char rt_hooks_base[];
 extern const int32_t rt_hooks[IP_HOOK_KINDS][IP_HOOK_REGS];
 extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
+/* Those of sites whose values are recorded (arch/ARCH/payload.S), from rt_payload_base; 0: none. */
+extern const char rt_payload_base[];
+extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 
 /* Room for stubs (arch/ARCH/pool.S). */
 extern char rt_pool[];

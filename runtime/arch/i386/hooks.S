@@ -55,4 +55,11 @@ rt_jump_hooks:
 	.irp name, hook_entry, hook_exit, hook_tail_exit, hook_point
 	.long \name - rt_hooks_base
 	.endr
+
+	/* no values are recorded here */
+	.globl rt_payload_base, rt_payload_hooks
+	.hidden rt_payload_base, rt_payload_hooks
+	.set rt_payload_base, rt_hooks_base
+rt_payload_hooks:
+	.zero 32
 	.section .note.GNU-stack, "", @progbits

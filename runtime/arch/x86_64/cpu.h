@@ -70,5 +70,7 @@ static inline void cpu_store_word(uint64_t *p, uint64_t word)
 
 /* Keeps the compiler from moving memory accesses; x86 itself keeps stores in order (SDM vol. 3, 9.2.2). */
 #define cpu_store_order() __asm__ volatile("" : : : "memory")
+/* Loads stay in order as well. */
+#define cpu_load_order() __asm__ volatile("" : : : "memory")
 
 #endif
