@@ -26,6 +26,10 @@ static const char help[] =
 	"      --max-stop T      give up, nothing changed, if the threads cannot be gathered in T (default "
 	"50ms)\n"
 	"      --dry-run         say what would be patched; stop and change nothing\n"
+	"      --args            record the arguments of functions (placement fentry, with debug information) and of\n"
+	"                        points\n"
+	"      --retval          record what functions return\n"
+	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";

@@ -23,6 +23,10 @@ static const char help[] =
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
 	"      --max-stop T      deadline for gathering threads (default 50ms)\n"
+	"      --args            record the arguments of functions (placement fentry, with debug information) and of\n"
+	"                        points\n"
+	"      --retval          record what functions return\n"
+	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
 	"      --json            the summary as one line of JSON on stdout, after the command's own output\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";

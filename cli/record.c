@@ -14,8 +14,9 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
+#include "common/values.h"
 
-enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN };
+enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN, OPT_ARGS, OPT_RETVAL, OPT_STRING_LIMIT };
 
 static const struct option long_options[] = {
 	{"functions", required_argument, NULL, 'f'},
@@ -26,6 +27,9 @@ static const struct option long_options[] = {
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
+	{"args", no_argument, NULL, OPT_ARGS},
+	{"retval", no_argument, NULL, OPT_RETVAL},
+	{"string-limit", required_argument, NULL, OPT_STRING_LIMIT},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -54,6 +58,18 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 	}
 }
 
+static int parse_string_limit(const char *text, unsigned *ret)
+{
+	uint64_t bytes;
+
+	if (ip_parse_size(text, &bytes) < 0)
+		return -1;
+	if (!bytes || bytes > IP_STRING_LIMIT_MAX)
+		return ip_error("--string-limit %s: from 1 to %u bytes", text, IP_STRING_LIMIT_MAX);
+	*ret = bytes;
+	return 0;
+}
+
 int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, struct cli_record_options *ret,
 		     int *ret_next)
 {
@@ -64,6 +80,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 		.session = {.dir = "iprobe.data",
 			    .memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .values = {.string_limit = IP_STRING_LIMIT},
 			    .live_line = isatty(STDERR_FILENO)},
 	};
 	opterr = 0;
@@ -83,6 +100,16 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			break;
 		case 'q':
 			ret->quiet = true;
+			break;
+		case OPT_ARGS:
+			ret->session.values.args = true;
+			break;
+		case OPT_RETVAL:
+			ret->session.values.retval = true;
+			break;
+		case OPT_STRING_LIMIT:
+			if (parse_string_limit(optarg, &ret->session.values.string_limit) < 0)
+				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_DRY_RUN:
 			if (!dry_run)
@@ -144,7 +171,29 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
+	if (options->session.values.args || options->session.values.retval) {
+		ip_json_uint(&j, "without_values",
+			     s->value_gaps.no_debug_info + s->value_gaps.other_placement + s->value_gaps.too_many);
+		ip_json_bool(&j, "strings_read", !s->value_gaps.no_reading);
+	}
 	ip_json_end_object(&j);
+}
+
+static void print_value_gaps(const struct ip_value_gaps *gaps)
+{
+	if (gaps->no_debug_info)
+		fprintf(stderr,
+			"iprobe: %zu functions recorded without values: no debug information tells of them (build with -g, or "
+			"install it)\n",
+			gaps->no_debug_info);
+	if (gaps->other_placement)
+		fprintf(stderr, "iprobe: %zu functions or scopes recorded without values: only placement fentry has them\n",
+			gaps->other_placement);
+	if (gaps->too_many)
+		fprintf(stderr, "iprobe: %zu functions and results recorded without values: there are too many (select fewer)\n",
+			gaps->too_many);
+	if (gaps->no_reading)
+		fputs("iprobe: strings were not read: the process is under seccomp, which might end it for that\n", stderr);
 }
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
@@ -157,6 +206,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		fprintf(stderr,
 			"iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
 			s->left_out);
+	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
 		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
 			s->pid, s->invalid);

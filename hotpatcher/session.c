@@ -25,6 +25,8 @@
 
 #define GIB		   (1ull << 30)
 #define TRIES		   20
+#define CONFINEMENT_NS	   5000000ull /* between looks for seccomp, at least */
+#define CONFINEMENT_SHARE  20	      /* of our time go to them, one in so many */
 #define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
@@ -122,6 +124,9 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		return -1;
 	if (!s->trace && begin_trace(s) < 0)
 		return -1;
+	if ((s->options->values.args || s->options->values.retval) &&
+	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace, &s->summary->value_gaps) < 0)
+		return -1;
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
@@ -197,6 +202,21 @@ static void show_live_line(struct ip_session *s, uint64_t now)
 	s->shown_events = total;
 }
 
+/* A target that puts itself under seccomp while we record may be ended for the call that reads strings: forbid it as soon as that
+ * is seen. */
+static void watch_confinement(struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (!s->area->header->may_read || now < s->watch_ns)
+		return;
+	if (ip_values_is_confined(s->target->pid) && ip_target_alive(s->target)) {
+		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
+		s->summary->value_gaps.no_reading = true;
+	}
+	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
+}
+
 const char *ip_session_turn(struct ip_session *s)
 {
 	struct pollfd p = {.fd = s->target->pidfd, .events = POLLIN};
@@ -205,6 +225,7 @@ const char *ip_session_turn(struct ip_session *s)
 	int taken = ip_collector_poll(s->collector);
 
 	ip_stop_let_go(s->target);
+	watch_confinement(s);
 	if (taken < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";

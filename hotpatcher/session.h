@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/values.h"
+
 #define IP_DEFAULT_MEMORY   (64ull << 20)
 #define IP_DEFAULT_MAX_STOP 50000000ull
 #define IP_MAX_STOPS	    64
@@ -23,6 +25,7 @@ struct ip_session_options {
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
 	bool live_line; /* show one on stderr */
+	struct ip_value_options values;
 };
 
 struct ip_session_summary {
@@ -34,6 +37,7 @@ struct ip_session_summary {
 	const char *end; /* why it ended, static text */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
+	struct ip_value_gaps value_gaps;
 };
 
 /* What an attach would do. */

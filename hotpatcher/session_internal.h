@@ -25,6 +25,7 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_collector *collector;
 	uint64_t shown_ns, shown_events; /* of the live line */
+	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	bool live;			 /* sites of the target's present image may be live */
 	bool write_failed;
 };

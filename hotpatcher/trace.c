@@ -24,6 +24,8 @@
 #include "common/error.h"
 #include "common/selection.h"
 
+#define SIGNATURES_MAX 65536u /* readers take no more */
+
 struct stream {
 	int fd;
 	uint64_t packets;
@@ -50,6 +52,7 @@ struct ip_trace {
 	char **modules; /* "build-id bias" of those written */
 	size_t nmodules;
 	uint8_t *known; /* bitmap of numbers written */
+	uint32_t nsignatures;
 	char *ending;
 	bool moved_old; /* what was there is DIR.old now */
 };
@@ -300,6 +303,16 @@ int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const 
 			return -1;
 	}
 	return 0;
+}
+
+int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
+{
+	if (trace->nsignatures == SIGNATURES_MAX)
+		return 0;
+	fprintf(trace->text_out, "signature\t%u\t", ++trace->nsignatures);
+	put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+	return trace->nsignatures;
 }
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *r)

@@ -20,6 +20,9 @@ struct ip_trace;
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
 
+/* A signature of values (common/values.h). Its number, from 1; 0: there are too many; -1 with an error. */
+int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
+
 /* The modules and functions of a plan that has been bound; may be called again (exec): what is there already is not doubled.
  * Copies the modules' probe lists. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making programs and signatures.
+ *
+ * Where is an argument at the entry? Three sources, the first that knows decides:
+ *
+ *   1. A constant: what the compiler has put in for the parameter (.constprop).
+ *   2. A list of locations that begins at the entry and names a register or the caller's part of the stack there. A single location
+ *      for the whole function is no such list: without optimisation, and for variables declared register, it holds only
+ *      behind the prologue.
+ *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the compiler has changed
+ *      (.isra, .constprop, .part; clang marks them DW_CC_nocall): for these a single location that is an
+ *      argument's register counts too, and what has none is left out.
+ */
+#include "hotpatcher/arguments.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/point_args.h"
+#include "common/values.h"
+#include "hotpatcher/arch/x86_64/passing.h"
+#include "hotpatcher/value_types.h"
+
+/* A signature in the making. */
+struct maker {
+	struct ip_arguments *result;
+	FILE *text;
+	size_t size;
+	unsigned n; /* items */
+	bool useful; /* one of them at least is recorded */
+	unsigned string_limit;
+};
+
+/* What the ABI has given to the parameters so far. */
+struct given {
+	unsigned general, vector;
+	uint64_t stack; /* bytes above the return address */
+	bool unknown;
+};
+
+void ip_arguments_clear(struct ip_arguments *arguments)
+{
+	free(arguments->text);
+	arguments->text = NULL;
+}
+
+static int begin(struct maker *m, unsigned string_limit, struct ip_arguments *ret)
+{
+	*ret = (struct ip_arguments){0};
+	*m = (struct maker){.result = ret, .string_limit = string_limit};
+	m->text = open_memstream(&ret->text, &m->size);
+	return m->text ? 0 : ip_error("out of memory");
+}
+
+static unsigned words_of(const struct ip_value_op *op)
+{
+	if (op->flags & IP_VALUE_STRING)
+		return 2 + op->limit / 8;
+	return op->source == IP_VALUE_X87 || op->flags & IP_VALUE_LONG ? 2 : 1;
+}
+
+/* Long strings are cut so that all values together fit. */
+static void share_room(struct ip_value_program *p)
+{
+	unsigned fixed = 0, strings = 0;
+
+	for (unsigned i = 0; i < p->nops; i++) {
+		if (p->ops[i].flags & IP_VALUE_STRING)
+			strings++;
+		else
+			fixed += words_of(&p->ops[i]);
+	}
+	for (unsigned i = 0; i < p->nops; i++) {
+		unsigned most = strings ? ((IP_PROGRAM_WORDS - fixed) / strings - 2) * 8 : 0;
+
+		if (p->ops[i].flags & IP_VALUE_STRING && p->ops[i].limit > most)
+			p->ops[i].limit = most;
+		p->max_words += words_of(&p->ops[i]);
+	}
+}
+
+static int finish(struct maker *m)
+{
+	struct ip_arguments *a = m->result;
+
+	if (fclose(m->text) != 0 || !a->text) {
+		ip_arguments_clear(a);
+		return ip_error("out of memory");
+	}
+	if (!m->useful)
+		ip_arguments_clear(a);
+	share_room(&a->program);
+	return 0;
+}
+
+/* Adds an item; op NULL: a value that is not recorded. false: there is no room for more. */
+static bool add(struct maker *m, const struct ip_value_type *type, const char *name, const struct ip_value_op *op)
+{
+	static const struct ip_value_type nothing = {.item = "-"};
+	struct ip_value_program *p = &m->result->program;
+	bool recorded = op && type->item[0] != '-';
+	long before, after;
+
+	if (m->n == IP_VALUES_MAX)
+		return false;
+	before = ftell(m->text);
+	if (m->n)
+		putc(' ', m->text);
+	ip_value_type_write(m->text, recorded ? type : &nothing, name);
+	after = ftell(m->text);
+	if (after > (long)IP_SIGNATURE_MAX) {
+		fseek(m->text, before, SEEK_SET);
+		return false;
+	}
+	m->n++;
+	if (!recorded)
+		return true;
+	m->useful |= op->source != 0;
+	p->ops[p->nops] = *op;
+	p->ops[p->nops].size = type->size > 8 ? 8 : type->size;
+	p->ops[p->nops].flags |= type->flags;
+	if (type->flags & IP_VALUE_STRING)
+		p->ops[p->nops].limit = m->string_limit;
+	p->nops++;
+	return true;
+}
+
+static struct ip_value_op in_register(int number)
+{
+	return number < 16 ? (struct ip_value_op){.source = IP_VALUE_REGISTER, .base = number, .index = IP_VALUE_NOTHING}
+			   : (struct ip_value_op){.source = IP_VALUE_VECTOR, .base = number - 16, .index = IP_VALUE_NOTHING};
+}
+
+/* On the stack; offset: bytes above the return address. */
+static struct ip_value_op on_stack(uint64_t offset)
+{
+	return (struct ip_value_op){.source = IP_VALUE_MEMORY,
+				    .base = IP_STACK_POINTER,
+				    .index = IP_VALUE_NOTHING,
+				    .value = (int64_t)(IP_RETURN_ADDRESS + offset)};
+}
+
+static bool is_argument_register(int number)
+{
+	for (unsigned i = 0; i < IP_ARGUMENT_GENERAL; i++)
+		if (ip_argument_registers[i] == number)
+			return true;
+	return number >= 16 && number < 16 + IP_ARGUMENT_VECTOR;
+}
+
+/* Whether DW_OP_fbreg counts from the caller's stack pointer before its call. */
+static bool frame_base_is_cfa(Dwarf_Die *function)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *expression;
+	size_t length;
+
+	return dwarf_attr_integrate(function, DW_AT_frame_base, &attr) &&
+	       dwarf_getlocation(&attr, &expression, &length) == 0 && length == 1 &&
+	       expression[0].atom == DW_OP_call_frame_cfa;
+}
+
+/* Sources 1 and 2. 1: *ret; 0: it does not say. */
+static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry, bool changed,
+				 struct ip_value_op *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *expression;
+	Dwarf_Sword value;
+	size_t length;
+	bool list;
+	int number;
+
+	if (dwarf_attr(parameter, DW_AT_const_value, &attr) && dwarf_formsdata(&attr, &value) == 0) {
+		*ret = (struct ip_value_op){
+			.source = IP_VALUE_IMMEDIATE, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING, .value = value};
+		return 1;
+	}
+	if (!dwarf_attr(parameter, DW_AT_location, &attr) ||
+	    dwarf_getlocation_addr(&attr, entry, &expression, &length, 1) != 1 || length != 1)
+		return 0;
+	list = dwarf_whatform(&attr) == DW_FORM_sec_offset || dwarf_whatform(&attr) == DW_FORM_loclistx ||
+	       dwarf_whatform(&attr) == DW_FORM_data4 || dwarf_whatform(&attr) == DW_FORM_data8;
+	if (expression[0].atom == DW_OP_fbreg) {
+		int64_t offset = (int64_t)expression[0].number;
+
+		if (offset < 0 || offset > 65536 || !frame_base_is_cfa(function))
+			return 0;
+		*ret = on_stack(offset);
+		return 1;
+	}
+	if (expression[0].atom >= DW_OP_reg0 && expression[0].atom <= DW_OP_reg31)
+		number = ip_register_of_dwarf(expression[0].atom - DW_OP_reg0);
+	else if (expression[0].atom == DW_OP_regx)
+		number = ip_register_of_dwarf(expression[0].number);
+	else
+		return 0;
+	if (number < 0 || number >= 16 + IP_ARGUMENT_VECTOR || !is_argument_register(number) || (!list && !changed))
+		return 0;
+	*ret = in_register(number);
+	return 1;
+}
+
+/* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over several places. */
+static int place_by_abi(struct given *g, const struct ip_passing *p, struct ip_value_op *ret)
+{
+	if (p->unknown)
+		g->unknown = true;
+	if (g->unknown)
+		return 0;
+	if (p->memory && p->ngeneral) { /* the address of a copy */
+		if (g->general < IP_ARGUMENT_GENERAL)
+			g->general++;
+		else
+			g->stack += 8;
+		return 0;
+	}
+	if (!p->memory && g->general + p->ngeneral <= IP_ARGUMENT_GENERAL && g->vector + p->nvector <= IP_ARGUMENT_VECTOR) {
+		*ret = p->vector_first ? in_register(16 + g->vector)
+				       : in_register(ip_argument_registers[g->general % IP_ARGUMENT_GENERAL]);
+		g->general += p->ngeneral;
+		g->vector += p->nvector;
+		return p->ngeneral + p->nvector == 1;
+	}
+	g->stack = (g->stack + p->align - 1) & ~(p->align - 1);
+	*ret = on_stack(g->stack);
+	g->stack += p->size;
+	return p->ngeneral + p->nvector == 1 || p->x87;
+}
+
+static bool is_nocall(Dwarf_Die *function)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word convention;
+
+	return dwarf_formudata(dwarf_attr_integrate(function, DW_AT_calling_convention, &attr), &convention) == 0 &&
+	       convention == DW_CC_nocall;
+}
+
+/* What the compiler may have made of the function's parameters, and of its result. Where no symbol tells, a local function
+ * that is told of apart from its declaration (an abstract instance) may be any. */
+struct changes {
+	bool parameters, result;
+};
+
+static struct changes changes_of(struct ip_debug_function *f)
+{
+	bool nocall = is_nocall(&f->die);
+	bool isra, part;
+
+	if (!f->symbol) {
+		nocall |= dwarf_hasattr(&f->die, DW_AT_abstract_origin) && !dwarf_hasattr_integrate(&f->die, DW_AT_external);
+		return (struct changes){nocall, nocall};
+	}
+	isra = strstr(f->symbol, ".isra.");
+	part = strstr(f->symbol, ".part.");
+	return (struct changes){nocall || isra || part || strstr(f->symbol, ".constprop."), nocall || isra || part};
+}
+
+static bool has_hidden_result(Dwarf_Die *function)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+
+	if (ip_value_type_of(function, &type) <= 0)
+		return false;
+	ip_passing_of(&type.die, &passing);
+	return passing.memory && !passing.x87;
+}
+
+static bool has_unknown_result(Dwarf_Die *function)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+	int there = ip_value_type_of(function, &type);
+
+	if (there <= 0)
+		return there < 0;
+	ip_passing_of(&type.die, &passing);
+	return passing.unknown;
+}
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attr));
+}
+
+int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+{
+	bool changed = changes_of(f).parameters;
+	Dwarf_Die *function = &f->die;
+	struct given given = {.general = has_hidden_result(function), .unknown = changed || has_unknown_result(function)};
+	struct maker m;
+	Dwarf_Die die;
+
+	if (begin(&m, string_limit, ret) < 0)
+		return -1;
+	if (dwarf_child(function, &die) != 0)
+		return finish(&m);
+	do {
+		struct ip_passing passing;
+		struct ip_value_type type;
+		struct ip_value_op by_abi, op;
+		bool known;
+
+		if (dwarf_tag(&die) != DW_TAG_formal_parameter)
+			continue;
+		if (ip_value_type_of(&die, &type) <= 0) {
+			given.unknown = true;
+			strcpy(type.item, "-");
+			add(&m, &type, name_of(&die), NULL);
+			continue;
+		}
+		ip_passing_of(&type.die, &passing);
+		known = place_by_abi(&given, &passing, &by_abi);
+		if (place_from_debug_info(function, &die, f->entry, changed, &op)) {
+			/* two registers or more: the first tells nothing of the whole */
+			known = passing.ngeneral + passing.nvector == 1 || passing.x87;
+		} else {
+			op = by_abi;
+		}
+		if (known && passing.x87)
+			op.flags |= IP_VALUE_LONG;
+		if (!known) /* shown as missing; a structure is not shown at all */
+			op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+		if (!add(&m, &type, name_of(&die), &op))
+			break;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	return finish(&m);
+}
+
+int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+	struct ip_value_op op;
+	struct maker m;
+
+	if (begin(&m, string_limit, ret) < 0)
+		return -1;
+	if (!changes_of(f).result && ip_value_type_of(&f->die, &type) > 0) {
+		ip_passing_of(&type.die, &passing);
+		if (passing.x87)
+			op = (struct ip_value_op){
+				.source = IP_VALUE_X87, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+		else
+			op = in_register(passing.vector_first ? 16 + IP_RESULT_VECTOR : IP_RESULT_GENERAL);
+		if (passing.x87 || (!passing.unknown && !passing.memory && passing.ngeneral + passing.nvector == 1))
+			add(&m, &type, NULL, &op);
+	}
+	return finish(&m);
+}
+
+/* A point's argument as a signature names it. */
+static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
+{
+	struct ip_value_type type = {.size = arg->size ? arg->size : 8,
+				     .flags = arg->is_string ? IP_VALUE_STRING : arg->is_signed ? IP_VALUE_SIGNED : 0};
+
+	if (arg->is_string)
+		strcpy(type.item, "s");
+	else
+		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u', type.size % 10u);
+	return type;
+}
+
+static struct ip_value_op op_of_point_arg(const struct ip_point_arg *arg, uint64_t bias)
+{
+	struct ip_value_op op = {.base = arg->base, .index = arg->index, .scale = arg->scale, .value = arg->value};
+
+	if (arg->operand == IP_OPERAND_REGISTER)
+		op.source = IP_VALUE_REGISTER;
+	else if (arg->operand == IP_OPERAND_IMMEDIATE)
+		op.source = IP_VALUE_IMMEDIATE;
+	else if (arg->operand == IP_OPERAND_MEMORY)
+		op.source = IP_VALUE_MEMORY;
+	else
+		op.source = 0; /* not known: shown as missing */
+	if (arg->in_module)
+		op.value += (int64_t)bias;
+	return op;
+}
+
+int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct ip_point_arg args[IP_POINT_ARGS_MAX];
+	int n = ip_point_args_parse(text, args);
+	struct maker m;
+
+	if (begin(&m, string_limit, ret) < 0)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		struct ip_value_type type = type_of_point_arg(&args[i]);
+		struct ip_value_op op = op_of_point_arg(&args[i], bias);
+
+		add(&m, &type, NULL, &op);
+	}
+	return finish(&m);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walking through compilation units. Those whose address ranges hold none of the wanted addresses are skipped; an index of
+ * addresses (.debug_aranges) is not counted on: clang writes none.
+ */
+#include "hotpatcher/debug_info.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define DEPTH_MAX  64u /* scopes within scopes */
+#define BEHIND_MAX 16u /* bytes from a function's begin to its entry site */
+
+struct ip_debug_info {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	Dwarf *dwarf;
+	uint64_t bias; /* link-time address = address in the debug information + bias */
+};
+
+static char *default_path = NULL; /* libdwfl's own: ":.debug:/usr/lib/debug" */
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &default_path,
+};
+
+/* What the module's file is called here: under that name its debug file is looked for beside it. */
+static char *local_path(const struct ip_module *module, pid_t pid)
+{
+	struct stat st;
+	char *path;
+
+	if (stat(module->path, &st) == 0 && st.st_ino == module->inode)
+		return strdup(module->path);
+	return asprintf(&path, "/proc/%d/root%s", pid, module->path) < 0 ? NULL : path;
+}
+
+int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret)
+{
+	_cleanup_free_ char *path = local_path(module, pid);
+	struct ip_debug_info *info = calloc(1, sizeof(*info));
+	int fd = fcntl(module->elf->fd, F_DUPFD_CLOEXEC, 0);
+	Dwfl_Module *m = NULL;
+	Dwarf_Addr bias = 0;
+
+	*ret = NULL;
+	if (!info || !path || fd < 0) {
+		free(info);
+		if (fd >= 0)
+			close(fd);
+		return ip_error("out of memory");
+	}
+	info->dwfl = dwfl_begin(&callbacks);
+	if (info->dwfl) {
+		/* the descriptor is libdwfl's from here on, unless it fails */
+		m = dwfl_report_elf(info->dwfl, module->path, path, fd, 0, true);
+		if (!m)
+			close(fd);
+		dwfl_report_end(info->dwfl, NULL, NULL);
+	} else {
+		close(fd);
+	}
+	info->dwarf = m ? dwfl_module_getdwarf(m, &bias) : NULL;
+	info->bias = bias;
+	info->module = m;
+	if (!info->dwarf) {
+		ip_debug_info_close(info);
+		return 0;
+	}
+	*ret = info;
+	return 1;
+}
+
+void ip_debug_info_close(struct ip_debug_info *info)
+{
+	if (!info)
+		return;
+	dwfl_end(info->dwfl);
+	free(info);
+}
+
+struct search {
+	struct ip_debug_info *info;
+	const uint64_t *addresses;
+	size_t n;
+	void (*found)(void *context, size_t index, struct ip_debug_function *function);
+	void *context;
+};
+
+/* First wanted address that is not below address. */
+static size_t first_from(const struct search *s, uint64_t address)
+{
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->addresses[middle] < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_wanted(const struct search *s, uint64_t start, uint64_t end)
+{
+	size_t i = first_from(s, start);
+
+	return i < s->n && s->addresses[i] < end;
+}
+
+/* Whether a unit may hold a wanted function: one that does not say where its code lies may. */
+static bool may_hold(const struct search *s, Dwarf_Die *unit)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t offset = 0;
+	bool any = false;
+
+	while ((offset = dwarf_ranges(unit, offset, &base, &start, &end)) > 0) {
+		any = true;
+		if (is_wanted(s, start + s->info->bias, end + s->info->bias))
+			return true;
+	}
+	return !any;
+}
+
+static void look_at(const struct search *s, Dwarf_Die *die)
+{
+	struct ip_debug_function f = {.die = *die};
+	Dwarf_Addr entry;
+	uint64_t address;
+	size_t i;
+
+	if (dwarf_entrypc(die, &entry) != 0)
+		return; /* a declaration, or inlined everywhere */
+	address = entry + s->info->bias;
+	i = first_from(s, address);
+	if (i == s->n || s->addresses[i] - address > BEHIND_MAX ||
+	    dwarf_haspc(die, s->addresses[i] - s->info->bias) != 1)
+		return;
+	f.entry = entry;
+	f.symbol = dwfl_module_addrname(s->info->module, address);
+	s->found(s->context, i, &f);
+}
+
+static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)
+{
+	Dwarf_Die die;
+
+	if (depth > DEPTH_MAX || dwarf_child(scope, &die) != 0)
+		return;
+	do {
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_subprogram:
+			look_at(s, &die);
+			walk(s, &die, depth + 1);
+			break;
+		case DW_TAG_namespace:
+		case DW_TAG_class_type:
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_lexical_block:
+		case DW_TAG_module:
+			walk(s, &die, depth + 1);
+			break;
+		}
+	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
+			void (*found)(void *context, size_t index, struct ip_debug_function *function), void *context)
+{
+	const struct search s = {info, addresses, n, found, context};
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die, split;
+	uint8_t type;
+
+	while (dwarf_get_units(info->dwarf, unit, &unit, NULL, &type, &die, &split) == 0) {
+		if (!may_hold(&s, &die))
+			continue;
+		/* the functions of a unit that was split are in its .dwo file */
+		walk(&s, type == DW_UT_skeleton && split.addr ? &split : &die, 0);
+	}
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which sites of a plan record values (--args, --retval), and how.
+ */
+#ifndef IP_PLAN_VALUES_H
+#define IP_PLAN_VALUES_H
+
+#include <stdbool.h>
+
+#include "hotpatcher/plan.h"
+#include "hotpatcher/trace.h"
+
+struct ip_value_options {
+	bool args, retval;
+	unsigned string_limit; /* bytes */
+};
+
+/* What could not be done. Counts of functions, of all plans so far. */
+struct ip_value_gaps {
+	size_t no_debug_info;	 /* no debug information tells of them */
+	size_t other_placement;	 /* only placement fentry has values */
+	size_t too_many;	 /* no room for their programs or signatures */
+	bool no_reading;	 /* memory is not read: a thread is under seccomp */
+};
+
+/* Fills in plan->program_of and plan->programs and writes the signatures to the trace. To be called between ip_plan_select() and
+ * ip_plan_bind(); area: of the session. -1 with an error: memory ran out, or nothing selected can have values. */
+int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_value_options *options, struct ip_area *area, struct ip_trace *trace,
+		   struct ip_value_gaps *gaps);
+
+/* Whether a thread of the process is under seccomp, which may end a thread for a system call. */
+bool ip_values_is_confined(pid_t pid);
+
+#endif
