@@ -4,12 +4,13 @@
  * symbols.
  *
  * The compiler names a variable as the assembler knows it. Static variables of several sources may share a name; then it is the
- * one of the source that the point is in, as far as the symbol table (its entries for files) and the function that holds the
- * site tell. If that does not tell either, the argument's place is unknown.
+ * one of the source that the point is in, as far as the symbol table (its entries for files, the local function that holds
+ * the site) and debug information tell. Where neither does, the argument's place is unknown.
  */
 #include "coldpatch/points.h"
 
 #include <elf.h>
+#include <elfutils/libdw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,8 @@
 
 struct candidates {
 	const struct ip_point_arg *arg;
-	uint64_t site;
-	uint64_t address; /* of the symbol found */
-	size_t n;	  /* different addresses */
-	size_t file;	  /* of the address, by the number of its entry; 0: global */
-	uint64_t own;	  /* address of the symbol of the file that holds the site; valid where has_own */
-	bool has_own;
+	uint64_t address, own; /* of the symbol of that name; of the one in the file that holds the site */
+	size_t n, nown;	       /* how many different ones */
 };
 
 static bool is_symbol(const struct ip_point_arg *arg, const char *name)
@@ -34,9 +31,9 @@ static bool is_symbol(const struct ip_point_arg *arg, const char *name)
 }
 
 /* Index of the file entry in front of the local function that holds site; 0: there is none. */
-static size_t file_of_site(const struct cold_module *m, Elf_Data *data, size_t n, uint64_t site)
+static size_t file_of_site(Elf_Data *data, uint64_t site)
 {
-	size_t file = 0;
+	size_t file = 0, n = data->d_size / sizeof(Elf64_Sym);
 
 	for (size_t i = 0; i < n; i++) {
 		GElf_Sym sym;
@@ -52,10 +49,29 @@ static size_t file_of_site(const struct cold_module *m, Elf_Data *data, size_t n
 	return 0;
 }
 
-static void look_at(struct candidates *c, Elf_Data *data, size_t n, const char *(*name_of)(void *, size_t),
-		    void *context, size_t own_file)
+static const char *base_name(const char *path)
 {
-	size_t file = 0;
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The source, without folder, of the compilation unit that holds site; NULL where there is no debug information. */
+static const char *unit_of_site(Dwarf *debug, uint64_t site)
+{
+	Dwarf_Die unit;
+	const char *name = debug && dwarf_addrdie(debug, site, &unit) ? dwarf_diename(&unit) : NULL;
+
+	return name ? base_name(name) : NULL;
+}
+
+/* Adds what one symbol table says. own_file: index of the entry of the file that the site is in, 0: unknown; else unit is
+ * its name, NULL: unknown. */
+static void look_at(struct candidates *c, Elf *elf, size_t strings, Elf_Data *data, size_t own_file,
+		    const char *unit)
+{
+	size_t file = 0, n = data->d_size / sizeof(Elf64_Sym);
+	bool in_unit = false;
 
 	for (size_t i = 0; i < n; i++) {
 		GElf_Sym sym;
@@ -65,58 +81,48 @@ static void look_at(struct candidates *c, Elf_Data *data, size_t n, const char *
 		if (!gelf_getsym(data, (int)i, &sym))
 			continue;
 		type = GELF_ST_TYPE(sym.st_info);
-		if (type == STT_FILE)
+		name = elf_strptr(elf, strings, sym.st_name);
+		if (type == STT_FILE) {
 			file = i;
+			in_unit = unit && name && !strcmp(base_name(name), unit);
+		}
 		if (type == STT_FILE || type == STT_TLS || type == STT_SECTION || sym.st_shndx == SHN_UNDEF ||
 		    sym.st_shndx == SHN_ABS)
 			continue;
-		name = name_of(context, sym.st_name);
 		if (!name || !is_symbol(c->arg, name))
 			continue;
 		c->n += !c->n || sym.st_value != c->address;
 		c->address = sym.st_value;
-		if (own_file && file == own_file && GELF_ST_BIND(sym.st_info) == STB_LOCAL) {
+		if (GELF_ST_BIND(sym.st_info) == STB_LOCAL && (own_file ? file == own_file : in_unit)) {
+			c->nown += !c->nown || sym.st_value != c->own;
 			c->own = sym.st_value;
-			c->has_own = true;
 		}
 	}
-}
-
-struct strings {
-	Elf *elf;
-	size_t section;
-};
-
-static const char *string_at(void *context, size_t offset)
-{
-	const struct strings *s = context;
-
-	return elf_strptr(s->elf, s->section, offset);
 }
 
 /* The address of the symbol; false where it cannot be told. */
 static bool resolve(const struct cold_module *m, const struct ip_point_arg *arg, uint64_t site, uint64_t *ret)
 {
-	struct candidates c = {.arg = arg, .site = site};
+	struct candidates c = {.arg = arg};
+	Dwarf *debug = NULL;
 	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	Elf_Data *data;
 
-	while ((scn = elf_nextscn(m->elf->elf, scn))) {
-		struct strings strings = {.elf = m->elf->elf};
-		GElf_Shdr shdr;
-		Elf_Data *data;
-		size_t n;
+	while ((scn = elf_nextscn(m->elf->elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_SYMTAB && (data = elf_getdata(scn, NULL)))
+			look_at(&c, m->elf->elf, shdr.sh_link, data, file_of_site(data, site), NULL);
+	if (c.n > 1 && !c.nown && (debug = dwarf_begin_elf(m->elf->elf, DWARF_C_READ, NULL))) {
+		const char *unit = unit_of_site(debug, site);
 
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB ||
-		    !(data = elf_getdata(scn, NULL)))
-			continue;
-		n = data->d_size / sizeof(Elf64_Sym);
-		strings.section = shdr.sh_link;
-		look_at(&c, data, n, string_at, &strings, file_of_site(m, data, n, site));
+		while ((scn = elf_nextscn(m->elf->elf, scn)))
+			if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_SYMTAB &&
+			    (data = elf_getdata(scn, NULL)))
+				look_at(&c, m->elf->elf, shdr.sh_link, data, 0, unit);
 	}
-	if (!c.has_own && c.n != 1)
-		return false;
-	*ret = c.has_own ? c.own : c.address;
-	return true;
+	dwarf_end(debug);
+	*ret = c.nown ? c.own : c.address;
+	return c.nown == 1 || (!c.nown && c.n == 1);
 }
 
 /* One argument, as the compiler printed it. */

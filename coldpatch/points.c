@@ -19,6 +19,10 @@
 #define SITE_LENGTH 5
 #define HASHED	    48 /* characters of a scope's name */
 
+/* Linkers that keep the record of a function that they have dropped put zero in the place of the function: addresses from there up
+ * to a function's size mean that. */
+#define DROPPED 0x10000
+
 /* As it is written by the assembler; strings follow. */
 struct record {
 	uint32_t size;
@@ -84,6 +88,9 @@ int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, s
 	ret->identity = ret->args ? take_string(bytes, r.size, &at) : NULL;
 	if (!ret->identity)
 		return ip_error("record of a point whose texts do not end");
+	for (size_t left = r.size - at, i = 0; i < left; i++)
+		if (left >= 8 || bytes[at + i])
+			return ip_error("record of a point with more than its texts");
 	if (!is_plain(ret->name) || (!*ret->name && !(r.kind == COLD_SCOPE_END && *ret->identity)))
 		return ip_error("record of a point without a name");
 	*ret_length = r.size;
@@ -115,12 +122,13 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 		if (cold_point_read(data + at, size - at, &p, &length))
 			return ip_error_prefix("%s: section " COLD_POINTS_SECTION ", byte %zu", m->path, at);
 		at += length;
-		/* its code was dropped by a linker that keeps the record */
-		if (!p.address)
-			continue;
 		s = cold_module_section(m, p.address, SITE_LENGTH);
 		bytes = s && s->exec ? cold_module_bytes(m, p.address, SITE_LENGTH) : NULL;
-		if (!bytes || memcmp(bytes, idle, SITE_LENGTH))
+		if (bytes && !memcmp(bytes, idle, SITE_LENGTH))
+			;
+		else if (p.address < DROPPED)
+			continue;
+		else
 			return ip_error(
 				"%s: there is no NOP at 0x%lx, where point %s should be; link it again",
 				m->path, (unsigned long)p.address, p.name);

@@ -73,12 +73,22 @@
 		       ~)                                                                                              \
 	(#name, ##__VA_ARGS__)
 
+#if defined(__cplusplus)
+#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...) static_assert(false, "IPROBE_POINT takes at most six arguments")
+#else
+#define IPROBE_MORE_THAN_SIX_ARGUMENTS_(...) _Static_assert(0, "IPROBE_POINT takes at most six arguments")
+#endif
+
 #if defined(IPROBE_DISABLE)
 /*
  * Nothing at all; variables that only points use stay used in the eyes of the compiler.
  */
-#define IPROBE_EVALUATE_(x) (void)sizeof(((void)0, (x)))
-#define IPROBE_SCOPE(name)  struct iprobe_no_scope_
+#if defined(__GNUC__)
+#define IPROBE_EVALUATE_(x) (void)(__typeof__(((void)0, (x))) *)0
+#else
+#define IPROBE_EVALUATE_(x) (void)sizeof(x)
+#endif
+#define IPROBE_SCOPE(name) struct iprobe_no_scope_
 
 #elif !defined(__GNUC__) || defined(__TINYC__) || !defined(__x86_64__) || defined(__ILP32__) || defined(__CUDA_ARCH__)
 /*
