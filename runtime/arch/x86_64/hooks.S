@@ -24,6 +24,8 @@
  */
 #include "runtime/arch/x86_64/layout.h"
 
+#define JUMP_FRAME 144 /* return address, number, red zone */
+
 	.macro push reg
 	pushq %\reg
 	.cfi_adjust_cfa_offset 8
@@ -71,6 +73,20 @@
 	.endm
 
 	/*
+	 * A jump stub's hook leaves the stub out of the chain of frames: it was not called from a function, and unwinders that look
+	 * from outside (libdw, libunwind) do not know memory that is no part of a file. Its frame begins at the site's stack pointer,
+	 * and returns to the site's end, where the jump at byte 24 of the stub goes (stub_cfi.h):
+	 *   const2u 144, minus, deref           the return address: byte 16 of the stub
+	 *   dup, plus_uconst 8, deref           e9 rel32 cc cc cc
+	 *   const1u 24, shl, const1u 32, shra, plus, plus_uconst 13
+	 */
+	.macro from_jump_stub
+	.cfi_def_cfa_offset JUMP_FRAME
+	.cfi_escape 0x16, 0x10, 0x12, 0x0a, 0x90, 0x00, 0x1c, 0x06, 0x12, 0x23, 0x08, 0x06, 0x08, 0x18, 0x24, 0x08, 0x20
+	.cfi_escape 0x26, 0x22, 0x23, 0x0d
+	.endm
+
+	/*
 	 * The slow hooks. tail: bytes from the site's stack pointer to what is recorded.
 	 */
 	.macro slow name, kind, tail
@@ -110,6 +126,7 @@
 
 	.macro slow_jump name, kind, tail
 	begin \name
+	from_jump_stub
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	save
@@ -316,8 +333,9 @@
 
 	.macro hook_jump name, kind, up, slow
 	begin \name
+	from_jump_stub
 	endbr64
-	keep_all 8, 8
+	keep_all JUMP_FRAME, 8
 	record \kind, \up
 	.cfi_remember_state
 	get_all
