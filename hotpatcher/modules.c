@@ -91,6 +91,41 @@ static size_t build_id_in_memory(const struct ip_target *target, uint64_t start,
 	return 0;
 }
 
+/*
+ * The end of the module whose first mapping starts at start, by its program headers; 0 where none can be read there. Of a small
+ * file all segments lie in its first page: then each of its mappings begins with that page.
+ */
+static uint64_t module_end(const struct ip_target *target, uint64_t start)
+{
+	uint64_t first = UINT64_MAX, end = 0;
+	uint8_t bytes[sizeof(Elf64_Ehdr)], header[sizeof(Elf64_Phdr)];
+	Elf64_Ehdr ehdr;
+	unsigned class;
+
+	if (ip_target_read(target, start, bytes, sizeof(bytes)) < 0 || memcmp(bytes, ELFMAG, SELFMAG))
+		return 0;
+	class = bytes[EI_CLASS];
+	if (class != ELFCLASS32 && class != ELFCLASS64)
+		return 0;
+	ip_elf_ehdr_decode(bytes, &ehdr);
+	if (ehdr.e_phentsize != ip_elf_phdr_size(class))
+		return 0;
+	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
+		Elf64_Phdr phdr;
+
+		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, header, ehdr.e_phentsize) < 0)
+			return 0;
+		ip_elf_phdr_decode(class, header, &phdr);
+		if (phdr.p_type != PT_LOAD)
+			continue;
+		if (first == UINT64_MAX)
+			first = phdr.p_vaddr & ~PAGE_MASK;
+		if (phdr.p_vaddr + phdr.p_memsz > end)
+			end = phdr.p_vaddr + phdr.p_memsz;
+	}
+	return end > first ? start + (end - first) : 0;
+}
+
 static int problem(struct ip_module *module)
 {
 	free(module->problem);
@@ -252,6 +287,7 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 		const struct ip_mapping *first = &maps->items[i];
 		struct ip_module *module;
 		bool executable = false;
+		uint64_t end;
 		size_t j = i;
 		void *items;
 
@@ -260,12 +296,13 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 			i++;
 			continue;
 		}
+		end = module_end(target, first->start);
 		/* anonymous memory (bss, a page somebody changed) may lie between two mappings of a file */
 		for (size_t k = i;
 		     k < maps->n && (same_file(first, &maps->items[k]) || !maps->items[k].inode); k++) {
 			if (!maps->items[k].inode)
 				continue;
-			if (k > i && !maps->items[k].offset)
+			if (k > i && !maps->items[k].offset && maps->items[k].start >= end)
 				break; /* the same file mapped again */
 			executable |= maps->items[k].perms[2] == 'x';
 			j = k;

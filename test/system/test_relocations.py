@@ -168,9 +168,12 @@ def test_every_call_and_no_other(linker, flags, box, builddir):
         assert run(box / name, cwd=box).stdout == OUTPUT
 
 
-def test_trace_is_balanced(box, builddir):
-    """Idle and recording print the same; each call has its entry and exit."""
-    build(builddir, box, "-O2", "-fno-plt", "-g", "calls.cc", "other.cc", "-o", "program")
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld", "mold"])
+def test_trace_is_balanced(linker, box, builddir):
+    """Idle and recording print the same; each call has its entry and exit. Small programs of lld and mold have all
+    their segments in one page of the file."""
+    linker_or_skip(linker)
+    build(builddir, box, "-O2", "-fno-plt", "-g", f"-fuse-ld={linker}", "calls.cc", "other.cc", "-o", "program")
     done = run(builddir / "cli" / "iprobe", "run", "-o", box / "trace", "--json", "--", box / "program", cwd=box)
     assert done.stdout.startswith(OUTPUT)
     depth, seen = 0, set()
