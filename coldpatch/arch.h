@@ -36,6 +36,20 @@ struct cold_arch {
 	/* Whether the function at p (size bytes left) does nothing but return. */
 	bool (*is_empty_function)(const uint8_t *p, size_t size);
 
+	/* Other people's NOPs; all of them NULL where a machine has none that we know.
+	 * How many bytes of whole NOP instructions from p on are the first that reach want; 0: something else comes before. */
+	size_t (*nops)(const uint8_t *p, size_t size, size_t want);
+	/* Whether a direct jump of the function there leads behind start and in front of end. */
+	bool (*entered)(const struct cold_module *module, uint64_t start, uint64_t end);
+	/* Length of the landing mark of indirect calls at p; 0: none. */
+	size_t (*endbr)(const uint8_t *p, size_t size);
+	/* Whether a return stands at p. */
+	bool (*returns)(const uint8_t *p, size_t size);
+	/* Whether p is a sled of XRay as the compiler made it; fills in kind, length, regs and what is to follow. */
+	bool (*sled)(const uint8_t *p, size_t size, bool exit, struct cold_site *ret);
+	/* The after_length bytes behind a site. */
+	void (*after)(const struct cold_site *site, uint8_t *ret);
+
 	/* Follows the first argument to each site of the sites and fills in what it found; of sites that are NOPs already, how they
 	 * nest and where the stack pointer stands. */
 	int (*flow)(struct cold_module *module, const struct cold_hooks *hooks, struct cold_sites *sites);

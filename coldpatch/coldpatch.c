@@ -98,6 +98,8 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
 	cold_calls_find,
 	cold_table_find,
+	cold_xray_find,
+	cold_foreign_find,
 	cold_points_find,
 };
 
@@ -242,6 +244,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		goto out;
 	if (!block) {
 		ret->status = IP_COLDPATCH_NO_PROBES;
+		ret->why_none = found.why_none;
 		result = 0;
 		goto out;
 	}

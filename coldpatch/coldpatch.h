@@ -38,6 +38,7 @@ struct ip_coldpatch_result {
 	size_t inlined;			     /* probes of functions inlined into others */
 	size_t by_code, by_debug, by_symbol; /* how the functions were known; 0 where already patched */
 	size_t excluded;		     /* sites that were left out of the list on request */
+	const char *why_none;		     /* of no probes: what there is that cannot serve; NULL: nothing */
 	size_t other_links;		     /* hard links that keep the module as it was */
 };
 

@@ -18,6 +18,7 @@ struct cold_found {
 	uint32_t found_by;	     /* IP_FOUND_BY_... */
 	char **texts;		     /* what sites point to that is in no section; ntexts of them, malloc'ed */
 	size_t ntexts;
+	const char *why_none;	     /* what somebody else left that cannot serve, in words; NULL: nothing */
 };
 
 void cold_found_destroy(struct cold_found *found);
@@ -27,6 +28,12 @@ int cold_calls_find(struct cold_module *module, struct cold_found *found);
 
 /* The table that a compilation wrote (table.h; placements fentry and inline). */
 int cold_table_find(struct cold_module *module, struct cold_found *found);
+
+/* Sleds of XRay: placement fentry by clang, or somebody else's. */
+int cold_xray_find(struct cold_module *module, struct cold_found *found);
+
+/* Other people's NOPs: -fpatchable-function-entry, -mnop-mcount. Behind the others: what they found is left alone. */
+int cold_foreign_find(struct cold_module *module, struct cold_found *found);
 
 /* Points and scopes of iprobe/probe.h. To be asked last: they do not decide about the placement. */
 int cold_points_find(struct cold_module *module, struct cold_found *found);

@@ -160,8 +160,11 @@ int main(int argc, char **argv)
 			status = 1;
 		} else if (result.status == IP_COLDPATCH_NO_PROBES) {
 			/* for what it does to odd file names */
-			ip_error("no probes: %s was not compiled with -finstrument-functions (use iprobe-cc)",
-				 argv[i]);
+			if (result.why_none)
+				ip_error("no probes: %s: %s", argv[i], result.why_none);
+			else
+				ip_error("no probes: %s was not compiled with -finstrument-functions (use iprobe-cc)",
+					 argv[i]);
 			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (json) {

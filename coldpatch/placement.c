@@ -44,8 +44,8 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 		return ip_error("IPROBE_PLACEMENT=%s: -m32 has instrument only", asked);
 	if (line->m32)
 		*ret = IP_PLACEMENT_INSTRUMENT;
-	if (clang && *ret != IP_PLACEMENT_INSTRUMENT)
-		return ip_error("IPROBE_PLACEMENT=%s: clang has instrument only", asked);
+	if (clang && *ret == IP_PLACEMENT_INLINE)
+		return ip_error("IPROBE_PLACEMENT=%s: clang has fentry and instrument only", asked);
 	/* a command line that asks for calls of the hooks itself knows what it wants */
 	if (line->instrument > 0 && *ret == IP_PLACEMENT_FENTRY)
 		*ret = IP_PLACEMENT_INSTRUMENT;
@@ -178,6 +178,20 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 	}
 }
 
+/*
+ * Sleds of XRay, in each function whatever its size. The driver is not to know: it would link XRay's runtime. What is not
+ * to be in the way of who uses XRay as well stays the user's: his own flags come behind.
+ */
+static void clang_fentry(const struct command_line *line, struct placement_flags *f)
+{
+	static const char *const flags[] = {"-fxray-instrument", "-fxray-instruction-threshold=1", "-fno-xray-function-index"};
+
+	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags); i++) {
+		add(f, "-Xclang");
+		add(f, flags[i]);
+	}
+}
+
 /* A link may generate code as well: -flto is not needed where the objects say so. */
 static int gcc_marked(enum ip_placement placement, const struct command_line *line, char *const *real,
 		      struct placement_flags *f)
@@ -195,8 +209,10 @@ int placement_flags(enum ip_placement placement, const struct command_line *line
 		    struct placement_flags *ret)
 {
 	ret->n = 0;
-	if (clang)
+	if (clang && placement == IP_PLACEMENT_INSTRUMENT)
 		clang_instrument(line, ret);
+	else if (clang)
+		clang_fentry(line, ret);
 	else if (placement == IP_PLACEMENT_INSTRUMENT)
 		gcc_instrument(line, ret);
 	else

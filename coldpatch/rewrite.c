@@ -4,6 +4,7 @@
  */
 #include "coldpatch/rewrite.h"
 
+#include "coldpatch/arch.h"
 #include "coldpatch/leftovers.h"
 #include "coldpatch/table.h"
 #include "coldpatch/tail.h"
@@ -22,7 +23,7 @@ int cold_rewrite_check(const struct cold_module *m, const struct cold_sites *sit
 
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct cold_site *site = &sites->sites[i];
-		const struct cold_section *s = cold_module_section(m, site->address, site->length);
+		const struct cold_section *s = cold_module_section(m, site->address, site->length + site->after_length);
 		bool loaded = false;
 
 		if (!s)
@@ -33,7 +34,7 @@ int cold_rewrite_check(const struct cold_module *m, const struct cold_sites *sit
 			uint64_t into = site->address - load->vaddr;
 
 			loaded = site->address >= load->vaddr && into < load->filesz &&
-				 site->length <= load->filesz - into && (load->flags & PF_X) &&
+				 site->length + site->after_length <= load->filesz - into && (load->flags & PF_X) &&
 				 load->offset + into == s->offset + (site->address - s->address);
 		}
 		if (!loaded)
@@ -96,11 +97,17 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct cold_site *site = &sites->sites[i];
 		const struct cold_section *s = cold_module_section(m, site->address, site->length);
-		uint8_t idle[IP_SITE_MAX];
+		uint8_t idle[IP_SITE_MAX], after[COLD_AFTER_MAX];
 
 		if (!s || arch->idle(site->form, site->length, idle))
 			return ip_error_prefix("%s: site at 0x%lx", m->path, (unsigned long)site->address);
 		if (cold_new_file_write(f, idle, site->length, s->offset + (site->address - s->address)))
+			return -1;
+		if (!site->after_length)
+			continue;
+		cold_arch_for_machine(m->elf->ehdr.e_machine)->after(site, after);
+		if (cold_new_file_write(f, after, site->after_length,
+					s->offset + (site->address - s->address) + site->length))
 			return -1;
 	}
 	return 0;

@@ -25,6 +25,14 @@ enum cold_naming {
 	COLD_NAME_GIVEN,	   /* name (points) */
 };
 
+/* What is written behind a site, within what the compiler has left room for. */
+enum cold_after {
+	COLD_AFTER_NOPS = 0,
+	COLD_AFTER_RETURN, /* a return: the site took the place of one */
+};
+
+#define COLD_AFTER_MAX 16
+
 #define COLD_DEPTH_UNKNOWN INT32_MIN
 
 struct cold_site {
@@ -41,6 +49,8 @@ struct cold_site {
 	uint8_t regs;	       /* enum ip_site_regs */
 	uint8_t naming;	       /* enum cold_naming */
 	uint8_t argument_kind; /* enum cold_argument */
+	uint8_t after;	       /* enum cold_after */
+	uint8_t after_length;  /* bytes, up to COLD_AFTER_MAX; 0: what stands behind it stays */
 	bool idle;	       /* its bytes in the file are the idle ones already */
 	bool entry_only;       /* an entry whose function has no exits */
 	const char *name, *args; /* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */

@@ -13,6 +13,7 @@
  */
 #include "coldpatch/arch.h"
 #include "coldpatch/arch/x86_64/insn.h"
+#include "coldpatch/arch/x86_64/nops.h"
 #include "common/grow.h"
 #include "common/error.h"
 #include "common/probe_list.h"
@@ -446,5 +447,11 @@ const struct cold_arch cold_arch_x86_64 = {
 	.sweep = cold_x86_64_sweep,
 	.kept_site = kept_site,
 	.is_empty_function = is_empty_function,
+	.nops = cold_x86_64_nops,
+	.entered = cold_x86_64_entered,
+	.endbr = cold_x86_64_endbr,
+	.returns = cold_x86_64_returns,
+	.sled = cold_x86_64_sled,
+	.after = cold_x86_64_after,
 	.flow = cold_x86_64_flow,
 };

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Sleds of XRay: what clang makes for -fxray-instrument at entries, returns and tail jumps, named by section xray_instr_map:
+ * records of 32 bytes: address, function, kind, always, version. From version 2 on (clang 12) both addresses count
+ * from where they stand, so that there is nothing to relocate.
+ *
+ * A sled is a jump over NOPs, or a return in front of NOPs: costly where it is passed often, and no site, which is one NOP. It becomes one
+ * on disk. XRay's own runtime, where it is linked in, may still patch a sled while nobody else does: it writes over the
+ * whole of it. Then the hotpatcher refuses what is not the idle form.
+ */
+#include "coldpatch/arch.h"
+#include "coldpatch/find.h"
+#include "common/error.h"
+
+#include <string.h>
+
+#define MAP_SECTION "xray_instr_map"
+#define RECORD	    32
+#define RUNTIME	    "__xray_init"
+
+enum sled_kind {
+	SLED_ENTRY = 0,
+	SLED_EXIT = 1,
+	SLED_TAIL = 2,
+	SLED_ENTRY_WITH_ARGUMENT = 3, /* the first argument is logged as well */
+	SLED_LAST = 5,		      /* and events that a program makes itself */
+};
+
+static int refuse(const struct cold_module *m, uint64_t address, const char *why)
+{
+	return ip_error("%s: its XRay map names 0x%lx, %s; link it again from clean objects", m->path,
+			(unsigned long)address, why);
+}
+
+static int read_record(const struct cold_module *m, const struct cold_arch *arch, uint64_t at, const uint8_t *record,
+		       struct cold_sites *sites)
+{
+	struct cold_site site = {.naming = COLD_NAME_BY_SYMBOL};
+	const struct cold_section *s;
+	uint64_t to, function;
+	uint8_t kind = record[16], version = record[18];
+
+	memcpy(&to, record, 8);
+	memcpy(&function, record + 8, 8);
+	if (!to && !function)
+		return 0; /* its code was discarded */
+	if (version < 2 || kind > SLED_LAST)
+		return ip_error("%s: its XRay map has a record of kind %u, version %u: compile it by clang 12 or newer", m->path,
+				kind, version);
+	if (kind > SLED_ENTRY_WITH_ARGUMENT)
+		return 0;
+	site.address = at + to;
+	s = cold_module_section(m, site.address, 1);
+	if (!s || !s->exec || s->plt) {
+		/* linkers put 0 where code was discarded; or, of a difference, what is left of it */
+		s = cold_module_section(m, at + 8 + function, 1);
+		return s && s->exec ? refuse(m, site.address, "which is not in its code") : 0;
+	}
+	if (!arch->sled(s->data + (site.address - s->address), s->size - (site.address - s->address),
+			kind == SLED_EXIT || kind == SLED_TAIL, &site))
+		return refuse(m, site.address, "where there is no sled as clang makes them");
+	site.range = cold_module_range(m, site.address);
+	site.depth = site.kind == IP_PROBE_ENTRY ? 0 : 1;
+	site.frame = site.kind == IP_PROBE_ENTRY ? 8 : 0; /* in front of the function's first push */
+	return cold_sites_add(sites, site);
+}
+
+/* Functions that the linker folded into one have several records for each sled. */
+static int add_sites(const struct cold_module *m, const struct cold_sites *from, struct cold_sites *to)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		const struct cold_site *site = &from->sites[i], *before = i ? site - 1 : NULL;
+
+		if (before && before->address == site->address) {
+			if (before->kind != site->kind)
+				return refuse(m, site->address, "once as entry and once as exit");
+			continue;
+		}
+		if (before && site->address - before->address < before->length + before->after_length)
+			return refuse(m, site->address, "which overlaps another sled");
+		if (cold_sites_add(to, *site))
+			return -1;
+	}
+	return 0;
+}
+
+static bool has_runtime(const struct cold_module *m)
+{
+	for (size_t i = 0; i < m->nsymbols; i++)
+		if (!strcmp(m->symbols[i].name, RUNTIME))
+			return true;
+	return false;
+}
+
+int cold_xray_find(struct cold_module *m, struct cold_found *found)
+{
+	const struct cold_arch *arch = cold_arch_for_machine(m->elf->ehdr.e_machine);
+	struct cold_sites sites = {0};
+	int result = -1;
+
+	for (size_t i = 0; i < m->nsections; i++) {
+		const struct cold_section *s = &m->sections[i];
+
+		if (strcmp(s->name, MAP_SECTION))
+			continue;
+		if (!arch || !arch->sled || s->size % RECORD) {
+			ip_error("%s: its XRay map (section " MAP_SECTION ") cannot be read", m->path);
+			goto out;
+		}
+		for (uint64_t at = 0; at < s->size; at += RECORD)
+			if (read_record(m, arch, s->address + at, s->data + at, &sites))
+				goto out;
+	}
+	result = 0;
+	if (!sites.n)
+		goto out;
+	cold_sites_sort(&sites);
+	if (sites.n > found->sites.n)
+		found->placement = IP_PLACEMENT_FENTRY;
+	found->found_by |= has_runtime(m) ? IP_FOUND_BY_FOREIGN : IP_FOUND_BY_TABLE;
+	result = add_sites(m, &sites, &found->sites);
+out:
+	cold_sites_destroy(&sites);
+	return result;
+}
