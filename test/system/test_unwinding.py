@@ -101,7 +101,8 @@ while step < %d or names[0] != "middle":
     gdb.execute("stepi", to_string=True)
     frame, names = gdb.newest_frame(), []
     while frame and len(names) < 20:
-        names.append(frame.name())
+        if frame.type() != gdb.INLINE_FRAME:
+            names.append(frame.name())
         frame = frame.older()
     where = gdb.solib_name(gdb.newest_frame().pc()) or ""
     if names[0] in ("middle", "middle@plt", "poll@plt", "outer", "main") or "/libc." in where or "/ld-" in where:
