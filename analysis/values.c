@@ -79,7 +79,8 @@ struct value {
 
 struct walk {
 	const struct ip_signature *signature;
-	unsigned next, missing;
+	unsigned next;	  /* item of the signature */
+	unsigned missing; /* one bit a recorded value, from the next one on */
 	const uint64_t *at, *end;
 };
 
@@ -97,7 +98,7 @@ static bool step(struct walk *w, struct value *ret)
 	if (w->next == w->signature->n)
 		return false;
 	*ret = (struct value){.type = &w->signature->values[w->next], .place = w->next, .words = w->at};
-	ret->missing = w->missing >> w->next & 1;
+	ret->missing = ret->type->code != '-' && w->missing & 1;
 	if (ret->type->code == '-')
 		n = 0;
 	else if (ret->type->code == 'x')
@@ -112,6 +113,8 @@ static bool step(struct walk *w, struct value *ret)
 	}
 	w->at += n;
 	w->next++;
+	if (ret->type->code != '-')
+		w->missing >>= 1;
 	return true;
 }
 

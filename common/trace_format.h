@@ -24,7 +24,7 @@
  *   payload   the three words of an extended record, with event id + 32, then a word that tells of the values
  *             bits  0..2   0
  *             bits  3..15  n, how many words follow
- *             bits 16..31  which of the signature's first 16 values could not be had (their words are 0)
+ *             bits 16..31  which of the recorded values (those with words) could not be had: their words are 0
  *             bits 32..63  number of the signature, never 0: "signature" lines of the session file tell names and types
  *             and n words with the values, each as common/values.h has it
  *

@@ -137,23 +137,23 @@ static bool may_hold(const struct search *s, Dwarf_Die *unit)
 	return !any;
 }
 
+/* A function may lie in several ranges (parts that are hardly ever executed): one of them begins with its entry. */
 static void look_at(const struct search *s, Dwarf_Die *die)
 {
-	struct ip_debug_function f = {.die = *die};
-	Dwarf_Addr entry;
-	uint64_t address;
-	size_t i;
+	Dwarf_Addr base, start, end;
+	ptrdiff_t offset = 0;
 
-	if (dwarf_entrypc(die, &entry) != 0)
-		return; /* a declaration, or inlined everywhere */
-	address = entry + s->info->bias;
-	i = first_from(s, address);
-	if (i == s->n || s->addresses[i] - address > BEHIND_MAX ||
-	    dwarf_haspc(die, s->addresses[i] - s->info->bias) != 1)
+	while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
+		size_t i = first_from(s, start + s->info->bias);
+		struct ip_debug_function f = {.die = *die, .entry = start};
+
+		if (i == s->n || s->addresses[i] - s->info->bias >= end ||
+		    s->addresses[i] - s->info->bias - start > BEHIND_MAX)
+			continue;
+		f.symbol = dwfl_module_addrname(s->info->module, start + s->info->bias);
+		s->found(s->context, i, &f);
 		return;
-	f.entry = entry;
-	f.symbol = dwfl_module_addrname(s->info->module, address);
-	s->found(s->context, i, &f);
+	}
 }
 
 static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)

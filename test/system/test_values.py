@@ -113,7 +113,7 @@ def test_text_output(me, programs):
                  'c="é\\t\\"\\\\"',
                  "b=0x8 (unreadable)",
                  'variadic(format="%d", n=2) {',
-                 f'strings(a="{"a" * LIMIT}..."' if False else '"...'):
+                 'z"..., b=NULL, c=NULL, d=NULL, e=NULL, f=NULL) {'):
         assert line in text, line
 
 
@@ -152,7 +152,7 @@ def test_race(me, programs, targets):
     rounds = 20000
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", rounds])
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--json", "-f", "consistent", "--args", "--retval", "--memory", "256M",
+    proc = me.start_iprobe("attach", target.pid, "--json", "-f", "consistent", "--args", "--retval", "--memory", "128M",
                            "-o", directory)
     memory.wait_until_live(target.pid, proc)
     target.say()
@@ -210,7 +210,8 @@ def test_without_debug_information(me, programs):
     where = me.dir()
     whole = programs.simple("values", placement="fentry")
     stripped = where / "values"
-    subprocess.run(["objcopy", "--only-keep-debug", whole, where / "values.debug"], check=True)
+    debug = me.dir() / "values.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", whole, debug], check=True)
     subprocess.run(["objcopy", "--strip-debug", whole, stripped], check=True)
     directory = where / "trace"
     done = me.iprobe("run", "-o", directory, "--args", "--", stripped)
@@ -218,7 +219,8 @@ def test_without_debug_information(me, programs):
                                               done.stderr), repr(done)
     events = dump(me, directory)
     assert len(events) > 300 and not any("args" in event for event in events)
-    subprocess.run(["objcopy", f"--add-gnu-debuglink={where / 'values.debug'}", stripped], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", stripped], check=True)
+    debug.rename(where / "values.debug")
     check_all(me, stripped)
 
 
@@ -242,18 +244,17 @@ def test_seccomp(me, programs, targets):
     """Under seccomp strings are not read: the call would end the process."""
     target = targets.start(me, [programs.simple("values", placement="fentry"), "sandbox"])
     target.say()
-    assert target.proc.stdout.readline() == "confined\n"
-    memory.wait_for("not under seccomp", lambda: memory.status(target.pid, "Seccomp") == "1")
+    assert target.proc.stdout.readline() == "called 6\n"
     directory = me.dir() / "trace"
     proc = me.start_iprobe("attach", target.pid, "--args", "--retval", "-f", "named", "-o", directory)
     memory.wait_until_live(target.pid, proc)
-    target.say("x" * 10)
     for _ in range(10):
-        assert target.proc.stdout.readline() == "called\n"
+        target.say()
+        assert target.proc.stdout.readline() == "called 6\n"
     target.finish()
     done = last_words(proc)
     assert done.returncode == 0 and "strings were not read: the process is under seccomp" in done.stderr, repr(done)
     events = dump(me, directory)
     names = [event["args"]["name"] for event in events if event["event"] == "entry"]
-    assert len(names) >= 10 and all(set(name) == {"unreadable"} for name in names)
+    assert len(names) == 10 and all(set(name) == {"unreadable"} for name in names)
     assert all(event["retval"] == 6 for event in events if event["event"] == "exit")

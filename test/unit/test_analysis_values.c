@@ -116,6 +116,9 @@ static void test_missing(void **state)
 
 	(void)state;
 	check("i4:a i4:b", 1, words, 2, "a=?, b=5", "{\"a\":null,\"b\":5}");
+	/* what is not recorded is not counted */
+	check("-:s i4:a - i4:b", 2, words, 2, "s={...}, a=0, {...}, b=?",
+	      "{\"s\":\"{...}\",\"a\":0,\"arg3\":\"{...}\",\"b\":null}");
 	/* fewer words than the signature asks for */
 	check("i4:a i4:b i4:c", 0, words, 2, "a=0, b=5, ...", "{\"a\":0,\"b\":5}");
 	check("x:a", 0, words, 1, "...", "{}");

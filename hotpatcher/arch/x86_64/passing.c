@@ -153,6 +153,14 @@ static void classify_members(struct classes *c, Dwarf_Die *type, uint64_t offset
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
+/* Whether a pointer to a member is one to a function: two words. */
+static bool is_member_function(Dwarf_Die *type)
+{
+	struct ip_value_type member;
+
+	return ip_value_type_of(type, &member) > 0 && dwarf_tag(&member.die) == DW_TAG_subroutine_type;
+}
+
 static void classify_array(struct classes *c, Dwarf_Die *type, uint64_t offset, unsigned depth)
 {
 	struct ip_value_type element;
@@ -203,13 +211,9 @@ static void classify(struct classes *c, Dwarf_Die *type, uint64_t offset, unsign
 		else
 			c->unknown = true;
 		break;
-	case DW_TAG_ptr_to_member_type: {
-		struct ip_value_type member;
-		bool function = ip_value_type_of(type, &member) > 0 && dwarf_tag(&member.die) == DW_TAG_subroutine_type;
-
-		scalar(c, offset, function ? 16 : 8, 8, INTEGER);
+	case DW_TAG_ptr_to_member_type:
+		scalar(c, offset, is_member_function(type) ? 16 : 8, 8, INTEGER);
 		break;
-	}
 	case DW_TAG_array_type:
 		classify_array(c, type, offset, depth);
 		break;
@@ -259,18 +263,30 @@ static bool is_long_double(Dwarf_Die *type)
 	return dwarf_tag(type) == DW_TAG_base_type && dwarf_bytesize(type) == 16 && name && !strcmp(name, "long double");
 }
 
+/* UINT64_MAX: unknown. */
+static uint64_t size_of(Dwarf_Die *type)
+{
+	Dwarf_Word size;
+
+	switch (dwarf_tag(type)) {
+	case DW_TAG_unspecified_type:
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+		return 8;
+	case DW_TAG_ptr_to_member_type:
+		return is_member_function(type) ? 16 : 8;
+	default:
+		return dwarf_aggregate_size(type, &size) == 0 ? size : UINT64_MAX;
+	}
+}
+
 void ip_passing_of(Dwarf_Die *type, struct ip_passing *ret)
 {
 	struct classes c = {.align = 8};
-	Dwarf_Word size;
+	uint64_t size = size_of(type);
 
 	*ret = (struct ip_passing){0};
-	if (dwarf_aggregate_size(type, &size) != 0)
-		size = dwarf_tag(type) == DW_TAG_unspecified_type || dwarf_tag(type) == DW_TAG_pointer_type ||
-				       dwarf_tag(type) == DW_TAG_reference_type ||
-				       dwarf_tag(type) == DW_TAG_rvalue_reference_type
-			       ? 8
-			       : UINT64_MAX;
 	if (is_aggregate(type) && is_by_reference(type)) {
 		*ret = (struct ip_passing){.memory = true, .ngeneral = 1, .size = 8, .align = 8};
 		return;

@@ -42,13 +42,13 @@ class Programs:
         path.chmod(0o755)
         return path
 
-    def simple(self, name, compiler="gcc", opt="-O2", prepared=True, extra=(), placement="instrument"):
-        """A program of one C file; its path."""
+    def simple(self, name, compiler="gcc", opt="-O2", prepared=True, extra=(), placement="instrument", suffix="c"):
+        """A program of one file; its path."""
         key = (name, compiler, opt, prepared, tuple(extra), placement)
         if key not in self.made:
             folder = self.folder("simple", compiler, opt, "prepared" if prepared else "plain", len(self.made))
             flags = [opt, "-g", "-pthread", *extra, "-lm"]
-            self._compile(folder / name, [self.source / f"{name}.c"], flags, compiler, prepared, placement)
+            self._compile(folder / name, [self.source / f"{name}.{suffix}"], flags, compiler, prepared, placement)
             self.made[key] = folder / name
         return self.made[key]
 
