@@ -17,6 +17,8 @@ struct cold_arch {
 	 * addend. */
 	bool (*reloc_is_slot)(uint32_t type);
 	bool (*reloc_is_relative)(uint32_t type);
+	/* One whose addend is the address of a function to be run while the module is relocated. */
+	bool (*reloc_is_resolved)(uint32_t type);
 
 	/* A linker's stub of the module at p (address; size bytes left): returns its length up to the end of the jump, 0
 	 * where there is none, and the slot that it jumps through. */

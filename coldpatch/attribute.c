@@ -21,6 +21,7 @@ struct namer {
 	struct cold_debug *debug;
 	const struct ip_selection *exclude; /* NULL: nothing */
 	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
+	bool *early;	  /* by root range: is run while the module is not relocated yet */
 	char made_up[32]; /* name of a function that has none */
 };
 
@@ -205,6 +206,8 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	int64_t function;
 	bool inlined, unsure = false, scope_inlined = false;
 
+	if (site->range != COLD_NONE && n->early[cold_range_root(n->m, site->range)])
+		return 0;
 	/* made-up names share one buffer */
 	if (owner.name == n->made_up) {
 		own_name = strdup(owner.name);
@@ -283,6 +286,26 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	return ip_probe_list_builder_probe(builder, &probe, site->args);
 }
 
+static void note_early(struct namer *n, uint64_t address)
+{
+	uint32_t range = cold_module_range(n->m, address);
+
+	if (range != COLD_NONE)
+		n->early[cold_range_root(n->m, range)] = true;
+}
+
+/* Resolvers of ifuncs: no hook may run there, since nothing that it needs is there yet. Of those that are local and stripped
+ * the relocations still tell. */
+static void find_early(struct namer *n)
+{
+	for (size_t i = 0; i < n->m->nsymbols; i++)
+		if (n->m->symbols[i].resolver)
+			note_early(n, n->m->symbols[i].address);
+	for (size_t i = 0; i < n->m->nrelocs && n->arch->reloc_is_resolved; i++)
+		if (n->arch->reloc_is_resolved(n->m->relocs[i].type))
+			note_early(n, n->m->relocs[i].addend);
+}
+
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 		   const struct cold_sites *sites, const struct ip_selection *exclude,
 		   struct ip_probe_list_builder *builder, struct cold_attribution *ret)
@@ -293,8 +316,13 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 
 	memset(ret, 0, sizeof(*ret));
 	n.owners = malloc((m->nranges + 1) * sizeof(*n.owners));
-	if (!n.owners)
+	n.early = calloc(m->nranges + 1, sizeof(*n.early));
+	if (!n.owners || !n.early) {
+		free(n.owners);
+		free(n.early);
 		return ip_error("out of memory");
+	}
+	find_early(&n);
 	memset(n.owners, 0xff, (m->nranges + 1) * sizeof(*n.owners));
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		uint32_t root = cold_range_root(m, i);
@@ -312,5 +340,6 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 out:
 	cold_debug_close(n.debug);
 	free(n.owners);
+	free(n.early);
 	return result;
 }

@@ -157,6 +157,7 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 				.name = name,
 				.bind = GELF_ST_BIND(sym.st_info),
 				.func = type != STT_NOTYPE,
+				.resolver = type == STT_GNU_IFUNC,
 			};
 		}
 	}

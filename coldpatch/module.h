@@ -33,6 +33,7 @@ struct cold_symbol {
 	const char *name;
 	uint8_t bind;
 	bool func; /* STT_FUNC or STT_GNU_IFUNC */
+	bool resolver; /* STT_GNU_IFUNC: the loader runs it to learn where the function is */
 };
 
 struct cold_reloc {

@@ -3,10 +3,11 @@
 // A little C++: virtual functions, templates, a standard container, an exception that passes
 // through several frames. Ends by itself, for iprobe run:
 //
-//   iprobe-c++ -O2 -g shapes.cc -o shapes
+//   IPROBE_PLACEMENT=inline iprobe-c++ -O2 -g shapes.cc -o shapes
 //   iprobe run -- ./shapes 1000
 //
-// Functions show under the names that the source has; those that the compiler inlined show, too.
+// Functions show under the names that the source has; those that the compiler inlined show, too,
+// in placement inline.
 
 #include <cstdio>
 #include <cstdlib>

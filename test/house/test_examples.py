@@ -9,11 +9,15 @@ import time
 
 import pytest
 
+# As the examples' own texts have it.
+INLINE = {**os.environ, "IPROBE_PLACEMENT": "inline", "IPROBE_CC": "gcc", "IPROBE_CXX": "g++"}
+
 
 @pytest.fixture(scope="module")
 def orders(root, builddir, sh, tmp_path_factory):
     path = tmp_path_factory.mktemp("orders") / "orders"
-    sh(builddir / "coldpatch" / "iprobe-cc", "-Wall", "-O2", "-g", "-pthread", root / "examples" / "orders.c", "-o", path)
+    sh(builddir / "coldpatch" / "iprobe-cc", "-Wall", "-O2", "-g", "-pthread", root / "examples" / "orders.c", "-o", path,
+       env=INLINE)
     return path
 
 
@@ -44,7 +48,7 @@ def test_orders_attached(orders, builddir, sh, tmp_path):
 def test_shapes_run(root, builddir, sh, tmp_path):
     iprobe = builddir / "cli" / "iprobe"
     sh(builddir / "coldpatch" / "iprobe-c++", "-Wall", "-O2", "-g", root / "examples" / "shapes.cc", "-o", "shapes",
-       cwd=tmp_path)
+       cwd=tmp_path, env=INLINE)
     done = sh(iprobe, "run", "-o", "data", "--", "./shapes", "1000", cwd=tmp_path)
     assert done.stdout == "667 shapes, area 458774235.5, 333 refused\n"
     found = functions(sh, iprobe, tmp_path / "data")

@@ -44,6 +44,7 @@ class Box:
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith("IPROBE_")}
         env["LC_ALL"] = "C"
+        env["IPROBE_PLACEMENT"] = "instrument"  # the one of both compilers; test_placements.py has the others
         env.update({k: str(v) for k, v in more.items()})
         return env
 

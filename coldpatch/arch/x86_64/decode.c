@@ -31,6 +31,11 @@ static bool reloc_is_relative(uint32_t type)
 	return type == R_X86_64_RELATIVE;
 }
 
+static bool reloc_is_resolved(uint32_t type)
+{
+	return type == R_X86_64_IRELATIVE;
+}
+
 static int32_t rel32(const uint8_t *p)
 {
 	int32_t v;
@@ -443,6 +448,7 @@ const struct cold_arch cold_arch_x86_64 = {
 	.machine = EM_X86_64,
 	.reloc_is_slot = reloc_is_slot,
 	.reloc_is_relative = reloc_is_relative,
+	.reloc_is_resolved = reloc_is_resolved,
 	.stub = stub,
 	.sweep = cold_x86_64_sweep,
 	.kept_site = kept_site,
