@@ -14,6 +14,7 @@
 #include "coldpatch/debug.h"
 #include "coldpatch/find.h"
 #include "coldpatch/leftovers.h"
+#include "coldpatch/list_place.h"
 #include "coldpatch/new_file.h"
 #include "coldpatch/rewrite.h"
 #include "common/arch/arch.h"
@@ -23,6 +24,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *ip_coldpatch_status_name(enum ip_coldpatch_status status)
 {
@@ -167,10 +169,18 @@ static int unchanged(const struct cold_module *m, const struct stat *before)
 	return 0;
 }
 
-/* Step 4. sites is NULL where the module itself is fine as it is. */
+/* Step 4. sites is NULL where the module itself is fine as it is, has_list where it has its list already. */
 static int write_out(const struct cold_module *m, const struct ip_coldpatch_options *o,
-		     const struct cold_sites *sites, const void *list, size_t size, const struct stat *before)
+		     const struct cold_sites *sites, const void *list, size_t size, bool has_list, const struct stat *before)
 {
+	const struct cold_rewrite_how how = {
+		.keep_relocs = o->keep_relocs && !o->strip,
+		.drop_debug = o->drop_debug && cold_debug_is_ours(m),
+		.strip = o->strip,
+		.drop_list = o->list != NULL,
+	};
+	const void *added = has_list || (o->strip && o->list) ? NULL : list;
+	_cleanup_free_ char *place = NULL;
 	struct cold_new_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, too_big;
 	struct stat like = *before;
@@ -185,14 +195,16 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	sigaction(SIGXFSZ, &ignore, &too_big);
 	if (o->list) {
 		like.st_mode = before->st_mode & 0666;
-		if (cold_new_file_open(o->list, &listing) || cold_new_file_write(&listing, list, size, 0) ||
+		place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size, true);
+		if (!place || cold_new_file_open(place, &listing) || cold_new_file_write(&listing, list, size, 0) ||
 		    cold_new_file_resemble(&listing, m->elf->fd, &like, false))
 			goto out;
 	}
 	if (sites || o->output) {
 		if (cold_new_file_open(o->output ? o->output : m->path, &module))
 			goto out;
-		if (sites ? cold_rewrite(m, sites, list, size, o->keep_relocs, o->drop_debug && cold_debug_is_ours(m), &module) : cold_rewrite_copy_all(m, &module))
+		if (sites ? cold_rewrite(m, sites, added, size, &how, &module)
+			  : cold_rewrite_copy_all(m, &module))
 			goto out;
 		if (cold_new_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
 			goto out;
@@ -210,8 +222,34 @@ out:
 	return result;
 }
 
+/* Whether an earlier run has moved the module's list to the place that is asked for now. */
+static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_options *o, struct ip_probe_list **ret)
+{
+	_cleanup_free_ char *place = NULL;
+
+	if (!o->list || !m->elf->build_id_size)
+		return false;
+	place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size, false);
+	if (!place || access(place, R_OK) || ip_probe_list_load(place, ret))
+		return false;
+	if (!check_patched(m, *ret))
+		return true;
+	ip_probe_list_destroy(*ret);
+	*ret = NULL;
+	return false;
+}
+
+/* The module as it is, to the place that is asked for; its list stays where it is. */
+static int copy_out(const struct cold_module *m, const struct ip_coldpatch_options *o, const struct stat *before)
+{
+	const struct ip_coldpatch_options only = {.output = o->output};
+
+	return write_out(m, &only, NULL, NULL, 0, true, before);
+}
+
 static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, struct ip_coldpatch_result *ret)
 {
+	static const struct cold_sites none;
 	struct ip_probe_list *list = NULL;
 	struct cold_attribution attribution = {0};
 	_cleanup_free_ void *block = NULL;
@@ -233,11 +271,17 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		if (check_patched(m, list) ||
 		    ip_elf_section(m->elf, IP_PROBE_SECTION, &shdr, &section, &size, &index) < 0)
 			goto out;
-		if (!o->dry_run && write_out(m, o, NULL, section, size, &before))
+		if (!o->dry_run && write_out(m, o, o->strip ? &none : NULL, section, size, true, &before))
 			goto out;
 		ret->status = IP_COLDPATCH_ALREADY;
 		count(list, ret);
 		result = 0;
+		goto out;
+	}
+	if (has_list_elsewhere(m, o, &list)) {
+		ret->status = IP_COLDPATCH_ALREADY;
+		count(list, ret);
+		result = o->output && !o->dry_run ? copy_out(m, o, &before) : 0;
 		goto out;
 	}
 	if (analyse(m, o, &found, &block, &size, &attribution))
@@ -253,7 +297,7 @@ static int patch(struct cold_module *m, const struct ip_coldpatch_options *o, st
 		ip_error_prefix("%s: the probe list that was made", m->path);
 		goto out;
 	}
-	if (!o->dry_run && write_out(m, o, &found.sites, block, size, &before))
+	if (!o->dry_run && write_out(m, o, &found.sites, block, size, false, &before))
 		goto out;
 	ret->status = o->dry_run ? IP_COLDPATCH_DRY_RUN : IP_COLDPATCH_PATCHED;
 	count(list, ret);
@@ -296,7 +340,7 @@ int ip_coldpatch_drop_relocs(const char *path)
 		return -1;
 	if (cold_leftovers_exist(&m)) {
 		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)
-						   : write_out(&m, &options, &none, NULL, 0, &before);
+						   : write_out(&m, &options, &none, NULL, 0, false, &before);
 	}
 	cold_module_destroy(&m);
 	return result;

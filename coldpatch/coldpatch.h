@@ -21,7 +21,8 @@ enum ip_coldpatch_status {
 
 struct ip_coldpatch_options {
 	const char *output; /* where the result goes; NULL: in the place of the module */
-	const char *list;   /* file that gets the probe list as well; NULL: none */
+	const char *list;   /* file, or directory of lists by build-id, that gets the probe list as well; NULL: none */
+	bool strip; /* symbols and debug information go; the probe list too, where it has got a file of its own */
 	const struct ip_selection *exclude; /* what gets no probes; NULL: all get them. Borrowed */
 	bool dry_run;
 	bool keep_relocs; /* leave what the linker's -q left in the file */

@@ -4,6 +4,7 @@
  */
 #include "coldpatch/coldpatch.h"
 #include "coldpatch/exclude.h"
+#include "coldpatch/list_place.h"
 #include "common/error.h"
 #include "common/json.h"
 
@@ -11,15 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--exclude SEL] [--keep-relocs] [--dry-run]\n"
-			   "                 [--json] [-q] ELF...\n"
+static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--strip] [--exclude SEL] [--keep-relocs] \n"
+			   "                 [--dry-run] [--json] [-q] ELF...\n"
 			   "\n"
 			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"
 			   "libraries into NOPs, and adds the list of the probes that can be set there.\n"
 			   "Files that have been patched before are left as they are.\n"
 			   "\n"
 			   "  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
-			   "      --list FILE   write the probe list to FILE as well (one ELF only)\n"
+			   "      --list FILE   write the probe list to FILE as well; a directory: into it, by build-id\n"
+			   "      --strip       take symbols and debug information off; with --list the probe list too\n"
 			   "      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of them)\n"
 			   "      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
 			   "      --dry-run     say what would be done, change nothing\n"
@@ -86,10 +88,11 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 
 int main(int argc, char **argv)
 {
-	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_KEEP_RELOCS, OPT_EXCLUDE, OPT_VERSION };
+	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_STRIP, OPT_KEEP_RELOCS, OPT_EXCLUDE, OPT_VERSION };
 	static const struct option long_options[] = {
 		{"output", required_argument, NULL, 'o'},    {"list", required_argument, NULL, OPT_LIST},
 		{"dry-run", no_argument, NULL, OPT_DRY_RUN}, {"json", no_argument, NULL, OPT_JSON},
+		{"strip", no_argument, NULL, OPT_STRIP},
 		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS}, {"exclude", required_argument, NULL, OPT_EXCLUDE},
 		{"quiet", no_argument, NULL, 'q'},	     {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, OPT_VERSION}, {0},
@@ -119,6 +122,9 @@ int main(int argc, char **argv)
 			}
 			options.exclude = exclude;
 			break;
+		case OPT_STRIP:
+			options.strip = true;
+			break;
 		case OPT_KEEP_RELOCS:
 			options.keep_relocs = true;
 			break;
@@ -144,8 +150,10 @@ int main(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage("no ELF file named");
-	if ((options.output || options.list) && optind + 1 < argc)
-		return usage("-o and --list go with one ELF file only");
+	if (options.list && !*options.list)
+		return usage("--list needs the name of a file or directory");
+	if ((options.output || (options.list && !cold_list_place_is_directory(options.list))) && optind + 1 < argc)
+		return usage("-o and --list FILE go with one ELF file only (--list DIRECTORY with many)");
 
 	if (json) {
 		ip_json_init(&j, stdout);

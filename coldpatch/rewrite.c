@@ -6,6 +6,7 @@
 
 #include "coldpatch/arch.h"
 #include "coldpatch/leftovers.h"
+#include "coldpatch/strip.h"
 #include "coldpatch/table.h"
 #include "coldpatch/tail.h"
 #include "common/arch/arch.h"
@@ -114,7 +115,7 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 }
 
 int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list, size_t size,
-		 bool keep_relocs, bool drop_debug, struct cold_new_file *f)
+		 const struct cold_rewrite_how *how, struct cold_new_file *f)
 {
 	_cleanup_free_ void *symbols = NULL;
 	struct cold_tail tail;
@@ -122,11 +123,13 @@ int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, co
 
 	if (cold_tail_open(m, &tail))
 		return -1;
-	if ((!keep_relocs && cold_leftovers_drop(m, &tail, &symbols)) ||
+	if ((!how->keep_relocs && cold_leftovers_drop(m, &tail, &symbols)) ||
 	    (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size)))
 		goto out;
 	cold_table_drop(&tail);
-	if (drop_debug)
+	if (how->strip)
+		cold_strip(&tail, how->drop_list);
+	if (how->drop_debug)
 		cold_tail_drop_named(&tail, ".debug_");
 	if (cold_rewrite_copy(m, 0, cold_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
 	    cold_tail_write(&tail, f))

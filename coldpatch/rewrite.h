@@ -13,10 +13,16 @@
 /* Checks that each site lies in one executable segment, where its section says. 0, or -1 with an error. */
 int cold_rewrite_check(const struct cold_module *module, const struct cold_sites *sites);
 
-/* Fills file, which is empty. list is the block of the probe list; NULL: none. Unless keep_relocs, what the linker's -q left is
- * not copied; drop_debug: nor is debug information. */
+struct cold_rewrite_how {
+	bool keep_relocs; /* else what the linker's -q left is not copied */
+	bool drop_debug;  /* debug information is not copied */
+	bool strip;	  /* neither are symbols */
+	bool drop_list;	  /* nor, of a module that is stripped, the probe list that it has */
+};
+
+/* Fills file, which is empty. list is the block of the probe list that is added; NULL: none. */
 int cold_rewrite(const struct cold_module *module, const struct cold_sites *sites, const void *list,
-		 size_t size, bool keep_relocs, bool drop_debug, struct cold_new_file *file);
+		 size_t size, const struct cold_rewrite_how *how, struct cold_new_file *file);
 
 /* Fills file with the module as it is. */
 int cold_rewrite_copy_all(const struct cold_module *module, struct cold_new_file *file);

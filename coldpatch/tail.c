@@ -294,6 +294,42 @@ static int write_new(struct cold_tail *t, size_t first, struct cold_new_file *f,
 	return 0;
 }
 
+/* Takes unused headers away where that changes no number that a loaded symbol may name. */
+static int compact(struct cold_tail *t)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(t->n, sizeof(*numbers));
+	size_t n = 1;
+
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 1; i < t->n; i++)
+		if (t->headers[i].sh_flags & SHF_ALLOC)
+			n = i + 1;
+	for (size_t i = 1; i < n; i++)
+		numbers[i] = i;
+	for (size_t i = n; i < t->n; i++) {
+		if (t->headers[i].sh_type == SHT_NULL)
+			continue;
+		numbers[i] = n;
+		t->headers[n++] = t->headers[i];
+	}
+	for (size_t i = 1; i < n; i++) {
+		Elf64_Shdr *h = &t->headers[i];
+
+		if (h->sh_link < t->n)
+			h->sh_link = numbers[h->sh_link];
+		if ((h->sh_type == SHT_REL || h->sh_type == SHT_RELA || (h->sh_flags & SHF_INFO_LINK)) && h->sh_info < t->n)
+			h->sh_info = numbers[h->sh_info];
+	}
+	t->shstrndx = numbers[t->shstrndx];
+	if (t->shstrndx >= SHN_LORESERVE)
+		t->headers[0].sh_link = t->shstrndx;
+	else
+		t->ehdr.e_shstrndx = t->shstrndx;
+	t->n = n;
+	return 0;
+}
+
 uint64_t cold_tail_start(const struct cold_tail *t)
 {
 	return t->dropped ? loaded_end(t) : t->file_size;
@@ -323,6 +359,8 @@ int cold_tail_write(struct cold_tail *t, struct cold_new_file *f)
 	if (cold_new_file_write(f, t->names, t->names_size, at))
 		return -1;
 	at = round_up(at + t->names_size, 8);
+	if (t->compact && compact(t))
+		return -1;
 	if (t->n >= SHN_LORESERVE) {
 		t->ehdr.e_shnum = 0;
 		t->headers[0].sh_size = t->n;

@@ -2,7 +2,7 @@
 /*
  * The tail of a module's file: the sections behind everything that is loaded, their names, and the section headers. It can be
  * written again with sections added, replaced or dropped, while no byte and no offset in front of it changes. Sections keep
- * their numbers, since loaded symbols name them: one that is dropped leaves an unused header (SHT_NULL).
+ * their numbers, since symbols name them: one that is dropped leaves an unused header (SHT_NULL), unless compact is set.
  */
 #ifndef COLD_TAIL_H
 #define COLD_TAIL_H
@@ -20,6 +20,7 @@ struct cold_tail {
 	size_t names_size;
 	uint64_t file_size;
 	bool dropped; /* at least one */
+	bool compact; /* no symbol is left but loaded ones: the headers behind the last loaded section may move together */
 };
 
 /* Reads headers and names. 0, or -1 with an error. */

@@ -294,6 +294,14 @@ int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret)
 	return r;
 }
 
+char *ip_probe_list_file_name(const uint8_t *build_id, size_t size)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1], *name;
+
+	ip_build_id_format(build_id, size < IP_BUILD_ID_MAX ? size : IP_BUILD_ID_MAX, id);
+	return asprintf(&name, ".build-id/%.2s/%s.probes", id, strlen(id) > 2 ? id + 2 : "") < 0 ? NULL : name;
+}
+
 void ip_probe_list_destroy(struct ip_probe_list *list)
 {
 	if (!list)

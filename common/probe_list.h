@@ -134,6 +134,9 @@ int ip_probe_list_load(const char *path, struct ip_probe_list **ret);
  * unchanged). 1: found; 0: the ELF has none (*ret is NULL); -1: error. path is for messages. */
 int ip_probe_list_from_elf(int fd, const char *path, struct ip_probe_list **ret);
 
+/* Where the list of a build lies in a directory of lists: ".build-id/ab/cdef.probes". malloc'ed; NULL: out of memory. */
+char *ip_probe_list_file_name(const uint8_t *build_id, size_t size);
+
 void ip_probe_list_destroy(struct ip_probe_list *list);
 
 static inline const char *ip_probe_list_string(const struct ip_probe_list *list, uint32_t offset)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a probe list of its own goes.
+ */
+#ifndef COLD_LIST_PLACE_H
+#define COLD_LIST_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A directory (one that exists, or a name that ends in a slash), in which lists lie by build-id. */
+bool cold_list_place_is_directory(const char *wish);
+
+/* The file that wish means for a module: wish itself, or in a directory .build-id/ab/cdef.probes, the folders on the way made with
+ * make. malloc'ed; NULL with an error. */
+char *cold_list_place(const char *wish, const uint8_t *build_id, size_t size, bool make);
+
+#endif
