@@ -12,15 +12,22 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
+#include "hotpatcher/catalog.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 
 #define TRIES 100 /* of 10 ms */
 
-static const char help[] = "usage: iprobe detach [--json] PID\n\n"
+static const char help[] = "usage: iprobe detach [--list FILE] [--json] PID\n\n"
 			   "Puts back every site that any iprobe left live in the process, whoever did it "
 			   "and however it ended.\n"
 			   "A session that is still recording ends.\n";
+
+/* Where the file is not to be had the address at which it is mapped must do. */
+static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
+{
+	return ip_area_has_stubs(area, module->start) || (module->elf && ip_area_has_stubs(area, module->load_bias));
+}
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
 static int detach(pid_t pid, struct ip_patch_result *result)
@@ -52,9 +59,10 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 
-		if (modules.items[i].problem && area && ip_area_has_stubs(area, modules.items[i].start))
+		if (!modules.items[i].list && area && may_be_live(area, &modules.items[i]))
 			ret = ip_error("pid %d: %s may hold live sites, but: %s", pid, modules.items[i].path,
-				       modules.items[i].problem);
+				       modules.items[i].problem ? modules.items[i].problem
+								: "its probe list is not found: name it with --list");
 		if (!modules.items[i].list)
 			continue;
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
@@ -76,7 +84,7 @@ out:
 int cmd_detach(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct ip_patch_result result = {0};
 	bool json = false;
 	char stop[16];
@@ -84,7 +92,10 @@ int cmd_detach(int argc, char **argv)
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
-		if (option == 'j') {
+		if (option == 'l') {
+			if (ip_catalog_add(optarg) < 0)
+				return cli_fail();
+		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
 			fputs(help, stdout);

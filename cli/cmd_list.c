@@ -14,14 +14,17 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/note.h"
 #include "common/selection.h"
 #include "common/units.h"
+#include "hotpatcher/catalog.h"
 #include "hotpatcher/modules.h"
 
 static const char help[] =
-	"usage: iprobe list [-f SEL] [--json] ELF|PID\n\n"
+	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"
 	"The probes of a file, or of every module of a running process.\n\n"
 	"  -f, --functions SEL   only those selected\n"
+	"      --list FILE       the probe list of a stripped module, or a directory of such lists\n"
 	"      --json            one document: path, build-id, placement and probes of each module\n";
 
 struct listing {
@@ -126,17 +129,21 @@ static int list_file(struct listing *l, const char *path)
 {
 	struct ip_probe_list *list = NULL;
 	struct ip_elf_file *elf;
+	uint64_t room, size;
 	int ret;
 
 	if (ip_elf_open(path, &elf) < 0)
 		return -1;
 	ret = ip_probe_list_from_elf(elf->fd, path, &list);
-	if (ret == 0) {
-		_cleanup_free_ char *beside = NULL;
-
-		if (asprintf(&beside, "%s.probes", path) >= 0 && access(beside, R_OK) == 0)
-			ret = ip_probe_list_load(beside, &list) < 0 ? -1 : 1;
-	}
+	if (ret > 0)
+		ip_catalog_not_needed(elf);
+	if (ret == 0)
+		ret = ip_catalog_find(0, path, elf, &list);
+	if (ret >= 0 && ip_catalog_check_used(path) < 0)
+		ret = -1;
+	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
+		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it beside as %s.probes", path,
+			       path);
 	if (ret == 0)
 		ret = ip_error(
 			"%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)",
@@ -170,6 +177,8 @@ static int list_process(struct listing *l, pid_t pid)
 		if (modules.items[i].list)
 			ret = show_module(l, modules.items[i].path, modules.items[i].list);
 	snprintf(what, sizeof(what), "pid %d", pid);
+	if (ret == 0 && l->probes)
+		ret = ip_catalog_check_used(what);
 	if (ret == 0)
 		ret = l->probes ? check_shown(l, what) : ip_modules_no_probes(target, &modules);
 	/* names point into the lists */
@@ -183,6 +192,7 @@ static int list_process(struct listing *l, pid_t pid)
 int cmd_list(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
+						     {"list", required_argument, NULL, 'l'},
 						     {"json", no_argument, NULL, 'j'},
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
@@ -200,6 +210,9 @@ int cmd_list(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, ":f:h", long_options, NULL)) >= 0) {
 		if (option == 'f') {
 			functions = optarg;
+		} else if (option == 'l') {
+			if (ip_catalog_add(optarg) < 0)
+				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {

@@ -14,9 +14,10 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
+#include "hotpatcher/catalog.h"
 #include "hotpatcher/restore.h"
 
-static const char help[] = "usage: iprobe status [--json] [PID]\n\n"
+static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
 			   "Compares every byte of every executable segment of the process with the files on "
 			   "disk and tells which\n"
 			   "sites are live. Without PID: all processes that have iprobe's runtime.\n";
@@ -120,14 +121,17 @@ static int show_all(bool json)
 int cmd_status(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct ip_json j;
 	bool json = false;
 	int option, pid;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
-		if (option == 'j') {
+		if (option == 'l') {
+			if (ip_catalog_add(optarg) < 0)
+				return cli_fail();
+		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
 			fputs(help, stdout);

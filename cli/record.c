@@ -15,8 +15,10 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "common/values.h"
+#include "hotpatcher/catalog.h"
 
-enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN, OPT_ARGS, OPT_RETVAL, OPT_STRING_LIMIT };
+enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN, OPT_ARGS, OPT_RETVAL, OPT_STRING_LIMIT,
+       OPT_LIST };
 
 static const struct option long_options[] = {
 	{"functions", required_argument, NULL, 'f'},
@@ -25,6 +27,7 @@ static const struct option long_options[] = {
 	{"memory", required_argument, NULL, OPT_MEMORY},
 	{"max-size", required_argument, NULL, OPT_MAX_SIZE},
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
+	{"list", required_argument, NULL, OPT_LIST},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
 	{"args", no_argument, NULL, OPT_ARGS},
@@ -94,6 +97,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			if (!*optarg)
 				return cli_usage(command, "-o needs the name of a directory");
 			ret->session.dir = optarg;
+			break;
+		case OPT_LIST:
+			if (ip_catalog_add(optarg) < 0)
+				return cli_fail();
 			break;
 		case OPT_JSON:
 			ret->json = true;

@@ -17,6 +17,8 @@
 #include "common/elf_class.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/note.h"
+#include "hotpatcher/catalog.h"
 
 #define PAGE_MASK 4095ull
 
@@ -133,27 +135,6 @@ static int problem(struct ip_module *module)
 	return -1;
 }
 
-/* The list in a file of its own: beside the module, then by build-id in IPROBE_LIST_PATH. */
-static int load_detached_list(const struct ip_target *target, struct ip_module *module)
-{
-	const char *path = getenv("IPROBE_LIST_PATH");
-	char name[4200], id[2 * IP_BUILD_ID_MAX + 1];
-
-	snprintf(name, sizeof(name), "/proc/%d/root%s.probes", target->pid, module->path);
-	if (access(name, R_OK) == 0)
-		return ip_probe_list_load(name, &module->list);
-	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
-	while (path && *path) {
-		int length = strcspn(path, ":");
-
-		snprintf(name, sizeof(name), "%.*s/%s.probes", length, path, id);
-		if (length && access(name, R_OK) == 0)
-			return ip_probe_list_load(name, &module->list);
-		path += length + (path[length] == ':');
-	}
-	return 0;
-}
-
 /* Every site must lie in executable bytes of the file. */
 static int check_sites(const struct ip_module *module)
 {
@@ -187,8 +168,10 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	const struct ip_pl_header *header;
 	int found = ip_probe_list_from_elf(module->elf->fd, module->path, &module->list);
 
+	if (found > 0)
+		ip_catalog_not_needed(module->elf);
 	if (found == 0)
-		found = load_detached_list(target, module);
+		found = ip_catalog_find(target->pid, module->path, module->elf, &module->list);
 	if (found < 0)
 		return -1;
 	if (!module->list)
@@ -321,7 +304,8 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 			module->end = maps->items[j].end;
 			module->deleted = first->deleted;
 			module->inode = first->inode;
-			module->runtime = target->has_runtime && target->anchor_address >= module->start &&
+			module->runtime = target->has_runtime && !target->linked_in &&
+					  target->anchor_address >= module->start &&
 					  target->anchor_address < module->end;
 			load_module(target, first, module); /* what is wrong with it is kept in problem */
 		}
@@ -352,9 +336,21 @@ bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module 
 
 int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules *modules)
 {
+	uint64_t room, size;
+	char what[32];
+
 	for (size_t i = 0; i < modules->n; i++)
 		if (modules->items[i].problem && !modules->items[i].runtime)
 			return ip_error("pid %d: %s", target->pid, modules->items[i].problem);
+	snprintf(what, sizeof(what), "pid %d", target->pid);
+	if (ip_catalog_check_used(what) < 0)
+		return -1;
+	for (size_t i = 0; i < modules->n; i++)
+		if (!modules->items[i].runtime && modules->items[i].elf && !modules->items[i].list &&
+		    ip_elf_note_place(modules->items[i].elf, IP_NOTE_ROOM, &room, &size) > 0)
+			return ip_error("pid %d: no probe list for %s, which was built with iprobe-cc: name it with --list, or "
+					"put it beside as %s.probes",
+					target->pid, modules->items[i].path, modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,
 			modules->n ? modules->items[0].path : "it");
 }

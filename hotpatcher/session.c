@@ -17,6 +17,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
@@ -161,6 +162,15 @@ static bool any_probes(const struct ip_modules *modules)
 	return false;
 }
 
+/* A list that the user named and that fits nothing is a mistake. */
+static int check_lists(const struct ip_target *target, const struct ip_modules *modules)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "pid %d", target->pid);
+	return any_probes(modules) ? ip_catalog_check_used(what) : 0; /* where there are none, that will be said */
+}
+
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
 	struct ip_plan plan = {0};
@@ -168,6 +178,8 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0)
+		return -1;
+	if (!allow_none && check_lists(s->target, &s->modules) < 0)
 		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
 		ip_modules_no_probes(s->target, &s->modules); /* leaves the reason, should it come to that */
@@ -467,6 +479,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 ||
 	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) || ip_modules_load(s.target, &modules) < 0 ||
+	    check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, s.selection, &plan) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;
