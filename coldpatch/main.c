@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--strip] [--exclude SEL] [--keep-relocs] \n"
+static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--strip] [--exclude SEL] [--keep-relocs]\n"
 			   "                 [--dry-run] [--json] [-q] ELF...\n"
 			   "\n"
 			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"

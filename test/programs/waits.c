@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits once in the system call that is named, and tells what it returned: a target for borrowing a thread.
+ *
+ *   waits read|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
+ *
+ * Says "ready" first. read and thread take what is written to stdin; all others end by themselves within some seconds. The last line is
+ * "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call at all, checking a
+ * random sequence against itself. seccomp: in nanosleep, under a filter that allows everything.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEEP __attribute__((noinline))
+
+static volatile sig_atomic_t alarms;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+KEEP static int judge(const char *what, int good, long got)
+{
+	if (good)
+		puts("good");
+	else
+		printf("%s: returned %ld, errno %d\n", what, got, errno);
+	return !good;
+}
+
+static void on_alarm(int number)
+{
+	alarms += number == SIGALRM;
+}
+
+KEEP static uint64_t next(uint64_t x)
+{
+	x ^= x << 13;
+	x ^= x >> 7;
+	return x ^ x << 17;
+}
+
+KEEP static double scale(double x, double by)
+{
+	return x * by;
+}
+
+/* Integer and vector registers, and malloc, without a system call. */
+static int busy(void)
+{
+	double end = now() + 3, sum = 0;
+	uint64_t x = 88172645463325252u, y = x;
+
+	while (now() < end)
+		for (int i = 0; i < 20000; i++) {
+			char *p;
+
+			x = next(x);
+			y ^= y << 13;
+			y ^= y >> 7;
+			y ^= y << 17;
+			sum += scale(1.0, 3.0);
+			p = malloc(x % 300 + 1);
+			memset(p, 1, x % 300 + 1);
+			sum -= p[x % 300] + 2;
+			free(p);
+			if (x != y || sum != 0.0)
+				return judge("busy", 0, i);
+		}
+	return judge("busy", 1, 0);
+}
+
+static void *read_one(void *arg)
+{
+	char c = 0;
+	long n = read(0, &c, 1);
+
+	return (void *)(intptr_t)judge(arg, n == 1 && c == 'x', n);
+}
+
+KEEP static int sleep_for_a_second(void)
+{
+	struct timespec t = {1, 0};
+	double began = now();
+	int ret = nanosleep(&t, NULL);
+
+	return judge("nanosleep", ret == 0 && now() - began >= 1, ret);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	double began = now();
+
+	puts("ready");
+	fflush(stdout);
+	if (!strcmp(how, "read")) {
+		return (int)(intptr_t)read_one((void *)how);
+	} else if (!strcmp(how, "thread")) {
+		pthread_attr_t attr;
+		pthread_t thread;
+		void *ret;
+
+		pthread_attr_init(&attr);
+		pthread_attr_setstacksize(&attr, PTHREAD_STACK_MIN);
+		if (pthread_create(&thread, &attr, read_one, (void *)how))
+			return 1;
+		pthread_join(thread, &ret);
+		return (int)(intptr_t)ret;
+	} else if (!strcmp(how, "nanosleep")) {
+		return sleep_for_a_second();
+	} else if (!strcmp(how, "poll")) {
+		struct pollfd p = {.fd = -1};
+		int ret = poll(&p, 1, 1000);
+
+		return judge(how, ret == 0 && now() - began >= 1, ret);
+	} else if (!strcmp(how, "select")) {
+		struct timeval t = {1, 0};
+		int ret = select(0, NULL, NULL, NULL, &t);
+
+		return judge(how, ret == 0 && now() - began >= 1, ret);
+	} else if (!strcmp(how, "futex")) {
+		static uint32_t word;
+		struct timespec t = {1, 0};
+		long ret = syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+
+		return judge(how, ret == -1 && errno == ETIMEDOUT && now() - began >= 1, ret);
+	} else if (!strcmp(how, "wait")) {
+		pid_t child = fork();
+		int status = 0, ret;
+
+		if (child == 0) {
+			sleep(1);
+			_exit(7);
+		}
+		ret = waitpid(child, &status, 0);
+		return judge(how, ret == child && WEXITSTATUS(status) == 7, ret);
+	} else if (!strcmp(how, "pause")) {
+		int ret;
+
+		signal(SIGALRM, on_alarm);
+		alarm(1);
+		ret = pause();
+		return judge(how, ret == -1 && errno == EINTR && alarms == 1, ret);
+	} else if (!strcmp(how, "busy")) {
+		return busy();
+	} else if (!strcmp(how, "seccomp")) {
+		struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+		struct sock_fprog program = {1, &allow};
+
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+			return judge(how, 0, -1);
+		return sleep_for_a_second();
+	}
+	return 2;
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Waking the runtime of a static program by one of its own threads: whatever that thread was doing goes on as if nothing had
+happened, also where iprobe is killed at any of the steps.
+"""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from iptest import actor as actors
+from iptest import memory
+
+CALLS = ["read", "thread", "nanosleep", "poll", "select", "futex", "wait", "pause", "busy"]
+
+
+def start(targets, actor, programs, how, static="-static"):
+    target = targets.start(actor, [programs.simple("waits", extra=[static]), how], preload=False)
+    if how != "busy":
+        # until it is in the call
+        memory.wait_for("does not wait", lambda: "S" in memory.status_field(target.pid, "State"))
+    return target
+
+
+def finish(target, how):
+    if how in ("read", "thread"):
+        target.proc.stdin.write("x")
+        target.proc.stdin.flush()
+    done = actors.last_words(target.proc)
+    assert (done.returncode, done.stdout) == (0, "good\n"), repr(done)
+
+
+def signals_blocked(pid):
+    return {memory.status_field(pid, "SigBlk", tid) for tid in os.listdir(f"/proc/{pid}/task")}
+
+
+def assert_free(target):
+    memory.assert_untouched(target.pid)
+    assert signals_blocked(target.pid) == {"0" * 16}
+
+
+@pytest.mark.parametrize("how", CALLS)
+def test_the_thread_goes_on(me, programs, targets, how):
+    target = start(targets, me, programs, how, "-static-pie" if how in ("poll", "busy") else "-static")
+    done = me.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
+    assert done.returncode == 0, repr(done)
+    assert len(done.summary()["stop_us"]) == 3, "the hold of the thread, going live, going idle"
+    assert_free(target)
+    finish(target, how)
+
+
+def test_an_ordinary_user(user, programs, targets):
+    target = start(targets, user, programs, "read")
+    done = user.iprobe("attach", target.pid, "--duration", "50ms", "-o", user.dir() / "trace")
+    assert done.returncode == 0, repr(done)
+    assert_free(target)
+    finish(target, "read")
+
+
+def test_once_only(me, programs, targets):
+    target = start(targets, me, programs, "read")
+    for stops in (3, 2):
+        done = me.iprobe("attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace")
+        assert done.returncode == 0, repr(done)
+        assert len(done.summary()["stop_us"]) == stops
+    finish(target, "read")
+
+
+def test_nothing_but_attach_wakes_it(me, programs, targets):
+    target = start(targets, me, programs, "read")
+    before = [(m.start, m.end, m.perms) for m in memory.mappings(target.pid)]
+    assert me.iprobe("attach", "--dry-run", target.pid).returncode == 0
+    assert json.loads(me.iprobe("status", "--json", target.pid).stdout)["runtime"] is True
+    assert me.iprobe("detach", target.pid).returncode == 0
+    assert me.iprobe("list", target.pid).returncode == 0
+    assert [(m.start, m.end, m.perms) for m in memory.mappings(target.pid)] == before
+    finish(target, "read")
+
+
+def test_a_stopped_process_is_refused(me, programs, targets):
+    target = start(targets, me, programs, "read")
+    os.kill(target.pid, signal.SIGSTOP)
+    memory.wait_for("does not stop", lambda: memory.status_field(target.pid, "State")[0] == "T")
+    actors.one_line(me.iprobe("attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace"))
+    assert memory.status_field(target.pid, "State")[0] == "T"
+    os.kill(target.pid, signal.SIGCONT)
+    finish(target, "read")
+
+
+def test_seccomp_is_refused(me, programs, targets):
+    target = targets.start(me, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
+    memory.wait_for("no filter", lambda: memory.status_field(target.pid, "Seccomp") == "2")
+    done = me.iprobe("attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace")
+    actors.one_line(done)
+    assert "seccomp" in done.stderr
+    finish(target, "seccomp")
+
+
+def test_two_at_once(me, programs, targets):
+    target = start(targets, me, programs, "read")
+    both = [me.start_iprobe("attach", target.pid, "--duration", "100ms", "-o", me.dir() / "trace") for _ in range(2)]
+    codes = sorted(actors.last_words(proc).returncode for proc in both)
+    assert codes in ([0, 0], [0, 1]), codes
+    assert_free(target)
+    finish(target, "read")
+
+
+def requests(actor, target, directory):
+    """How many ptrace requests the borrowing takes: up to the first DETACH."""
+    log = directory / "strace"
+    done = actor.run(["strace", "-o", log, "--trace=ptrace", actor.iprobe_path, "attach", target.pid, "--duration", "20ms",
+                      "-o", directory / "trace"])
+    assert done.returncode == 0, repr(done)
+    calls = re.findall(r"^ptrace\((\w+)", log.read_text(errors="replace"), re.M)
+    return calls.index("PTRACE_DETACH") + 1
+
+
+def killed(actor, targets, programs, how, when, directory):
+    """iprobe is killed at its `when`-th ptrace request; what follows works, and the thread goes on."""
+    target = start(targets, actor, programs, how)
+    done = actor.run(["strace", "-o", directory / "strace", "--trace=ptrace",
+                      f"--inject=ptrace:signal=SIGKILL:when={when}", actor.iprobe_path, "attach", target.pid, "--duration",
+                      "20ms", "-o", directory / "trace"])
+    assert done.returncode in (-9, 137), f"{when}: {done!r}"
+    memory.wait_for(f"{when}: signals stay blocked", lambda: signals_blocked(target.pid) == {"0" * 16})
+    done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", directory / "trace")
+    assert done.returncode == 0, f"{when}: {done!r}"
+    assert_free(target)
+    finish(target, how)
+
+
+def test_killed_at_each_step(me, programs, targets):
+    """Those around sending the thread off and taking it back, and some of the many while it runs."""
+    directory = me.dir()
+    target = start(targets, me, programs, "read")
+    last = requests(me, target, directory)
+    finish(target, "read")
+    for when in sorted({*range(1, 12), last // 2, *range(last - 7, last + 1)}):
+        killed(me, targets, programs, "read", when, directory)
+
+
+@pytest.mark.parametrize("how, whens", [("busy", (9, 20)), ("nanosleep", (8, 9, 20, 40))])
+def test_killed_while_the_thread_is_away(me, programs, targets, how, whens):
+    for when in whens:
+        killed(me, targets, programs, how, when, me.dir())
+
+
+@pytest.mark.slow
+def test_killed_at_every_step(me, programs, targets):
+    directory = me.dir()
+    target = start(targets, me, programs, "read")
+    last = requests(me, target, directory)
+    finish(target, "read")
+    for how in ("read", "select", "busy"):
+        for when in range(1, last + 1):
+            killed(me, targets, programs, how, when, directory)
+
+
+def test_under_signals_and_threads(me, programs, targets):
+    """A handler every millisecond, threads that come and go: each new process is woken once."""
+    for _ in range(3):
+        beats = me.dir() / "beats"
+        target = targets.start(me, [programs.simple("steady", extra=["-static"]), "-b", beats, "-i", "-c"], preload=False,
+                               beats=beats)
+        target.wait_for_progress()
+        done = me.iprobe("attach", target.pid, "--duration", "50ms", "-o", me.dir() / "trace")
+        assert done.returncode == 0, repr(done)
+        target.wait_for_progress()
+        memory.assert_untouched(target.pid)
+        time.sleep(0.01)
+        target.finish()
