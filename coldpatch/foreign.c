@@ -73,6 +73,24 @@ static uint64_t function_start(const struct foreign *f, const struct cold_sectio
 	return 0;
 }
 
+/*
+ * The first NOPs at p, where they can become a site: one instruction (clang), or as many of one byte as a site has (gcc). Any
+ * other mixture would take in padding that stands behind fewer of them.
+ */
+static size_t patchable_nops(const struct foreign *f, const uint8_t *p, size_t left)
+{
+	size_t first = f->arch->nops(p, left, 1);
+
+	if (first >= SITE)
+		return first;
+	if (first != 1 || left < SITE)
+		return 0;
+	for (size_t i = 1; i < SITE; i++)
+		if (p[i] != p[0])
+			return 0;
+	return SITE;
+}
+
 /* NOPs at or behind the start of their function. */
 static int add_patchable(struct foreign *f, const struct cold_section *s, uint64_t address)
 {
@@ -81,7 +99,7 @@ static int add_patchable(struct foreign *f, const struct cold_section *s, uint64
 	const uint8_t *p = s->data + (at - s->address);
 	size_t mark = at == start ? f->arch->endbr(p, left) : 0;
 
-	n = f->arch->nops(p + mark, left - mark, SITE);
+	n = patchable_nops(f, p + mark, left - mark);
 	if (!n || n - SITE > COLD_AFTER_MAX || f->arch->entered(f->m, at + mark, at + mark + n)) {
 		f->short_entries = true;
 		return 0;

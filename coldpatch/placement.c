@@ -179,12 +179,11 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 }
 
 /*
- * Sleds of XRay, in each function whatever its size. The driver is not to know: it would link XRay's runtime. What is not
- * to be in the way of who uses XRay as well stays the user's: his own flags come behind.
+ * Sleds of XRay, in each function whatever its size. The driver is not to know: it would link XRay's runtime.
  */
 static void clang_fentry(const struct command_line *line, struct placement_flags *f)
 {
-	static const char *const flags[] = {"-fxray-instrument", "-fxray-instruction-threshold=1", "-fno-xray-function-index"};
+	static const char *const flags[] = {"-fxray-instrument", "-fxray-instruction-threshold=1"};
 
 	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags); i++) {
 		add(f, "-Xclang");
