@@ -153,6 +153,10 @@ static void keep_relocs(const struct command_line *line, struct placement_flags 
  * Optimisers join the ends of blocks that are alike but for the values in registers. Where two hook calls are
  * joined, one site would be the exit of several functions; so this is turned off.
  */
+/*
+ * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what was pushed before. Readers of
+ * traces tell frames by it: it must be the same at all calls of a function, as it is on x86-64.
+ */
 static void gcc_instrument(const struct command_line *line, struct placement_flags *f)
 {
 	keep_relocs(line, f);
@@ -160,6 +164,8 @@ static void gcc_instrument(const struct command_line *line, struct placement_fla
 		return;
 	add(f, "-finstrument-functions");
 	add(f, "-fno-crossjumping");
+	if (line->m32)
+		add(f, "-maccumulate-outgoing-args");
 }
 
 static void clang_instrument(const struct command_line *line, struct placement_flags *f)
@@ -171,10 +177,16 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 		add(f, "-enable-tail-merge=0");
 		add(f, "-mllvm");
 		add(f, "-simplifycfg-sink-common=false");
+		if (line->m32) {
+			add(f, "-mllvm");
+			add(f, "-no-x86-call-frame-opt");
+		}
 	}
 	if (line->links && line->lto) {
 		add(f, "-Wl,-plugin-opt=-enable-tail-merge=0");
 		add(f, "-Wl,-plugin-opt=-simplifycfg-sink-common=false");
+		if (line->m32)
+			add(f, "-Wl,-plugin-opt=-no-x86-call-frame-opt");
 	}
 }
 

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PUSHED	  16 /* what a hook's two arguments take with the stack aligned */
 #define FRAME_MAX (1 << 30) /* a larger frame is a mistake */
 
 static unsigned entry_size(const struct cold_module *m, struct value table)
@@ -110,7 +111,8 @@ static int throw_to_landings(struct unit *u, const struct cold_insn *insn)
 	return 0;
 }
 
-static void record(struct unit *u, struct cold_site *site)
+/* pushed: the last thing that moved the stack pointer was a push. */
+static void record(struct unit *u, struct cold_site *site, bool pushed)
 {
 	struct value first = state_first_argument(&u->now, site->form == IP_FORM_RETURN);
 	struct value rsp = u->now.reg[REG_RSP];
@@ -122,6 +124,10 @@ static void record(struct unit *u, struct cold_site *site)
 	if (site->kind == IP_PROBE_ENTRY && rsp.kind == VALUE_STACK && !rsp.base && (int64_t)rsp.v <= 0 &&
 	    (int64_t)rsp.v > -FRAME_MAX)
 		site->frame = u->m->bits / 8 - (int64_t)rsp.v;
+	/* A function of i386 that pushes arguments may call others with more room on the stack than it has at this site. What
+	 * counts is that a caller's own site is not taken for part of this frame. */
+	if (pushed && site->frame)
+		site->frame = site->frame > PUSHED + 8 ? site->frame - PUSHED : 8;
 	if (first.kind == VALUE_CONST) {
 		site->argument_kind = COLD_ARGUMENT_ADDRESS;
 		site->argument = first.v;
@@ -161,6 +167,7 @@ static int run_block(struct unit *u, uint32_t index)
 	const struct cold_range *range = &u->m->ranges[u->blocks[index].range];
 	const struct cold_section *section = cold_module_section(u->m, range->start, 1);
 	uint64_t at = u->blocks[index].start;
+	bool pushed = false;
 
 	state_load(&u->now, u->blocks[index].in);
 	if (u->m->bits == 32)
@@ -170,6 +177,7 @@ static int run_block(struct unit *u, uint32_t index)
 		struct cold_insn insn;
 		uint32_t ignored;
 		uint64_t target;
+		struct value sp = u->now.reg[REG_RSP];
 		unsigned reg;
 
 		if (!cold_insn_at(&u->decoder, section, at, range->end, &insn))
@@ -178,7 +186,7 @@ static int run_block(struct unit *u, uint32_t index)
 		    insn.insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR || insn.insn.mnemonic == ZYDIS_MNEMONIC_NOP)
 			site = cold_sites_at(u->sites, at);
 		if (site && u->recording) {
-			record(u, site);
+			record(u, site, u->m->bits == 32 && pushed);
 			if (site->by_register && cold_insn_based(&insn, 0, &target, &reg))
 				site->by_got = u->now.reg[reg].kind == VALUE_CONST && u->now.reg[reg].v == u->m->got;
 		}
@@ -216,6 +224,8 @@ static int run_block(struct unit *u, uint32_t index)
 			find_stack(u, insn.next);
 		if (site && u->now.depth != COLD_DEPTH_UNKNOWN)
 			u->now.depth += site->kind == IP_PROBE_ENTRY ? 1 : -1;
+		if (!value_equal(u->now.reg[REG_RSP], sp))
+			pushed = insn.insn.mnemonic == ZYDIS_MNEMONIC_PUSH;
 		at = insn.next;
 		if (at >= range->end)
 			return 0;

@@ -52,15 +52,15 @@ class Programs:
             self.made[key] = folder / name
         return self.made[key]
 
-    def trees(self, compiler, opt, placement="instrument"):
+    def trees(self, compiler, opt, placement="instrument", extra=()):
         """The folder with all tree_* programs, their library and the log; the log itself is never instrumented."""
-        key = ("trees", compiler, opt, placement)
+        key = ("trees", compiler, opt, placement, *extra)
         if key not in self.made:
-            folder = self.folder("trees", compiler, opt, placement)
+            folder = self.folder("trees", compiler, opt, placement, *extra)
             # the programs log inlined functions as well, which this placement does not see
             whole = ["-fno-inline"] if placement == "fentry" else []
-            link = [f"-L{folder}", "-Wl,-rpath,$ORIGIN"]
-            self._compile(folder / "libtree_log.so", [self.source / "tree_log.c"], [opt, "-fPIC", "-shared"], compiler,
+            link = [*extra, f"-L{folder}", "-Wl,-rpath,$ORIGIN"]
+            self._compile(folder / "libtree_log.so", [self.source / "tree_log.c"], [opt, "-fPIC", "-shared", *extra], compiler,
                           False)
             self._compile(folder / "libtree_lib.so", [self.source / "tree_lib.c"],
                           [opt, *whole, "-g", "-fPIC", "-shared", *link, "-ltree_log"], compiler, True, placement)

@@ -9,6 +9,16 @@ from . import memory
 BEATS = 65  # as in steady.c
 
 
+def runtime_for(actor, program):
+    """The runtime of the program's class: that for 32 bits lies in a folder beside the other."""
+    try:
+        with open(program, "rb") as f:
+            bits = {1: 32, 2: 64}.get(f.read(5)[4])
+    except (OSError, IndexError):
+        bits = 64  # a command out of PATH
+    return actor.runtime_path.parent / "32" / actor.runtime_path.name if bits == 32 else actor.runtime_path
+
+
 class Target:
     """One running program. `pid` is that of the program itself: setpriv and the like have been replaced by exec."""
 
@@ -62,7 +72,7 @@ class Targets:
     def start(self, actor, args, preload=True, wait=True, beats=None, env=None, **kw):
         env = dict(env or {})
         if preload:
-            env["LD_PRELOAD"] = str(actor.runtime_path)
+            env["LD_PRELOAD"] = str(runtime_for(actor, args[0]))
         # LD_PRELOAD must not reach setpriv: a set of variables for the program alone.
         args = ["env", *[f"{k}={v}" for k, v in env.items()], *map(str, args)]
         program = args[1 + len(env)]
