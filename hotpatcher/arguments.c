@@ -8,9 +8,9 @@
  *   2. A list of locations that begins at the entry and names a register or the caller's part of the stack there. A single location
  *      for the whole function is no such list: without optimisation, and for variables declared register, it holds only
  *      behind the prologue.
- *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the compiler has changed
- *      (.isra, .constprop, .part; clang marks them DW_CC_nocall): for these a single location that is an
- *      argument's register counts too, and what has none is left out.
+ *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the compiler may have changed
+ *      (.isra, .constprop, .part; clang: all local ones): for these a single location that is an argument's register counts
+ *      too, and what has none is shown as missing.
  */
 #include "hotpatcher/arguments.h"
 
@@ -40,6 +40,8 @@ struct given {
 	unsigned general, vector;
 	uint64_t stack; /* bytes above the return address */
 	bool unknown;
+	bool stack_unknown; /* from here on */
+	bool gnu;	    /* gcc made it */
 };
 
 void ip_arguments_clear(struct ip_arguments *arguments)
@@ -164,6 +166,23 @@ static bool frame_base_is_cfa(Dwarf_Die *function)
 	       expression[0].atom == DW_OP_call_frame_cfa;
 }
 
+static struct ip_value_op immediate(int64_t value)
+{
+	return (struct ip_value_op){
+		.source = IP_VALUE_IMMEDIATE, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING, .value = value};
+}
+
+static bool constant_of(const Dwarf_Op *op, Dwarf_Sword *ret)
+{
+	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
+		*ret = op->atom - DW_OP_lit0;
+	else if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts)
+		*ret = (Dwarf_Sword)op->number;
+	else
+		return false;
+	return true;
+}
+
 /* Sources 1 and 2. 1: *ret; 0: it does not say. */
 static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry, bool changed,
 				 struct ip_value_op *ret)
@@ -176,12 +195,17 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 	int number;
 
 	if (dwarf_attr(parameter, DW_AT_const_value, &attr) && dwarf_formsdata(&attr, &value) == 0) {
-		*ret = (struct ip_value_op){
-			.source = IP_VALUE_IMMEDIATE, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING, .value = value};
+		*ret = immediate(value);
 		return 1;
 	}
 	if (!dwarf_attr(parameter, DW_AT_location, &attr) ||
-	    dwarf_getlocation_addr(&attr, entry, &expression, &length, 1) != 1 || length != 1)
+	    dwarf_getlocation_addr(&attr, entry, &expression, &length, 1) != 1)
+		return 0;
+	if (length == 2 && expression[1].atom == DW_OP_stack_value && constant_of(&expression[0], &value)) {
+		*ret = immediate(value);
+		return 1;
+	}
+	if (length != 1)
 		return 0;
 	list = dwarf_whatform(&attr) == DW_FORM_sec_offset || dwarf_whatform(&attr) == DW_FORM_loclistx ||
 	       dwarf_whatform(&attr) == DW_FORM_data4 || dwarf_whatform(&attr) == DW_FORM_data8;
@@ -226,6 +250,11 @@ static int place_by_abi(struct given *g, const struct ip_passing *p, struct ip_v
 		g->vector += p->nvector;
 		return p->ngeneral + p->nvector == 1;
 	}
+	/* compilers have not agreed on how a 128-bit integer is aligned on the stack */
+	if (p->ngeneral == 2 && p->align == 16 && !g->gnu)
+		g->stack_unknown = true;
+	if (g->stack_unknown)
+		return 0;
 	g->stack = (g->stack + p->align - 1) & ~(p->align - 1);
 	*ret = on_stack(g->stack);
 	g->stack += p->size;
@@ -241,6 +270,17 @@ static bool is_nocall(Dwarf_Die *function)
 	       convention == DW_CC_nocall;
 }
 
+static bool is_made_by(Dwarf_Die *function, const char *compiler)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die unit;
+	const char *producer = dwarf_diecu(function, &unit, NULL, NULL)
+				       ? dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attr))
+				       : NULL;
+
+	return producer && strstr(producer, compiler);
+}
+
 /* What the compiler may have made of the function's parameters, and of its result. Where no symbol tells, a local function
  * that is told of apart from its declaration (an abstract instance) may be any. */
 struct changes {
@@ -252,6 +292,8 @@ static struct changes changes_of(struct ip_debug_function *f)
 	bool nocall = is_nocall(&f->die);
 	bool isra, part;
 
+	/* before it learnt to mark them it did not: any local function may have been changed */
+	nocall |= is_made_by(&f->die, "clang") && !dwarf_hasattr_integrate(&f->die, DW_AT_external);
 	if (!f->symbol) {
 		nocall |= dwarf_hasattr(&f->die, DW_AT_abstract_origin) && !dwarf_hasattr_integrate(&f->die, DW_AT_external);
 		return (struct changes){nocall, nocall};
@@ -295,7 +337,8 @@ int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, st
 {
 	bool changed = changes_of(f).parameters;
 	Dwarf_Die *function = &f->die;
-	struct given given = {.general = has_hidden_result(function), .unknown = changed || has_unknown_result(function)};
+	struct given given = {.general = has_hidden_result(function), .unknown = changed || has_unknown_result(function),
+			      .gnu = is_made_by(function, "GNU ")};
 	struct maker m;
 	Dwarf_Die die;
 

@@ -225,8 +225,8 @@ static int check(struct planner *p, const struct ip_target *target)
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		if (p->functions[i].wanted)
 			p->gaps->no_debug_info += !p->functions[i].found;
-		else
-			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX;
+		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
+			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX; /* not those that are points alone */
 	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 import collections
 import json
+import pathlib
 import re
 import subprocess
 
@@ -10,6 +11,7 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words, one_line
+from iptest.programs import compilers
 
 LIMIT = 64
 
@@ -50,7 +52,7 @@ def same(got, expected):
 def check(call, expected):
     """A call in the trace against what the program says of it."""
     entry, leave = call
-    for name, value in expected.get("args", {}).items():
+    for name, value in {**expected.get("args", {}), **expected.get("more", {})}.items():
         assert same(entry["args"][name], value), f"{name}: {entry} is not {expected}"
     for name, value in expected.get("might", {}).items():
         got = entry.get("args", {}).get(name)
@@ -96,6 +98,29 @@ def test_values_are_what_the_program_says(me, programs, opt):
 def test_values_in_cxx(me, programs):
     """this, references, classes by value and by invisible reference, overloads, lambdas, methods of templates."""
     check_all(me, programs.simple("values_cxx", placement="fentry", suffix="cc"))
+
+
+@pytest.mark.parametrize("placement,opt", [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"), ("instrument", "-O3")])
+def test_arguments_of_points(me, programs, placement, opt):
+    include = pathlib.Path(__file__).resolve().parents[2] / "include"
+    program = programs.simple("values_points", opt=opt, placement=placement, extra=(f"-I{include}",))
+    said, directory, _ = record(me, program)
+    events = [event for event in dump(me, directory) if event["event"] == "point"]
+    assert [event["function"] for event in events] == [s["f"] for s in said]
+    for event, expected in zip(events, said):
+        assert list(event.get("args", {}).values()) == expected.get("list", []), event
+
+
+@pytest.mark.parametrize("how", ["-static", "-static-pie"])
+def test_values_in_static_programs(me, programs, how):
+    check_all(me, programs.simple("values", placement="fentry", extra=(how,)))
+
+
+def test_values_with_clang(me, programs):
+    """Entries and returns by XRay's sleds."""
+    if "clang" not in compilers():
+        pytest.skip("no clang here")
+    check_all(me, programs.simple("values", compiler="clang", placement="fentry"))
 
 
 def test_text_output(me, programs):

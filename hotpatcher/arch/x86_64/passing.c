@@ -114,19 +114,33 @@ static int constant(Dwarf_Die *die, unsigned name, uint64_t *ret)
 	return 1;
 }
 
+/* The first bit of a bit field; -1: unknown. Before DWARF 5 it is counted from the highest of the unit that holds it. */
+static int64_t first_bit(Dwarf_Die *member, uint64_t bits)
+{
+	uint64_t first, location, size, from_top;
+
+	if (constant(member, DW_AT_data_bit_offset, &first) == 1)
+		return first <= 128 ? (int64_t)first : -1;
+	if (constant(member, DW_AT_data_member_location, &location) != 1 || constant(member, DW_AT_byte_size, &size) != 1 ||
+	    constant(member, DW_AT_bit_offset, &from_top) != 1 || location > 16 || size > 16 || from_top + bits > size * 8)
+		return -1;
+	return (int64_t)(location * 8 + size * 8 - from_top - bits);
+}
+
 static void classify_member(struct classes *c, Dwarf_Die *member, uint64_t base, unsigned depth)
 {
-	uint64_t offset = 0, bits, bit_offset;
+	uint64_t offset = 0, bits;
 	struct ip_value_type type;
 
 	if (dwarf_hasattr(member, DW_AT_external) || dwarf_hasattr(member, DW_AT_declaration))
 		return; /* static */
 	if (constant(member, DW_AT_bit_size, &bits) == 1) {
-		if (constant(member, DW_AT_data_bit_offset, &bit_offset) != 1) {
+		int64_t first = bits <= 128 ? first_bit(member, bits) : -1;
+
+		if (first < 0)
 			c->unknown = true;
-			return;
-		}
-		merge(c, base + bit_offset / 8, (bit_offset % 8 + bits + 7) / 8, INTEGER);
+		else
+			merge(c, base + (uint64_t)first / 8, ((uint64_t)first % 8 + bits + 7) / 8, INTEGER);
 		return;
 	}
 	if (constant(member, DW_AT_data_member_location, &offset) < 0 || offset > 16 ||
