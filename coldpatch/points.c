@@ -146,16 +146,21 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The scope whose name has the hash that the end at p passes on, if it is a constant there. */
+/* The scope whose name has the hash that the end at p passes on, if it is a constant there: "8@$NUMBER", or without the
+ * dollar in Intel's syntax. */
 static const char *name_by_hash(const struct points *all, const struct cold_point *p)
 {
-	struct ip_point_arg arg;
+	const char *number = p->identity + strcspn(p->identity, "@");
+	char *end;
+	uint64_t hash;
 
-	if (ip_point_arg_parse(p->identity, strlen(p->identity), &arg) || arg.operand != IP_OPERAND_IMMEDIATE)
+	number += *number == '@';
+	number += *number == '$';
+	hash = *number == '-' ? (uint64_t)strtoll(number, &end, 10) : strtoull(number, &end, 10);
+	if (end == number || *end)
 		return NULL;
 	for (size_t i = 0; i < all->n; i++)
-		if (all->points[i].kind == COLD_SCOPE_BEGIN &&
-		    cold_scope_hash(all->points[i].name) == (uint64_t)arg.value)
+		if (all->points[i].kind == COLD_SCOPE_BEGIN && cold_scope_hash(all->points[i].name) == hash)
 			return all->points[i].name;
 	return NULL;
 }
