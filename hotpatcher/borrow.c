@@ -40,19 +40,26 @@ static uint64_t bit(int signal_number)
 	return 1ull << (signal_number - 1);
 }
 
-/* What the kernel shows of a thread without stopping it. */
-static bool waits_safely(pid_t pid, pid_t tid)
+/* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our calls. */
+static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which)
 {
 	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[256];
 	uint64_t args[6];
-	char name[64];
 	long number;
 
+	if (ip_proc_status(tid, "Seccomp") > 0)
+		return false;
+	if (which == IP_BORROW_ANY)
+		return true;
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
 	file = fopen(name, "re");
-	/* "running", or "-1 ..." where it is blocked outside of any call */
-	return file &&
-	       fscanf(file, "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64, &number,
+	if (!file || !fgets(line, sizeof(line), file))
+		return false;
+	if (!strncmp(line, "running", strlen("running")))
+		return which >= IP_BORROW_RUNNING;
+	/* "-1 ...": it waits outside of any call, for a page */
+	return sscanf(line, "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64, &number,
 		      &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) == 7 &&
 	       number >= 0 && ip_arch_call_restarts(number, args);
 }
@@ -81,7 +88,7 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 }
 
 /* Step 2, judging: the thread has stopped. */
-static bool may_borrow(struct ip_borrowed *b, bool running)
+static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 {
 	const struct ip_stopped_thread *t = &b->stop.threads[0];
 	uint8_t code[2];
@@ -90,11 +97,11 @@ static bool may_borrow(struct ip_borrowed *b, bool running)
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 || b->regs.cs != IP_ARCH_USER_CS)
 		return false;
 	if (!ip_arch_in_call(&b->regs))
-		return running && !in_sequence(b->target, b->tid, b->regs.rip);
+		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
 	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f && code[1] == 0x05;
 }
 
-int ip_borrow_begin(struct ip_target *target, bool running, struct ip_borrowed *ret)
+int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -107,7 +114,7 @@ int ip_borrow_begin(struct ip_target *target, bool running, struct ip_borrowed *
 	while ((entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (!tid || (!running && !waits_safely(target->pid, tid)))
+		if (!tid || !is_candidate(target->pid, tid, which))
 			continue;
 		*ret = (struct ip_borrowed){.target = target, .tid = tid};
 		if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
@@ -117,7 +124,7 @@ int ip_borrow_begin(struct ip_target *target, bool running, struct ip_borrowed *
 						target->pid, tid);
 			continue;
 		}
-		if (may_borrow(ret, running))
+		if (may_borrow(ret, which))
 			return 1;
 		ip_stop_end(&ret->stop);
 	}

@@ -20,9 +20,15 @@ struct ip_borrowed {
 	uint64_t mask; /* of signals */
 };
 
-/* Stops a thread that may be borrowed now: one that waits in a system call that starts again by itself; with running also one that is
- * in no call at all. 1; 0: none now; -1 with the reason: never. */
-int ip_borrow_begin(struct ip_target *target, bool running, struct ip_borrowed *ret);
+/* Which threads may be borrowed; each includes those before. */
+enum ip_borrow_which {
+	IP_BORROW_WAITING, /* those that wait in a system call which starts again by itself */
+	IP_BORROW_RUNNING, /* in no call at all */
+	IP_BORROW_ANY,	   /* in any call: it may return EINTR, or have done a part, as after any stop of the whole process */
+};
+
+/* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. */
+int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret);
 
 /* Has the thread run code, whose end is end, with the stack pointer at block, until it is done (arch/ARCH/borrow.h). 0; -1 with the
  * reason: it was stopped before its end. In any case ip_borrow_end() comes next. */

@@ -386,11 +386,23 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 	return ip_error("%s", why ? why : "out of memory");
 }
 
-/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. */
+/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. Where there is nothing
+ * to make live the process is left as it is. */
 static int wake(struct ip_session *s)
 {
+	struct ip_plan plan = {0};
 	uint64_t held = 0;
+	int ret;
 
+	if (!ip_is_asleep(s->target))
+		return 0;
+	ip_modules_clear(&s->modules);
+	if (ip_modules_load(s->target, &s->modules) < 0 || check_lists(s->target, &s->modules) < 0)
+		return -1;
+	ret = ip_plan_select(s->target, &s->modules, s->selection, &plan);
+	ip_plan_clear(&plan);
+	if (ret < 0)
+		return -1;
 	if (ip_wake(s->target, &held) < 0)
 		return -1;
 	if (held && s->summary->nstops < IP_MAX_STOPS)

@@ -20,7 +20,8 @@
 
 #define LOCK_NS	    2000000000ull
 #define WAITING_NS  100000000ull  /* so long only threads that wait are taken */
-#define LIMIT_NS    2000000000ull /* so long any that may be borrowed */
+#define RUNNING_NS  1000000000ull /* so long also those that run */
+#define LIMIT_NS    2000000000ull /* so long any */
 #define RUN_NS	    1000000000ull
 #define NAP_NS	    5000000l
 #define STACK_BYTES 262144ull /* wake.S */
@@ -115,6 +116,11 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 	return -1;
 }
 
+static enum ip_borrow_which which_after(uint64_t ns)
+{
+	return ns < WAITING_NS ? IP_BORROW_WAITING : ns < RUNNING_NS ? IP_BORROW_RUNNING : IP_BORROW_ANY;
+}
+
 static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 {
 	uint64_t began = ip_now_ns();
@@ -130,13 +136,13 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 		if (occupied < 0)
 			return -1;
 		if (!occupied)
-			got = ip_borrow_begin(target, ip_now_ns() - began > WAITING_NS, &b); /* 2 */
+			got = ip_borrow_begin(target, which_after(ip_now_ns() - began), &b); /* 2 */
 		if (got)
 			break;
 		if (ip_now_ns() - began > LIMIT_NS)
 			return ip_error("pid %d: its runtime sleeps, and none of its threads could be borrowed to wake it "
-					"(stopped, or in calls that must not be interrupted): try again, or start it with "
-					"iprobe run",
+					"(the process is stopped, its threads sleep uninterruptibly or under seccomp): try "
+					"again, or start it with iprobe run",
 					target->pid);
 		nap();
 	}

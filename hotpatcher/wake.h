@@ -8,9 +8,10 @@
  *   1. One iprobe at a time (a lock on /proc/PID). The runtime is still asleep, no thread is left in its code by an iprobe that
  *      died, and no seccomp filter would kill the thread for our calls.
  *   2. Choose a thread that waits in a system call which starts again by itself; SEIZE, INTERRUPT, look at its registers. Where there
- *      is none for a while: one that is between two instructions of its own, in no restartable sequence. Both are safe, since what
- *      it will run calls no library, takes no lock, uses general registers only, and brings its own stack: whatever the thread is
- *      in the middle of, malloc, a signal handler, a tiny stack, is not touched.
+ *      is none for a while: one that is between two instructions of its own, in no restartable sequence; at last one in any call,
+ *      which ends then as it does after any stop (a short count, EINTR). All are safe, since what it will run calls no
+ *      library, takes no lock, uses general registers only, and brings its own stack: whatever the thread is in the middle of,
+ *      malloc, a signal handler, a tiny stack, is not touched.
  *   3. Write the way back into the target's struct ip_wake: the thread's registers, with an interrupted call wound back to its
  *      start, and its signal mask. (Nothing has changed for the thread.)
  *   4. SETREGS: the thread is at rt_wake, its stack pointer at the block. From here on it finds its way back by itself.

@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 	.wake_block = (uint64_t)rt_wake_block,
 };
 
-static void set_up(const char *path)
+static void set_up(int launched)
 {
 	const char *header = (const char *)&__ehdr_start;
 	const Elf64_Phdr *phdr = (const Elf64_Phdr *)(header + __ehdr_start.e_phoff);
@@ -31,7 +31,7 @@ static void set_up(const char *path)
 		if (phdr[i].p_type == PT_LOAD && phdr[i].p_offset == 0)
 			bias = (uint64_t)header - phdr[i].p_vaddr;
 	rt_room_open(phdr, __ehdr_start.e_phnum, bias);
-	rt_set_up(path, (uint64_t)header, 0);
+	rt_set_up(launched, (uint64_t)header, 0);
 }
 
 /* Called by rt_wake. Once only, whoever comes; after a failure somebody may try again. */
@@ -43,7 +43,7 @@ void rt_wake_up(void)
 		return;
 	iprobe_rt_anchor.error = 0;
 	if (!iprobe_rt_anchor.gate)
-		set_up(NULL);
+		set_up(0);
 	__atomic_store_n(&iprobe_rt_anchor.waking, 0, __ATOMIC_RELEASE);
 }
 
@@ -52,9 +52,9 @@ static void start(int argc __attribute__((unused)), char **argv __attribute__((u
 {
 	const char *path = rt_environment(envp, IP_ENV_AREA);
 
-	if (!path || rt_auxiliary(envp, AT_SECURE))
-		return;
-	set_up(path);
+	/* a program that the launched one has started in its turn sleeps on */
+	if (path && !rt_auxiliary(envp, AT_SECURE) && rt_map_launched(path))
+		set_up(1);
 }
 
 static void (*const preinit)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = start;

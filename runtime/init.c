@@ -116,7 +116,7 @@ found:
 }
 
 /* Opens and maps the launcher's area if this process is the one it was made for. */
-static int map_launched_area(const char *path)
+int rt_map_launched(const char *path)
 {
 	long fd = cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0);
 	struct ip_area_header *header;
@@ -208,9 +208,8 @@ static void wait_for_launcher(void)
 	}
 }
 
-void rt_set_up(const char *path, uint64_t executable, uint64_t library_pool)
+void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 {
-	int launched = path && map_launched_area(path);
 	unsigned long gate, pool;
 
 	if (!launched && !map_own_area())

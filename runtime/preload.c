@@ -21,9 +21,10 @@ __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 static __attribute__((constructor)) void start(int argc __attribute__((unused)),
 					       char **argv __attribute__((unused)), char **envp)
 {
+	const char *path = rt_environment(envp, IP_ENV_AREA);
 	uint64_t headers = rt_auxiliary(envp, AT_PHDR);
 
 	if (CPU_CALLS_ARE_NEAR)
 		rt_rooms_open((const void *)(uintptr_t)headers, rt_auxiliary(envp, AT_PHNUM));
-	rt_set_up(rt_environment(envp, IP_ENV_AREA), headers, (uintptr_t)rt_pool);
+	rt_set_up(path && rt_map_launched(path), headers, (uintptr_t)rt_pool);
 }

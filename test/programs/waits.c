@@ -2,9 +2,9 @@
 /*
  * Waits once in the system call that is named, and tells what it returned: a target for borrowing a thread.
  *
- *   waits read|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
+ *   waits read|epoll|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
  *
- * Says "ready" first. read and thread take what is written to stdin; all others end by themselves within some seconds. The last line is
+ * Says "ready" first. read, epoll and thread take what is written to stdin; all others end by themselves within some seconds. The last line is
  * "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call at all, checking a
  * random sequence against itself. seccomp: in nanosleep, under a filter that allows everything.
  */
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -117,6 +118,14 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(how, "read")) {
 		return (int)(intptr_t)read_one((void *)how);
+	} else if (!strcmp(how, "epoll")) {
+		struct epoll_event e = {.events = EPOLLIN};
+		int fd = epoll_create1(0), ret;
+
+		if (epoll_ctl(fd, EPOLL_CTL_ADD, 0, &e))
+			return judge(how, 0, -1);
+		ret = epoll_wait(fd, &e, 1, -1);
+		return judge(how, ret == 1, ret);
 	} else if (!strcmp(how, "thread")) {
 		pthread_attr_t attr;
 		pthread_t thread;

@@ -15,7 +15,7 @@ import pytest
 from iptest import actor as actors
 from iptest import memory
 
-CALLS = ["read", "thread", "nanosleep", "poll", "select", "futex", "wait", "pause", "busy"]
+CALLS = ["read", "epoll", "thread", "nanosleep", "poll", "select", "futex", "wait", "pause", "busy"]
 
 
 def start(targets, actor, programs, how, static="-static"):
@@ -27,7 +27,7 @@ def start(targets, actor, programs, how, static="-static"):
 
 
 def finish(target, how):
-    if how in ("read", "thread"):
+    if how in ("read", "epoll", "thread"):
         target.proc.stdin.write("x")
         target.proc.stdin.flush()
     done = actors.last_words(target.proc)

@@ -78,6 +78,31 @@ def test_linkers(me, linker):
     assert calls_in(me, folder / "trace")["leaf"] == 1000
 
 
+THROWS = """
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+struct Guard { int &n; ~Guard() { n++; } };
+__attribute__((noinline)) int risky(int n, int &left) { Guard g{left}; if (n % 3 == 0) throw std::runtime_error(std::to_string(n)); return n; }
+__attribute__((noinline)) int careful(int n, int &left) { try { return risky(n, left); } catch (std::exception &e) { return 1000; } }
+int main() { int s = 0, left = 0; for (int i = 0; i < 300; i++) s += careful(i, left); std::printf("%d %d\\n", s, left); return 0; }
+"""
+
+
+@pytest.mark.parametrize("placement", ["instrument", "fentry", "inline"])
+def test_exceptions(me, placement):
+    folder = me.dir()
+    (folder / "throws.cc").write_text(THROWS)
+    done = me.run([me.builddir / "coldpatch" / "iprobe-c++", "-O2", "-static", folder / "throws.cc", "-o", folder / "throws"],
+                  env={"IPROBE_PLACEMENT": placement})
+    assert (done.returncode, done.stderr) == (0, ""), repr(done)
+    assert me.run([folder / "throws"]).stdout == "130000 300\n"
+    done = me.iprobe("run", "-o", folder / "trace", "-f", "risky,careful,main", "--", folder / "throws")
+    assert done.returncode == 0 and done.stdout == "130000 300\n", repr(done)
+    found = {name.split("(")[0]: n for name, n in calls_in(me, folder / "trace").items()}
+    assert (found["risky"], found["careful"]) == (300, 300), found
+
+
 def system_calls(actor, program, log):
     done = actor.run(["strace", "-o", log, program])
     assert done.returncode == 0, repr(done)

@@ -24,8 +24,8 @@
 #define IP_ARCH_RESTART_RESTARTBLOCK (-516)
 #define IP_ARCH_SYS_RESTART	   219 /* restart_syscall: goes on with what is left of a time limit */
 
-/* System calls that wait in a way that a stop can break off without the program noticing: each starts again by itself. Not
- * among them: what returns EINTR after any stop (epoll_wait and others, see signal(7)). */
+/* System calls that wait in a way that a stop can break off without the program noticing: each starts again by itself, or is made to
+ * by ip_arch_stopped(). Not among them: what returns EINTR after any stop (see signal(7)). */
 static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 {
 	switch (number) {
@@ -42,6 +42,9 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_accept4:
 	case SYS_flock:
 		return true;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (int)args[3] < 0 && (number == SYS_epoll_wait || !args[4]);
 	case SYS_pselect6:
 		return !args[5];
 	case SYS_ppoll:
