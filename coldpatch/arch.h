@@ -45,6 +45,8 @@ struct cold_arch {
 	bool (*entered)(const struct cold_module *module, uint64_t start, uint64_t end);
 	/* Length of the landing mark of indirect calls at p; 0: none. */
 	size_t (*endbr)(const uint8_t *p, size_t size);
+	/* Whether the code at address looks at none of the flags before it sets them or leaves the function. */
+	bool (*flags_dead)(const struct cold_module *module, uint64_t address);
 	/* Whether a return stands at p. */
 	bool (*returns)(const uint8_t *p, size_t size);
 	/* Whether p is a sled of XRay as the compiler made it; fills in kind, length, regs and what is to follow. */

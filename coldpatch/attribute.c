@@ -190,6 +190,8 @@ static int add_given(struct namer *n, const struct cold_site *site, struct ip_pr
 		probe.flags |= IP_PROBE_INLINED;
 	if (site->entry_only)
 		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	if (site->flags_dead)
+		probe.flags |= IP_PROBE_FLAGS_DEAD;
 	return ip_probe_list_builder_probe(builder, &probe, site->args);
 }
 
@@ -283,6 +285,8 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	};
 	if (site->entry_only)
 		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	if (site->flags_dead)
+		probe.flags |= IP_PROBE_FLAGS_DEAD;
 	return ip_probe_list_builder_probe(builder, &probe, site->args);
 }
 

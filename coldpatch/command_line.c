@@ -314,6 +314,8 @@ static void read_option(struct reading *r, const char *a)
 		l->profiles = true;
 	} else if (!strcmp(a, "-mred-zone") || !strcmp(a, "-mno-red-zone")) {
 		l->red_zone = !strcmp(a, "-mred-zone");
+	} else if (!strcmp(a, "-fsplit-stack") || !strcmp(a, "-fno-split-stack")) {
+		l->split_stack = !strcmp(a, "-fsplit-stack");
 	} else if (!strcmp(a, "-finstrument-functions")) {
 		l->instrument = 1;
 	} else if (!strcmp(a, "-fno-instrument-functions")) {

@@ -34,6 +34,7 @@ struct cold_debug {
 	size_t nfunctions;
 	struct unit_range *units;
 	size_t nunits;
+	bool unit_has_files; /* of the one that is being read: dwarf_decl_file() gives up the program where they are not there */
 	struct cold_scopes scopes;
 	struct qualified *qualified; /* ascending */
 	size_t nqualified;
@@ -63,7 +64,7 @@ static int add_function(struct cold_debug *d, Dwarf_Die *die)
 		return 0;
 	if (!dwarf_entrypc(die, &address))
 		f.address = address;
-	f.file = dwarf_decl_file(die);
+	f.file = d->unit_has_files ? dwarf_decl_file(die) : NULL;
 	if (f.file && !dwarf_decl_line(die, &line) && line > 0)
 		f.line = line;
 	if (ip_grow(&d->by_address, d->nfunctions, sizeof(f)))
@@ -208,7 +209,9 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 	struct cold_debug *d;
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die, split;
+	Dwarf_Files *files;
 	Dwarf_Half version;
+	size_t nfiles;
 	uint8_t type;
 
 	*ret = NULL;
@@ -227,6 +230,7 @@ int cold_debug_open(const struct cold_module *m, struct cold_debug **ret)
 			continue;
 		if (type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit)
 			unit = &split;
+		d->unit_has_files = !dwarf_getsrcfiles(unit, &files, &nfiles);
 		if (walk(d, unit, 0, unit == &die ? "" : NULL) || add_unit(d, &die) || cold_scopes_add(&d->scopes, unit)) {
 			cold_debug_close(d);
 			return -1;

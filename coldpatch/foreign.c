@@ -155,6 +155,28 @@ static int read_table(struct foreign *f, const struct cold_section *table, enum 
 	return 0;
 }
 
+/* Whether the function at address has an entry already: it must not be counted twice. */
+static bool has_entry(const struct cold_module *m, const struct cold_sites *taken, uint64_t address)
+{
+	uint32_t range = cold_module_range(m, address);
+	size_t lo = 0, hi = taken->n;
+
+	if (range == COLD_NONE)
+		return false;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (taken->sites[mid].address < m->ranges[range].start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < taken->n && taken->sites[lo].address < m->ranges[range].end; lo++)
+		if (taken->sites[lo].kind == IP_PROBE_ENTRY)
+			return true;
+	return false;
+}
+
 /* Those that nobody has found yet. taken: ascending. */
 static int add_new(const struct foreign *f, const struct cold_sites *taken, struct cold_sites *to)
 {
@@ -176,7 +198,7 @@ static int add_new(const struct foreign *f, const struct cold_sites *taken, stru
 			end = e > end ? e : end;
 			next++;
 		}
-		if (site.address < end)
+		if (site.address < end || (site.entry_only && has_entry(f->m, taken, site.address)))
 			continue;
 		if (cold_sites_add(to, site))
 			return -1;

@@ -47,7 +47,7 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 	if (clang && *ret == IP_PLACEMENT_INLINE)
 		return ip_error("IPROBE_PLACEMENT=%s: clang has fentry and instrument only", asked);
 	/* a command line that asks for calls of the hooks itself knows what it wants */
-	if (line->instrument > 0 && *ret == IP_PLACEMENT_FENTRY)
+	if ((line->instrument > 0 || line->split_stack) && *ret == IP_PLACEMENT_FENTRY)
 		*ret = IP_PLACEMENT_INSTRUMENT;
 	return 0;
 }

@@ -52,6 +52,7 @@ struct cold_site {
 	uint8_t after;	       /* enum cold_after */
 	uint8_t after_length;  /* bytes, up to COLD_AFTER_MAX; 0: what stands behind it stays */
 	bool idle;	       /* its bytes in the file are the idle ones already */
+	bool flags_dead;       /* what comes next does not look at the flags */
 	bool entry_only;       /* an entry whose function has no exits */
 	const char *name, *args; /* of COLD_NAME_GIVEN; owned by whoever found the site, valid while the sites are */
 	bool doubtful;	       /* the decoding before it was not proven right */

@@ -53,6 +53,8 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 	site.range = cold_module_range(m, site.address);
 	site.naming = site.regs == IP_REGS_ALL && site.kind != IP_PROBE_TAIL_EXIT ? COLD_NAME_BY_DEBUG :
 										    COLD_NAME_BY_SYMBOL;
+	/* a tail jump hands no flags to the next function */
+	site.flags_dead = site.kind == IP_PROBE_TAIL_EXIT;
 	if (site.naming == COLD_NAME_BY_SYMBOL) {
 		site.depth = site.kind == IP_PROBE_ENTRY ? 0 : 1;
 		/* in front of the function's first push */
@@ -109,9 +111,15 @@ static int follow(struct cold_module *m, const struct cold_hooks *hooks, struct 
 	*ret_inlined = some.n;
 	if (some.n && arch && (arch->sweep(m, hooks, true, &some) || arch->flow(m, hooks, &some)))
 		goto out;
-	for (size_t i = 0, j = 0; i < sites->n && j < some.n; i++)
-		if (sites->sites[i].address == some.sites[j].address)
-			sites->sites[i] = some.sites[j++];
+	for (size_t i = 0, j = 0; i < sites->n && j < some.n; i++) {
+		struct cold_site *site = &some.sites[j];
+
+		if (sites->sites[i].address != site->address)
+			continue;
+		site->flags_dead = arch && arch->flags_dead && arch->flags_dead(m, site->address + site->length);
+		sites->sites[i] = *site;
+		j++;
+	}
 	result = 0;
 out:
 	cold_sites_destroy(&some);

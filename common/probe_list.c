@@ -162,7 +162,7 @@ static int check_probes(const struct ip_probe_list *list)
 		if (p->function >= h->nfunctions)
 			return BAD(at + offsetof(struct ip_pl_probe, function),
 				   "probe %u of function %u, there are %u", i, p->function, h->nfunctions);
-		if (p->flags & ~(IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY))
+		if (p->flags & ~(IP_PROBE_INLINED | IP_PROBE_ENTRY_ONLY | IP_PROBE_FLAGS_DEAD))
 			return BAD(at + offsetof(struct ip_pl_probe, flags), "unknown flags 0x%x", p->flags);
 		if (!all_zero(p->reserved, sizeof(p->reserved)))
 			return BAD(at + offsetof(struct ip_pl_probe, reserved), "reserved field in use");

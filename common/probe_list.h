@@ -71,6 +71,9 @@ enum ip_site_regs {
 #define IP_PROBE_INLINED 0x01
 /* An entry whose function has no exit probes: its calls are counted, their end is not known. */
 #define IP_PROBE_ENTRY_ONLY 0x02
+/* Whatever regs says, the flags are not live: what the code does next sets them, or it leaves the function. Such a site can be
+ * written wherever it crosses a page. */
+#define IP_PROBE_FLAGS_DEAD 0x04
 
 struct ip_pl_header {
 	char magic[8];
@@ -106,7 +109,7 @@ struct ip_pl_probe {
 	uint32_t line;	   /* line of the site; 0: unknown */
 	uint8_t kind;	   /* enum ip_probe_kind */
 	uint8_t length;	   /* bytes of the site: 5 or 6 */
-	uint8_t flags;	   /* IP_PROBE_INLINED, IP_PROBE_ENTRY_ONLY */
+	uint8_t flags;	   /* IP_PROBE_INLINED, IP_PROBE_ENTRY_ONLY, IP_PROBE_FLAGS_DEAD */
 	uint8_t form;	   /* enum ip_site_form */
 	uint8_t regs;	   /* enum ip_site_regs */
 	uint8_t reserved[3];
@@ -146,6 +149,12 @@ static inline const char *ip_probe_list_string(const struct ip_probe_list *list,
 
 const char *ip_placement_name(uint32_t placement);     /* "instrument" ...; "?" */
 const char *ip_probe_kind_name(uint32_t kind);	       /* "entry", "exit", "tail-exit", "point" */
+
+/* What struct ip_arch's transit() may take for its registers. */
+static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
+{
+	return probe->flags & IP_PROBE_FLAGS_DEAD ? IP_REGS_CALL : probe->regs;
+}
 
 /* Builder. Strings are copied and shared; probes may be added in any order. */
 struct ip_probe_list_builder;

@@ -235,7 +235,7 @@ static int write_crossing(const struct ip_patch *patch, const struct ip_change *
 {
 	unsigned split = PAGE(c->address + c->length - 1) - c->address;
 	uint8_t transit[IP_SITE_MAX];
-	unsigned n = patch->arch->transit(c->form, c->regs, c->length, split, transit);
+	unsigned n = patch->arch->transit(c->form, c->transit_regs, c->length, split, transit);
 
 	if (!n)
 		return ip_error("pid %d: the site at %#lx crosses a page and cannot be written safely",

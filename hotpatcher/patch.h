@@ -36,6 +36,7 @@
 struct ip_change {
 	uint64_t address;
 	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
+	uint8_t transit_regs;		  /* ip_probe_transit_regs() */
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
 };
 

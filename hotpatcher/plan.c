@@ -20,7 +20,7 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 	uint8_t bytes[IP_SITE_MAX];
 
 	return c->address + c->length <= next_page ||
-	       arch->transit(c->form, c->regs, c->length, next_page - c->address, bytes) > 0;
+	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) > 0;
 }
 
 static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
@@ -59,7 +59,8 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 				      .length = probe->length,
 				      .kind = probe->kind,
 				      .form = probe->form,
-				      .regs = probe->regs};
+				      .regs = probe->regs,
+				      .transit_regs = ip_probe_transit_regs(probe)};
 
 		if (!*s) {
 			bool selected = *other ? *other > 1

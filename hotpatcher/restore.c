@@ -28,7 +28,7 @@ static enum site_state site_state(const struct ip_target *target, const struct i
 	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && ip_target_is_stub(target, called))
 		return SITE_LIVE;
 	if (boundary < probe->length) {
-		n = arch->transit(probe->form, probe->regs, probe->length, boundary, transit);
+		n = arch->transit(probe->form, ip_probe_transit_regs(probe), probe->length, boundary, transit);
 		if (n && !memcmp(bytes, transit, n))
 			return SITE_TRANSIT;
 	}
@@ -182,7 +182,7 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 	}
 	c = &r->changes[r->n++];
 	*c = (struct ip_change){.address = address, .length = probe->length, .kind = probe->kind, .form = probe->form,
-				  .regs = probe->regs};
+				  .regs = probe->regs, .transit_regs = ip_probe_transit_regs(probe)};
 	memcpy(c->old_bytes, bytes, probe->length);
 	return r->arch->idle(probe->form, probe->length, c->new_bytes);
 }

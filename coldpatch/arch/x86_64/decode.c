@@ -460,4 +460,5 @@ const struct cold_arch cold_arch_x86_64 = {
 	.sled = cold_x86_64_sled,
 	.after = cold_x86_64_after,
 	.flow = cold_x86_64_flow,
+	.flags_dead = cold_x86_64_flags_dead,
 };

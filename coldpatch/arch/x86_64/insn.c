@@ -96,3 +96,60 @@ bool cold_insn_is_unconditional(const struct cold_insn *insn)
 {
 	return insn->insn.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 }
+
+#define FLAGS                                                                                                                   \
+	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
+#define FAR 64 /* instructions */
+
+/* One way only, which is why a conditional jump ends it: it looks at flags. The ABI hands none to a function, nor back. */
+bool cold_x86_64_flags_dead(const struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *section = cold_module_section(m, address, 1);
+	ZydisDecoder decoder;
+
+	cold_insn_init(&decoder, m->bits);
+	for (unsigned i = 0; i < FAR && section; i++) {
+		uint32_t range = cold_module_range(m, address);
+		const ZydisAccessedFlags *flags;
+		struct cold_insn insn;
+		uint64_t target;
+
+		if (!cold_insn_at(&decoder, section, address, section->address + section->size, &insn))
+			return false;
+		flags = insn.insn.cpu_flags;
+		if (flags && (flags->tested & FLAGS))
+			return false;
+		switch (insn.insn.meta.category) {
+		case ZYDIS_CATEGORY_CALL:
+		case ZYDIS_CATEGORY_RET:
+			return true;
+		case ZYDIS_CATEGORY_UNCOND_BR:
+			if (!cold_insn_target(&insn, &target))
+				return false;
+			section = cold_module_section(m, target, 1);
+			if (section && (section->plt || cold_module_range(m, target) != range))
+				return cold_module_symbol(m, target) || section->plt;
+			address = target;
+			continue;
+		default:
+			break;
+		}
+		if (cold_insn_is_jump(&insn) || insn.insn.mnemonic == ZYDIS_MNEMONIC_PUSHFQ)
+			return false;
+		/* these set all of them, and always: a shift by nothing, for one, does not */
+		switch (insn.insn.mnemonic) {
+		case ZYDIS_MNEMONIC_ADD:
+		case ZYDIS_MNEMONIC_AND:
+		case ZYDIS_MNEMONIC_CMP:
+		case ZYDIS_MNEMONIC_NEG:
+		case ZYDIS_MNEMONIC_OR:
+		case ZYDIS_MNEMONIC_SUB:
+		case ZYDIS_MNEMONIC_TEST:
+		case ZYDIS_MNEMONIC_XOR:
+			return true;
+		default:
+			address = insn.next;
+		}
+	}
+	return false;
+}

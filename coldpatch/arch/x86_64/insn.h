@@ -42,6 +42,9 @@ bool cold_insn_table(const struct cold_insn *insn, uint64_t *ret);
 bool cold_insn_is_jump(const struct cold_insn *insn);
 bool cold_insn_is_unconditional(const struct cold_insn *insn);
 
+/* Whether the code at address looks at none of the arithmetic flags before it sets them or leaves the function. */
+bool cold_x86_64_flags_dead(const struct cold_module *module, uint64_t address);
+
 /* Constant propagation, flow.c. */
 struct cold_hooks;
 struct cold_sites;
