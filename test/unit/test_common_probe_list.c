@@ -336,7 +336,7 @@ static void test_wrong_fields(void **state)
 		{&b.probes[0].kind, 1, 5, "byte 192: probe of unknown kind 5"},
 		{&b.probes[0].length, 1, 7, "byte 195: site of 7 bytes"},
 		{&b.probes[0].length, 1, 6, "byte 208: site at 0x100a is not behind"},
-		{&b.probes[0].flags, 1, 4, "byte 194: unknown flags"},
+		{&b.probes[0].flags, 1, 8, "byte 194: unknown flags"},
 		{&b.probes[0].form, 1, 3, "byte 195: site of unknown form"},
 		{&b.probes[0].regs, 1, 4, "byte 196: unknown set of registers"},
 		{&b.probes[0].args, 4, UINT32_MAX, "byte 200: arguments of probe 0"},
