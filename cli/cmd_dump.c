@@ -26,7 +26,7 @@ static const char help[] =
 	"usage: iprobe dump [OPTIONS] [DIR]\n\n"
 	"Prints each event of a trace (iprobe.data): time since its start, thread, function, indented by "
 	"depth; at an\n"
-	"exit, how long the call took. Where they were recorded (--args, --retval), arguments and results.\n\n"
+	"exit, how long the call took. With arguments and results, if those were recorded.\n\n"
 	"  -f, --functions SEL  these functions only\n"
 	"      --tid TID        this thread only\n"
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
