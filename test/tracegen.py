@@ -82,17 +82,22 @@ class Thread:
         top, frames = self.stacks[self.current]
         return frames[-1].low if frames else top
 
-    def record(self, kind, number, sp):
+    def record(self, kind, number, sp, values=None):
+        """values: (signature, missing, words) that come with the event."""
         trace = self.trace
         ts = trace.now
         payload = number | (sp >> 3 & 2047) << 21
         epoch = ts >> TIME_BITS
         near = self.last and self.last[0] == epoch and -WINDOW // 2 <= sp - self.last[1] < WINDOW // 2
-        words = 1 if near and self.words else 3
+        words = 4 + len(values[2]) if values else 1 if near and self.words else 3
         if len(self.words) + words > self.capacity:
             self.flush()
-            words = 3
-        if words == 1:
+            words = max(words, 3)
+        if values:
+            signature, missing, payload_words = values
+            self.words += [7 | kind + 32 << 3 | (ts & 0xFFFFFFFF) << 32, ts >> 32 | payload << 32, sp,
+                           len(payload_words) << 3 | missing << 16 | signature << 32, *payload_words]
+        elif words == 1:
             self.words.append(kind | (ts & (1 << TIME_BITS) - 1) << 3 | payload << 32)
         else:
             self.words += [7 | kind + 16 << 3 | (ts & 0xFFFFFFFF) << 32, ts >> 32 | payload << 32, sp]

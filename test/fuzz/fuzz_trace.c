@@ -4,13 +4,14 @@
  * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
  * frame that was opened is closed once, not before it began.
  *
- * covers: analysis/session.c analysis/stream.c
+ * covers: analysis/session.c analysis/stream.c analysis/values.c
  */
 #include <sys/stat.h>
 
 #include "analysis/frames.h"
 #include "analysis/session.h"
 #include "analysis/stream.h"
+#include "analysis/values.h"
 #include "common/trace_format.h"
 #include "fuzz.h"
 
@@ -23,6 +24,29 @@ static const char small_session[] = "iprobe-session\t1\ntsc_hz\t1000\nmodule\t0\
 static struct {
 	uint64_t open, left, closed, orphans;
 } counts;
+
+/* Values are shown in both ways; JSON is one object. */
+static void show_values(const struct ip_recording *session, const uint64_t *payload)
+{
+	const struct ip_signature *signature = ip_recording_signature(session, payload);
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct ip_json json;
+
+	fuzz_assert(out && IP_PAYLOAD_N(*payload) <= IP_PAYLOAD_MAX);
+	if (signature) {
+		ip_values_print(out, signature, payload);
+		ip_json_init(&json, out);
+		ip_json_object(&json, NULL);
+		ip_values_json(&json, signature, payload);
+		ip_value_json(&json, "retval", signature, payload);
+		ip_json_bool(&json, "cut", ip_values_cut(signature, payload));
+		ip_json_end_object(&json);
+	}
+	fclose(out);
+	free(text);
+}
 
 static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
 {
@@ -64,7 +88,7 @@ static const struct ip_frames_ops ops = {.opened = on_opened,
 					 .closed = on_closed,
 					 .orphan = on_orphan};
 
-static void read_stream(struct ip_stream *stream, struct ip_frames *frames)
+static void read_stream(const struct ip_recording *session, struct ip_stream *stream, struct ip_frames *frames)
 {
 	struct ip_event events[7];
 	struct ip_packet packet;
@@ -77,9 +101,13 @@ static void read_stream(struct ip_stream *stream, struct ip_frames *frames)
 			ip_frames_loss(frames);
 		while ((got = ip_stream_read(stream, events, 7)) > 0) {
 			n += got;
-			for (ssize_t i = 0; i < got; i++)
+			ip_frames_set_payloads(frames, ip_stream_payloads(stream));
+			for (ssize_t i = 0; i < got; i++) {
+				if (events[i].payload)
+					show_values(session, ip_event_payload(&events[i], ip_stream_payloads(stream)));
 				fuzz_assert(events[i].number && events[i].number <= IP_NUMBER_MAX &&
 					    !(events[i].sp & 15));
+			}
 			fuzz_assert(ip_frames_feed(frames, events, got) == 0);
 		}
 		fuzz_assert(got == 0);
@@ -162,7 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ip_stream_open(path, &stream) < 0) {
 		fuzz_check_error();
 	} else {
-		read_stream(stream, frames);
+		read_stream(session, stream, frames);
 		ip_stream_close(stream);
 	}
 	ip_frames_destroy(frames);

@@ -26,6 +26,29 @@ def traces():
                     yield f"random-{seed}-{number}", session, file.read()
 
 
+SIGNATURES = ["i4:fd s:path u8", "-:p f4:a f8:b x:c p:next", "b:ok c:letter e4:mode{RED=0,BLUE=7,NONE=-1} e1", "i4",
+              "i1 i2 i8 u1 u2 u4 p e8:q{A=1,B}"]
+
+
+def values():
+    """Records with values, some of which do not fit their signature."""
+    trace = tracegen.Trace()
+    trace.extra_lines = [f"signature\t{i + 1}\t{text}" for i, text in enumerate(SIGNATURES)]
+    thread = trace.thread(0)
+    number = trace.function("f").number
+    text = [int.from_bytes(b"/tmp/\"\n\xc3\xa9"[:8], "little"), int.from_bytes(b"\\x\xff", "little")]
+    payloads = [(1, 0, [3, 11, *text, 9]), (1, 0, [3, 5 | 1 << 63, text[0], 9]), (1, 0, [3, 1 << 62, 0x1234, 9]),
+                (1, 2, [3, 1 << 61, 9]), (1, 0, [3, 1 << 20, 9]), (2, 0, [0x3f800000, 1 << 62, 1 << 63, 0x3fff, 0]),
+                (2, 0, [0x7f800000, 0x7ff8 << 48, 1 << 63, 0x7fff, 5]), (3, 0, [1, 65, 7, 200]), (3, 9, [0, 0, 2**64 - 1, 1]),
+                (4, 0, [2**64 - 1]), (4, 1, [0]), (4, 0, []), (5, 0, [2**63, 1, 2, 3, 4, 5, 6, 1]), (9, 0, [1])]
+    for payload in payloads:
+        trace.now += 10
+        thread.record(tracegen.ENTRY, number, thread.sp - 64, payload)
+        trace.now += 10
+        thread.record(tracegen.EXIT, number, thread.sp - 64, (4, 0, [trace.now]))
+    return trace
+
+
 def main():
     folder = os.path.join(sys.argv[1], "trace")
     os.makedirs(folder, exist_ok=True)
@@ -61,6 +84,15 @@ def main():
         "no-hz": b"iprobe-session\t1\n",
         "nothing": b"",
     })
+    with tempfile.TemporaryDirectory() as made:
+        values().write(made)
+        with open(os.path.join(made, "iprobe", "session"), "rb") as file:
+            with_values = file.read() + SEPARATOR
+        with open(os.path.join(made, "stream-0"), "rb") as file:
+            with_values += file.read()
+    seeds["values"] = with_values
+    seeds["values-cut"] = with_values[:-20]
+    seeds["signatures"] = smallest + b"signature\t0\ti4\n"
     for name, data in seeds.items():
         with open(os.path.join(folder, name), "wb") as file:
             file.write(data)
