@@ -22,6 +22,18 @@ def opt(request):
     return request.param
 
 
+@pytest.fixture(params=[(c, "instrument") for c in compilers()] +
+                [("gcc", p) for p in ("fentry", "inline") if "gcc" in compilers()], ids="-".join)
+def way(request):
+    """(compiler, placement)"""
+    return request.param
+
+
+@pytest.fixture(params=["instrument", "fentry", "inline"])
+def placement(request):
+    return request.param
+
+
 @pytest.fixture(params=compilers())
 def compiler(request):
     return request.param
@@ -85,9 +97,10 @@ def check_report(actor, directory, logs):
 
 
 @pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
-                                     "tree_throw"])
-def test_tree(me, programs, compiler, opt, program):
-    check(me, [programs.trees(compiler, opt) / program])
+                                     "tree_throw", "tree_stacks"])
+def test_tree(me, programs, way, opt, program):
+    compiler, placement = way
+    check(me, [programs.trees(compiler, opt, placement) / program])
 
 
 @pytest.mark.parametrize("program", ["tree_calls", "tree_signals", "tree_jumps", "tree_threads", "tree_start",
@@ -96,9 +109,65 @@ def test_tree_as_user(user, programs, program):
     check(user, [programs.trees("gcc", "-O2") / program])
 
 
-def test_exit_from_a_deep_frame(me, programs, compiler, opt):
+def test_end_in_the_middle(me, programs, way, opt):
+    """_exit leaves all frames open."""
+    compiler, placement = way
+    logs = check(me, [programs.trees(compiler, opt, placement) / "tree_stacks", "quit"])
+    (steps,) = logs.values()
+    assert [s.depth for s in steps if s.name == "quit" and s.event == "entry"] == [1, 2, 3, 4, 5]
+
+
+def test_tail_calls(me, programs, opt, placement):
+    """A function that ends by a jump has ended; who it jumps to stands in its place, where the compiler made a jump of it."""
+    program = programs.simple("tails", "gcc", opt, extra=["-fno-optimize-sibling-calls"] if opt == "-O0" else [],
+                              placement=placement)
+    plain = me.run([program])
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "-o", directory, "--", program)
+    assert done.returncode == 0 and done.summary()["lost"] == 0, repr(done)
+    assert done.stdout.startswith(plain.stdout)
+    (steps,) = trees.read_dump(me.iprobe("dump", "--json", directory).stdout).values()
+    trees.assert_consistent(steps)
+    wanted = []
+
+    def enter(name, depth):
+        wanted.append(("entry", name, depth))
+
+    def leave(name, depth):
+        wanted.append(("exit", name, depth))
+
+    # where the hook comes behind the call, no call is the last thing
+    jumps = opt == "-O2" and placement == "fentry"
+    enter("main", 0)
+    for i in range(50):
+        depth = 0
+        for _ in range(i % 4 + 1):
+            depth += 1
+            enter("unwind", depth)
+        top, chain = depth, []
+        for name in ("first", "second", "third", "last"):
+            if jumps:
+                leave(chain.pop() if chain else "unwind", depth)
+            else:
+                depth += 1
+            enter(name, depth)
+            chain.append(name)
+            if name == "second":
+                enter("last", depth + 1)
+                leave("last", depth + 1)
+        while chain:
+            leave(chain.pop(), depth)
+            depth -= 1
+        for level in range(top - 1 if jumps else top, 0, -1):
+            leave("unwind", level)
+    leave("main", 0)
+    assert [s[:3] for s in steps] == wanted
+
+
+def test_exit_from_a_deep_frame(me, programs, way, opt):
     """Destructors run on top of frames that never return."""
-    logs = check(me, [programs.trees(compiler, opt) / "tree_start", "deep"])
+    compiler, placement = way
+    logs = check(me, [programs.trees(compiler, opt, placement) / "tree_start", "deep"])
     (steps,) = logs.values()
     assert [s.depth for s in steps if s.name == "end_last" and s.event == "entry"] == [7]
 
