@@ -18,7 +18,9 @@
  *        a. the f with T.S == S;
  *        b. else f with T.S > S by no more than ABOVE, if it is the innermost open frame: it used alloca;
  *        c. else one that was left at exactly S (see below);
- *        d. else the nearest f with T.S > S: it used alloca after frames above it had been unwound.
+ *        d. else the nearest f with T.S > S: it used alloca after frames above it had been unwound;
+ *        e. else, of an inlined instance, the f with T.S < S by no more than ABOVE, if it is the innermost open frame: its
+ *           host has taken its frame down meanwhile.
  *
  *      Tail exit (the frame has been taken down, S lies above it):
  *        the shallowest f with T.S < S, else the one with T.S == S.
@@ -28,6 +30,8 @@
  *
  *   Between two frames of one stack every S belongs to that stack, so longjmp and exceptions to a frame that
  *   is known are closed exactly, over any distance.
+ *
+ *   4. A point at S: frames with T.S < S are gone.
  *
  * Several stacks (signal handlers on an alternate stack, coroutines)
  *
@@ -429,7 +433,24 @@ static int resume(struct ip_frames *t, const struct ip_limbo_entry *ended)
 	return 0;
 }
 
-static int leave_by_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail)
+/* Rule 3e. */
+static bool is_inlined_top(const struct ip_frames *t, uint32_t function, uint64_t sp)
+{
+	const struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
+
+	return top && top->function == function && top->sp < sp && sp - top->sp <= ABOVE;
+}
+
+/* Rule 4. */
+static void pass_point(struct ip_frames *t, uint64_t sp)
+{
+	struct range r;
+
+	if (find_owner(t, sp, ABOVE, &r))
+		leave(t, first_deeper(t, r, sp));
+}
+
+static int leave_by_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, bool inlined)
 {
 	size_t found = find_frame(t, function, sp, tail ? find_tail : find_exact);
 	struct ip_limbo_entry e;
@@ -441,8 +462,9 @@ static int leave_by_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bo
 		return resume(t, &e);
 	if (found == NOT_FOUND && !tail && !t->suspect)
 		found = find_frame(t, function, sp, find_alloca);
-	if (found != NOT_FOUND) {
-		leave(t, found + 1);
+	if (found != NOT_FOUND || (inlined && !t->suspect && is_inlined_top(t, function, sp))) {
+		if (found != NOT_FOUND)
+			leave(t, found + 1);
 		end_top(t);
 		return 0;
 	}
@@ -497,14 +519,17 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 			if (likely(top && top->function == function && top->sp == e->sp))
 				end_top(t);
 			else
-				ret = leave_by_exit(t, function, e->sp, false);
+				ret = leave_by_exit(t, function, e->sp, false, !number.room);
 		} else if (e->kind == IP_PROBE_TAIL_EXIT) {
 			if (likely(top && top->function == function && is_tail_of_top(t, top, e->sp)))
 				end_top(t);
 			else
-				ret = leave_by_exit(t, function, e->sp, true);
-		} else if (e->kind == IP_PROBE_POINT && t->ops.point) {
-			t->ops.point(t->context, function, t->n, t->now);
+				ret = leave_by_exit(t, function, e->sp, true, false);
+		} else if (e->kind == IP_PROBE_POINT) {
+			if (unlikely(top && top->sp < e->sp))
+				pass_point(t, e->sp);
+			if (t->ops.point)
+				t->ops.point(t->context, function, t->n, t->now);
 		}
 		if (unlikely(e->payload) && t->ops.values)
 			t->ops.values(t->context, NULL);

@@ -4,7 +4,7 @@
  * of it.
  *
  *   +f  opened    -f  closed by its exit    ~f  left    *f  resumed    !f  given up (unwound for good)
- *   ?f  an exit without a call              .f  unfinished at the end
+ *   ?f  an exit without a call              .f  unfinished at the end       :f  a point
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +63,19 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 	say('?', function);
 }
 
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	say(':', function);
+}
+
 static const struct ip_frames_ops ops = {.opened = on_opened,
 					 .left = on_left,
 					 .resumed = on_resumed,
 					 .closed = on_closed,
-					 .orphan = on_orphan};
+					 .orphan = on_orphan,
+					 .point = on_point};
 
-/* kind: e entry, x exit, t tail exit, L events were lost. sp is relative to BASE. */
+/* kind: e entry, x exit, t tail exit, p point, L events were lost. sp is relative to BASE. */
 struct step {
 	char kind;
 	uint32_t number;
@@ -155,6 +161,26 @@ static const struct test_case {
 	{"the same left by longjmp, seen by a call from where the outer one was called",
 	 {{'e', 1, -64}, {'e', 7, -72}, {'e', 7, -80}, {'e', 7, -72}, {'x', 7, -72}, {'x', 1, -64}},
 	 "+a +h +h ~h ~h +h -h -a !h !h"},
+	{"points, in a leaf, in its caller, after longjmp, and on another stack",
+	 {{'e', 1, -64},
+	  {'e', 2, -128},
+	  {'p', 3, -136},
+	  {'x', 2, -128},
+	  {'p', 3, -64},
+	  {'e', 2, -128},
+	  {'p', 3, -80},
+	  {'e', 2, -(1ll << 40)},
+	  {'p', 3, -(1ll << 40) - 16},
+	  {'x', 2, -(1ll << 40)},
+	  {'p', 3, 1ll << 40},
+	  {'x', 1, -64}},
+	 "+a +b :c -b :c +b ~b :c +b :c -b :c -a !b"},
+	{"an inlined call ends where its host has no frame any more",
+	 {{'e', 2, -64}, {'e', 4, -128}, {'x', 4, -72}, {'x', 2, -64}},
+	 "+b +a -a -b"},
+	{"but another function does not",
+	 {{'e', 2, -64}, {'e', 1, -128}, {'x', 4, -72}, {'e', 3, -128}, {'x', 4, -72}, {'x', 2, -64}},
+	 "+b +a -a +c ~c ?a -b !c"},
 	{"unfinished", {{'e', 1, -64}, {'e', 2, -128}}, "+a +b .b .a"},
 	{"the exit of a call whose entry was lost is not its caller's",
 	 {{'e', 1, -64}, {'L', 0, 0}, {'x', 1, -192}, {'x', 1, -64}},
@@ -205,6 +231,7 @@ static void play(const struct test_case *c, struct ip_frames *frames)
 				     .number = s->number,
 				     .kind = s->kind == 'e'   ? IP_PROBE_ENTRY
 					     : s->kind == 'x' ? IP_PROBE_EXIT
+					     : s->kind == 'p' ? IP_PROBE_POINT
 							      : IP_PROBE_TAIL_EXIT};
 
 		if (s->kind == 'L')
