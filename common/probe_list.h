@@ -56,7 +56,8 @@ enum ip_site_regs {
 	IP_REGS_CALL = 0,   /* none: the compiler expects a call here (placement instrument) */
 	IP_REGS_ENTRY = 1,  /* a function's first instruction: all that can carry an argument; rax and r10 too. Free: r11 and
 			     the flags */
-	IP_REGS_RETURN = 2, /* in front of a return: rax, rdx, xmm0, xmm1, x87 */
+	IP_REGS_RETURN = 2, /* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's own keeps.
+			     Free: r11 and the flags */
 	IP_REGS_ALL = 3,    /* everything, the flags too: tail jumps, placement inline, points */
 };
 

@@ -267,29 +267,12 @@
 	end \name
 	.endm
 
-	/* In front of a return: of those that no call preserves, rax and rdx are live. */
+	/*
+	 * In front of a return: of those that no call preserves rax and rdx are live; others where the function has a calling
+	 * convention of its own (ms_abi, preserve_most, regcall). No convention keeps r11 or the flags.
+	 */
 	.macro hook_return name, kind, up, slow
-	begin \name
-	endbr64
-	movq %rax, %r8
-	.cfi_register rax, r8
-	movq %rdx, %r9
-	.cfi_register rdx, r9
-	record \kind, \up
-	.cfi_remember_state
-	movq %r8, %rax
-	.cfi_restore rax
-	movq %r9, %rdx
-	.cfi_restore rdx
-	ret
-	.cfi_restore_state
-	give_back
-	movq %r8, %rax
-	.cfi_restore rax
-	movq %r9, %rdx
-	.cfi_restore rdx
-	jmp \slow
-	end \name
+	hook_entry \name, \kind, \up, \slow
 	.endm
 
 	/*
