@@ -21,8 +21,13 @@
 
 #define TAIL_MORE 8 /* sections that can be added */
 
+/* A section that is not loaded needs no more, whatever a damaged header says. */
+#define ALIGN_MAX 4096u
+
 static uint64_t round_up(uint64_t v, uint64_t to)
 {
+	if (to > ALIGN_MAX)
+		to = ALIGN_MAX;
 	return to > 1 ? (v + to - 1) / to * to : v;
 }
 
