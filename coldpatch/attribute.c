@@ -141,9 +141,13 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 	if (!name)
 		return function_at(n, n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
 	f = named(name, ip_base_name_length(name), 0);
-	if (proper != COLD_NONE && has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
-		f.address = n->m->ranges[proper].start;
-	return f;
+	if (proper == COLD_NONE || !has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
+		return f;
+	/* the name that the other sites have: a constructor has several */
+	name = cold_range_name(n->m, proper);
+	if (!name)
+		return function_at(n, n->m->ranges[proper].start);
+	return named(name, ip_base_name_length(name), n->m->ranges[proper].start);
 }
 
 static bool same_function(struct function a, struct function b)
