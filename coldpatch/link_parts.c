@@ -31,9 +31,9 @@ static char *find_part(const char *name)
 	return NULL;
 }
 
-size_t link_parts(const struct command_line *line, const char *ret[LINK_PARTS_MAX])
+size_t link_parts(const struct command_line *line, bool clang, const char *ret[LINK_PARTS_MAX])
 {
-	const char *room, *runtime;
+	const char *room, *runtime, *inlined;
 	size_t n = 0;
 
 	/* i386: one call reaches everywhere, and there is no runtime to link in */
@@ -41,11 +41,14 @@ size_t link_parts(const struct command_line *line, const char *ret[LINK_PARTS_MA
 		return 0;
 	room = find_part("iprobe-room.o");
 	runtime = line->is_static && !line->own_start ? find_part("iprobe-rt.o") : NULL;
-	if (room || runtime)
+	inlined = clang ? find_part("libiprobe-inlined.a") : NULL;
+	if (room || runtime || inlined)
 		ret[n++] = "-xnone"; /* a language that was named holds for all inputs behind it */
 	if (room)
 		ret[n++] = room;
 	if (runtime)
 		ret[n++] = runtime;
+	if (inlined)
+		ret[n++] = inlined;
 	return n;
 }

@@ -202,12 +202,12 @@ static size_t append(char **all, size_t n, const char *const *flags)
 }
 
 /* real words | our flags | the user's arguments as they came | our objects */
-static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags, int argc,
-		      char **argv)
+static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags, bool clang,
+		      int argc, char **argv)
 {
 	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 2, sizeof(*all));
 	const char *parts[LINK_PARTS_MAX];
-	size_t n, nparts = link_parts(line, parts);
+	size_t n, nparts = link_parts(line, clang, parts);
 
 	if (!all)
 		return NULL;
@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 	}
 	if (!line.hands_off && placement_flags(placement, &line, real, clang, &flags))
 		return say(ip_error_message());
-	all = compose(real, &line, &flags, argc, argv);
+	all = compose(real, &line, &flags, clang, argc, argv);
 	if (!all)
 		return say("out of memory");
 	if (!line.links || line.hands_off || line.prints_only)
