@@ -366,6 +366,24 @@ def test_points_beside_the_compilers_probes(bench, me, placement):
     assert got["a_round"] == own["outer"] and got["main"] == 1
 
 
+@pytest.mark.parametrize("compiler, placement", [("gcc", "fentry"), ("gcc", "inline"), ("gcc", "instrument"), ("clang", "instrument"),
+                                                 ("clang", "fentry")])
+def test_no_probe(bench, compiler, placement):
+    """The compiler's probes keep off such a function; a point in it is still one."""
+    if compiler not in compilers():
+        pytest.skip(f"no {compiler}")
+    bench.source("kept.c", """
+int sink;
+IPROBE_NO_PROBE __attribute__((noinline)) int never(int a) { for (int i = 0; i < a; i++) sink += i; IPROBE_POINT(inside, a); return sink; }
+__attribute__((noinline)) int always(int a) { for (int i = 0; i < a; i++) sink += i * a; return sink + never(a); }
+int main(int argc, char **argv) { (void)argv; return always(argc) == 77; }
+""")
+    env = {**os.environ, "IPROBE_PLACEMENT": placement, "IPROBE_CC": compiler}
+    bench.run(bench.builddir / "coldpatch" / "iprobe-cc", INCLUDE, "-g", "-O2", "kept.c", "-o", "kept", env=env)
+    found = {p.function.name for p in bench.list("kept").probes}
+    assert found == {"inside", "always", "main"}
+
+
 def test_attached_by_name_and_restored(bench, actor, targets):
     bench.build("points", "gcc", "-O2")
     bench.coldpatch("points")
