@@ -22,6 +22,7 @@ struct namer {
 	const struct ip_selection *exclude; /* NULL: nothing */
 	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
 	bool *early;	  /* by root range: is run while the module is not relocated yet */
+	bool *entered;	  /* by root range: has an entry */
 	char made_up[32]; /* name of a function that has none */
 };
 
@@ -314,6 +315,20 @@ static void find_early(struct namer *n)
 			note_early(n, n->m->relocs[i].addend);
 }
 
+static void find_entered(struct namer *n, const struct cold_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].kind == IP_PROBE_ENTRY && sites->sites[i].range != COLD_NONE)
+			n->entered[cold_range_root(n->m, sites->sites[i].range)] = true;
+}
+
+/* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry. They are nobody's function. */
+static bool is_of_thunk(const struct namer *n, const struct cold_site *site)
+{
+	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY && site->range != COLD_NONE &&
+	       !cold_range_is_cold(n->m, site->range) && !n->entered[cold_range_root(n->m, site->range)];
+}
+
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 		   const struct cold_sites *sites, const struct ip_selection *exclude,
 		   struct ip_probe_list_builder *builder, struct cold_attribution *ret)
@@ -325,12 +340,15 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 	memset(ret, 0, sizeof(*ret));
 	n.owners = malloc((m->nranges + 1) * sizeof(*n.owners));
 	n.early = calloc(m->nranges + 1, sizeof(*n.early));
-	if (!n.owners || !n.early) {
+	n.entered = calloc(m->nranges + 1, sizeof(*n.entered));
+	if (!n.owners || !n.early || !n.entered) {
 		free(n.owners);
 		free(n.early);
+		free(n.entered);
 		return ip_error("out of memory");
 	}
 	find_early(&n);
+	find_entered(&n, sites);
 	memset(n.owners, 0xff, (m->nranges + 1) * sizeof(*n.owners));
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		uint32_t root = cold_range_root(m, i);
@@ -340,14 +358,20 @@ int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 	}
 	if (cold_debug_open(m, &n.debug))
 		goto out;
-	for (size_t i = 0; i < sites->n; i++)
-		if (sites->sites[i].naming == COLD_NAME_GIVEN ? add_given(&n, &sites->sites[i], builder, ret)
-							      : add_probe(&n, &sites->sites[i], builder, ret))
+	for (size_t i = 0; i < sites->n; i++) {
+		const struct cold_site *site = &sites->sites[i];
+
+		if (is_of_thunk(&n, site))
+			continue;
+		if (site->naming == COLD_NAME_GIVEN ? add_given(&n, site, builder, ret)
+						    : add_probe(&n, site, builder, ret))
 			goto out;
+	}
 	result = 0;
 out:
 	cold_debug_close(n.debug);
 	free(n.owners);
 	free(n.early);
+	free(n.entered);
 	return result;
 }
