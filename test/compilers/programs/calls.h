@@ -3,19 +3,20 @@
  * What a program of the matrix knows of itself: how often each function was called, and how often one was left otherwise than
  * by returning. Printed at the end, for the test to hold the trace against.
  *
- * CALLED stands first in a function, CALLED_INLINE in one that the compiler may inline: a placement that sees no
- * inlined functions may then show fewer calls. LEFT stands before what may leave the frame without its return.
+ * CALLED stands first in a function, CALLED_INLINE in one that the compiler may inline, or whose calls of itself it may make a
+ * loop: a placement that sees no inlined functions may then show fewer calls. LEFT stands before what may leave the frame without its return.
  */
 #ifndef CALLS_H
 #define CALLS_H
 
 #include <stdio.h>
 
-#define QUIET __attribute__((no_instrument_function))
 #if defined(__clang__)
+#define QUIET __attribute__((no_instrument_function, xray_never_instrument))
 #define KEEP __attribute__((noinline))
 #else
-#define KEEP __attribute__((noipa))
+#define QUIET __attribute__((no_instrument_function))
+#define KEEP  __attribute__((noipa))
 #endif
 /* keeps the compiler from knowing a value */
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value))

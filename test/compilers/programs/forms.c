@@ -21,7 +21,7 @@
 
 KEEP static unsigned fibonacci(unsigned n)
 {
-	CALLED;
+	CALLED_INLINE; /* one of the two calls may become a loop */
 	return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
 }
 
@@ -599,13 +599,13 @@ KEEP static int cleaned(int a)
 
 #ifdef __clang__
 /* clang has no nested functions */
-KEEP static int nested(int a)
+KEEP static int with_inner(int a)
 {
 	CALLED;
 	return 22 * a - 9;
 }
 #else
-KEEP static int nested(int a)
+KEEP static int with_inner(int a)
 {
 	/* its frame is reached through r10, live at its entry */
 	KEEP int inner(int b)
@@ -647,7 +647,7 @@ int main(int argc, char **argv)
 	int numbers[] = {5, 3, 9, 1, 7, 2, 8};
 	unsigned char flag;
 	long total = 0;
-	int a = argc;
+	int a = argc, low, error;
 
 	CALLED;
 	OPAQUE(a);
@@ -662,7 +662,9 @@ int main(int argc, char **argv)
 	nothing();
 	printf("frames %u %u %u %d %d\n", red_zone(a), bare(a), variable_frame(a * 50), aligned_frame(a),
 	       same_frame(__builtin_frame_address(0)));
-	printf("carry %d %d errno %d %d\n", carry(&flag, 0xfffffff0u, a * 0x20), flag, leaves_errno(EDOM), errno);
+	low = carry(&flag, 0xfffffff0u, a * 0x20);
+	error = leaves_errno(EDOM);
+	printf("carry %d %d errno %d %d\n", low, flag, error, errno);
 	printf("inline %d %d %d\n", inlined_twice(a), mostly_early(NULL, 0), mostly_early(numbers, 7));
 	printf("linkage %d %d %d %d %d\n", hidden(a), weak_defined(a), other_name(a), chosen(a), uninstrumented(a));
 	printf("absent %d\n", weak_undefined ? weak_undefined(1) : -1);
@@ -671,7 +673,7 @@ int main(int argc, char **argv)
 	printf("threads %ld\n", threads());
 	qsort(numbers, 7, sizeof(*numbers), compare);
 	printf("sorted %d %d %d\n", numbers[0], numbers[3], numbers[6]);
-	printf("cleaned %d nested %d\n", cleaned(4), nested(2));
+	printf("cleaned %d nested %d\n", cleaned(4), with_inner(2));
 	fflush(stdout);
 	calls_print();
 	return 3;

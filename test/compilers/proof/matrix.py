@@ -46,16 +46,13 @@ def fits(case):
     return True
 
 
-# What iprobe-cc does not offer. It says so: `says` is part of the one line, exit: it fails, or leaves the program as it was
-# linked (0).
-Refusal = collections.namedtuple("Refusal", "reason says exit")
+# What iprobe does not offer: iprobe-cc fails with one line that has `says` in it.
+Refusal = collections.namedtuple("Refusal", "reason says")
 
 
 def refusal(case):
-    if case.placement in ("fentry", "inline"):
-        return Refusal("this placement is not there yet", "instrument only", 1)
-    if case.mode in ("static", "static-pie"):
-        return Refusal("the hooks of libc share one address", "static", 0)
+    if case.compiler == "clang" and case.placement == "inline":
+        return Refusal("clang calls hooks by their address, and inlines none", "clang has fentry and instrument only")
     return None
 
 
@@ -65,8 +62,17 @@ def name(case):
 
 
 def everything():
-    """All cases; with linkers other than the usual one only in pairwise()."""
+    """All cases, offered or not."""
     return [case for case in map(Case._make, itertools.product(*DIMENSIONS)) if fits(case)]
+
+
+def refused():
+    """For each compiler, placement and language that is not offered, one case."""
+    found = {}
+    for case in everything():
+        if refusal(case):
+            found.setdefault((case.compiler, case.placement, case.language), case)
+    return list(found.values())
 
 
 def pairs(case):
@@ -86,3 +92,9 @@ def pairwise(cases):
         chosen.append(best)
         left -= pairs(best)
     return chosen
+
+
+def placements(compiler):
+    """Those that iprobe-cc offers with this compiler, for an ordinary program."""
+    usual = Case(compiler, "", "-O2", "pie", "c", "bfd")
+    return [p for p in DIMENSIONS.placement if not refusal(usual._replace(placement=p))]

@@ -9,7 +9,7 @@ import collections
 import re
 import subprocess
 
-from iptest.probe_list import ENTRY, EXIT, FORM_CALL, FORM_JUMP, FORM_RETURN, TAIL_EXIT
+from iptest.probe_list import ENTRY, EXIT, FORM_CALL, FORM_JUMP, FORM_RETURN, REGS_ALL, TAIL_EXIT
 
 IDLE = {
     (FORM_CALL, 5): "0f1f440000", (FORM_CALL, 6): "660f1f440000", (FORM_JUMP, 5): "0f1f440000",
@@ -57,6 +57,94 @@ def hooks_in_file(path):
     return found
 
 
+def marks_in_assembly(text):
+    """Hooks that the compiler inlined: programs/inline_hooks.h."""
+    found = collections.Counter()
+    for function, line in lines_by_function(text):
+        mark = re.search(r"#mark (entry|exit)$", line)
+        if mark:
+            found[function, ENTRY if mark[1] == "entry" else EXIT] += 1
+    return found
+
+
+def sleds_in_assembly(text):
+    """XRay's sleds, and the functions that have none at their entry."""
+    kinds = {f".Lxray_sled_{n}": (ENTRY, EXIT, TAIL_EXIT)[int(kind, 16)] for n, kind in
+             re.findall(r"\.quad\s+\.Lxray_sled_(\d+)-.*\n.*\n\s+\.byte\s+0x(\d\d)", text)}
+    found, functions = collections.Counter(), set()
+    for function, line in lines_by_function(text):
+        functions.add(function)
+        if line.rstrip(":") in kinds:
+            found[function, kinds[line.rstrip(":")]] += 1
+    return found, {f for f in functions if not found[f, ENTRY]}
+
+
+FENTRY_RETURN = re.compile(r"\.byte\s+0x0?f,\s*0x1f,\s*0x44,\s*0x0?0,\s*0x0?0$")
+
+
+def fentry_in_assembly(text):
+    """
+    What -pg -mfentry -minstrument-return=nop5 made: a call at each entry, a NOP before each return or jump; and the
+    functions that have no entry.
+    """
+    found, functions, waiting = collections.Counter(), set(), False
+    for function, line in lines_by_function(text):
+        functions.add(function)
+        line = line.split("#")[0].strip()
+        if re.search(r"\bcallq?\s+\*?__fentry__\b", line):
+            found[function, ENTRY] += 1
+        elif FENTRY_RETURN.search(line):
+            waiting = True
+        elif waiting and line and line[0] != "." and not line.endswith(":"):
+            returns = re.match(r"(rep |bnd )?retq?\b", line)
+            assert returns or re.match(r"(notrack |bnd )?jmpq?\b", line), f"a NOP stands in front of {line!r}"
+            found[function, EXIT if returns else TAIL_EXIT] += 1
+            waiting = False
+    without = {f for f in functions if not found[f, ENTRY]}
+    for function in without:
+        if re.match(r"_ZT[chv]", function):
+            # Of some of the thunks that it makes gcc marks the exit and not the entry: no function of anybody's.
+            del found[function, EXIT], found[function, TAIL_EXIT]
+    return found, without
+
+
+def check_fentry_code(path, probes):
+    """
+    In the linked file: an entry is its function's first instruction (but for endbr64), and in a function that has one
+    each return, and each jump to another function, has its site right in front of it.
+    """
+    text = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", path], capture_output=True, text=True,
+                          check=True).stdout
+    by_address = {p.offset: p for p in probes}
+    at = Symbols(path).of
+    for block in text.split("\n\n"):
+        head = re.match(r"(?:\n*Disassembly.*\n\n?)?([0-9a-f]+) <(.*)>:\n", block)
+        if not head:
+            continue
+        name = head[2]
+        code = [(int(m[1], 16), m[2].strip()) for m in re.finditer(r"^\s*([0-9a-f]+):\t(.*)$", block, re.M)]
+        entries = [a for a, _ in code if a in by_address and by_address[a].kind == ENTRY]
+        if not entries and not name.endswith(".cold"):
+            continue
+        if entries:
+            before = [what for a, what in code if a < entries[0]]
+            assert len(entries) == 1 and all(re.match("endbr|nop|xchg +%ax,%ax", what) for what in before), (
+                f"{name}: entries at {list(map(hex, entries))}")
+        for i, (_, what) in enumerate(code[1:], 1):
+            jump = re.match(r"(?:bnd |notrack |data16 )*jmp\s+[0-9a-f]+ <([^+>]+)>", what)
+            want = None
+            if re.match(r"(repz? |bnd )?ret", what):
+                want = EXIT
+            elif jump and at.get(jump[1].removesuffix(".cold")) != at.get(name.removesuffix(".cold")):
+                want = TAIL_EXIT
+            before = i - 1
+            while before and "nop" in code[before][1] and code[before][0] not in by_address:
+                before -= 1  # what is left of a longer sled
+            site = by_address.get(code[before][0])
+            if want and (entries or site):
+                assert site and site.kind == want, f"{name}: no site before {what!r} at {code[i][0]:#x}"
+
+
 class Symbols:
     """Functions of a linked file, by address and by name."""
 
@@ -79,6 +167,13 @@ class Symbols:
         found = collections.Counter()
         for (name, kind), n in counter.items():
             found[self.of[name], kind] += n
+        return found
+
+    @staticmethod
+    def without_kinds(counter):
+        found = collections.Counter()
+        for (at, _), n in counter.items():
+            found[at, "site"] += n
         return found
 
     def sites(self, probes):
@@ -115,6 +210,14 @@ def check_idle(path, probes):
         want = IDLE[p.form, p.length]
         have = image.bytes(p.offset, p.length).hex()
         assert have == want, f"site {p.offset:#x} of {p.function.name} holds {have}, not {want}"
+
+
+def left_out(probes):
+    """
+    Functions with a site that is never live: it crosses a page behind its first byte, everything is live there, and no
+    single byte makes a harmless instruction of whatever follows (common/arch/x86_64/site.c).
+    """
+    return {p.function.name for p in probes if p.regs == REGS_ALL and p.offset % 4096 == 4095}
 
 
 def check_no_relocation_in_text(path):
