@@ -188,13 +188,27 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	return check_sites(module);
 }
 
+/* Whether the list names memory of the module behind what its file holds: nobody else's, whatever the list says. */
+static bool is_room(const struct ip_elf_file *elf, uint64_t offset, uint64_t size)
+{
+	for (size_t i = 0; i < elf->nloads; i++) {
+		const struct ip_elf_segment *s = &elf->loads[i];
+
+		if (offset >= s->vaddr && offset - s->vaddr >= s->filesz && offset - s->vaddr <= s->memsz &&
+		    size <= s->memsz - (offset - s->vaddr))
+			return true;
+	}
+	return false;
+}
+
 /* Takes the room that the module brings along, if all of it is executable and nothing else than private memory. */
 static int take_room(struct ip_target *target, struct ip_module *module)
 {
 	const struct ip_pl_header *h = module->list->header;
 	uint64_t start = module->load_bias + h->stub_area_offset, end = start + h->stub_area_size;
 
-	if (!h->stub_area_size || end < start || start % (PAGE_MASK + 1))
+	if (!h->stub_area_size || start % (PAGE_MASK + 1) ||
+	    !is_room(module->elf, h->stub_area_offset, h->stub_area_size))
 		return 0;
 	for (uint64_t at = start; at < end;) {
 		const struct ip_mapping *m = ip_maps_find(&target->maps, at);

@@ -41,6 +41,12 @@ static void ask(struct ip_elf_file *file, size_t size)
 		fuzz_check_error();
 	if (ip_elf_symbol(file, "", &value) < 0)
 		fuzz_check_error();
+	for (uint32_t type = 1; type <= 2; type++) {
+		uint64_t place, room;
+
+		fuzz_assert(ip_elf_note_place(file, type, &place, &room) >= 0);
+		fuzz_assert(place + room >= place);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -124,6 +124,7 @@ def elves():
     good = elf(full)
     yield "good", good
     yield "exec", elf(full[:1], type=ET_EXEC)
+    yield "room", elf([*full, (".note.iprobe", SHT_NOTE, struct.pack("<III8sqQ", 7, 16, 1, b"iprobe", -64, 32), 0)])
     yield "note-by-section", elf(full, segments=[])
     yield "two-notes", elf([(".note.gnu.property", SHT_NOTE, struct.pack("<III4s16x", 4, 16, 5, b"GNU\0") + note(b"id"), 0)])
     yield "no-sections", elf(full, tables=False)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/elf_file.h"
+#include "common/note.h"
 #include "make_elf.h"
 #include "test.h"
 
@@ -169,6 +170,48 @@ static void test_notes(void **state)
 		memcpy(copy, cases[i].words, cases[i].size);
 		assert_int_equal(ip_elf_build_id_in_notes(copy, cases[i].size, id), cases[i].id_size);
 		free(copy);
+	}
+}
+
+/* A note of ours in the place of the build-id, which is as long. */
+static void test_note_place(void **state)
+{
+	static const struct {
+		uint32_t namesz, descsz, type;
+		char owner[8];
+		int64_t from_data; /* place, from the start of the data segment */
+		uint64_t size;
+		int found;
+	} cases[] = {
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 8, 1},
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 1, 1, 1},
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 0, 0},		 /* nothing there */
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 1ull << 40, 0},	 /* leaves the segment */
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 8, UINT64_MAX, 0},	 /* wraps */
+		{7, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, -1, 1, 0},		 /* code, or nothing */
+		{7, 16, IP_NOTE_ANCHOR, IP_NOTE_OWNER, 0, 8, 0},	 /* another type */
+		{7, 16, IP_NOTE_ROOM, "iprobf", 0, 8, 0},		 /* another owner */
+		{7, 20, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 8, 0},		 /* runs out */
+		{6, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 8, 0},
+		{0xffffffff, 16, IP_NOTE_ROOM, IP_NOTE_OWNER, 0, 8, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		struct made_elf elf = make_elf(&(struct elf_recipe){.build_id = "twenty bytes of them"});
+		uint64_t desc = elf.phdrs[2].p_vaddr + 20, data = elf.phdrs[1].p_vaddr, address, size;
+		struct ip_note_place place = {data + cases[i].from_data - desc, cases[i].size};
+		uint8_t *note = elf.bytes + elf.phdrs[2].p_offset;
+		struct ip_elf_file *file;
+
+		memcpy(note, &cases[i], 20);
+		memcpy(note + 20, &place, sizeof(place));
+		assert_int_equal(open_bytes(elf.bytes, elf.size, &file), 0);
+		assert_int_equal(ip_elf_note_place(file, IP_NOTE_ROOM, &address, &size), cases[i].found);
+		assert_int_equal(address, cases[i].found ? data + cases[i].from_data : 0);
+		assert_int_equal(size, cases[i].found ? cases[i].size : 0);
+		ip_elf_close(file);
+		free(elf.bytes);
 	}
 }
 
@@ -363,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),	       cmocka_unit_test(test_no_sections),
 		cmocka_unit_test(test_build_id),       cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_note_place),
 		cmocka_unit_test(test_other_kinds),    cmocka_unit_test(test_wrong_fields),
 		cmocka_unit_test(test_cut_everywhere), cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_files),	       cmocka_unit_test(test_position),
