@@ -106,7 +106,7 @@ static void read_stream(const struct ip_recording *session, struct ip_stream *st
 				if (events[i].payload)
 					show_values(session, ip_event_payload(&events[i], ip_stream_payloads(stream)));
 				fuzz_assert(events[i].number && events[i].number <= IP_NUMBER_MAX &&
-					    !(events[i].sp & 15));
+					    !(events[i].sp & ((1u << IP_SP_SHIFT) - 1)));
 			}
 			fuzz_assert(ip_frames_feed(frames, events, got) == 0);
 		}

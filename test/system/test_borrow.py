@@ -155,7 +155,7 @@ def test_killed_at_every_step(me, programs, targets):
     target = start(targets, me, programs, "read")
     last = requests(me, target, directory)
     finish(target, "read")
-    for how in ("read", "select", "busy"):
+    for how in ("read", "thread"):
         for when in range(1, last + 1):
             killed(me, targets, programs, how, when, directory)
 
