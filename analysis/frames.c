@@ -33,6 +33,20 @@
  *
  *   4. A point at S: frames with T.S < S are gone.
  *
+ *      The stack pointer suffices, also where nothing runs while a function is unwound (placement fentry). A frame is open as long as
+ *      the memory below its caller's stack pointer is its own. Unwinding and longjmp give that memory back and go on in a
+ *      frame further up. Its exit has an S above all that is gone (rule 3). So has its next call (rule 1): compilers move the
+ *      stack pointer once for a whole function, so the new frame begins where the first of those that are gone began. In that
+ *      placement S is that of the first instruction, room is exactly 8 and the exit has the same S (the tail exit 8 more), whatever the
+ *      function does with its stack in between: all comparisons are between true values.
+ *      What cannot be seen: when in between the frame went, it ends with the event that shows it; and a call that the landing
+ *      frame makes through functions without probes (a library's sort), or behind an alloca, is deeper than what is gone and taken for
+ *      a call of it, until the first event that is not deeper.
+ *
+ *   4. Entry of a function that has no exit probes: rules 1 and 2 hold for the frames below, but it is not left open. How long it
+ *      lasts is not known, and an event that shows it gone may come any time later: until then it would stand as the caller of
+ *      what its caller calls.
+ *
  * Several stacks (signal handlers on an alternate stack, coroutines)
  *
  *   Nothing tells where stacks begin and end; distance must do. An event belongs to the nearest stack, if it
@@ -166,12 +180,17 @@ static inline struct ip_frame take_off(struct ip_frames *t)
 	return frame;
 }
 
-static inline void end_top(struct ip_frames *t)
+static inline void end_top_as(struct ip_frames *t, enum ip_frame_end how)
 {
 	struct ip_frame frame = take_off(t);
 
 	if (likely(t->ops.closed))
-		t->ops.closed(t->context, &frame, t->n, t->now, IP_END_EXIT);
+		t->ops.closed(t->context, &frame, t->n, t->now, how);
+}
+
+static inline void end_top(struct ip_frames *t)
+{
+	end_top_as(t, IP_END_EXIT);
 }
 
 /* Leaves the frames from index keep on. */
@@ -226,14 +245,14 @@ static int reserve(struct ip_frames *t)
 	return 0;
 }
 
-static int push(struct ip_frames *t, uint32_t function, uint64_t sp)
+static int push(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t flags)
 {
 	struct ip_frame *frame;
 
 	if (unlikely(t->n == t->capacity) && reserve(t) < 0)
 		return -1;
 	frame = &t->frames[t->n++];
-	*frame = (struct ip_frame){sp, t->now, 0, function, t->active[function]++ ? IP_FRAME_INNER : 0};
+	*frame = (struct ip_frame){sp, t->now, 0, function, flags | (t->active[function]++ ? IP_FRAME_INNER : 0)};
 	if (t->ops.opened)
 		t->ops.opened(t->context, frame, t->n - 1);
 	return 0;
@@ -309,7 +328,7 @@ static size_t first_deeper(const struct ip_frames *t, struct range r, uint64_t s
 }
 
 /* Rules 1 and 2, and the choice of the stack. */
-static int enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room)
+static int enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room, uint32_t flags)
 {
 	struct range r;
 
@@ -322,7 +341,7 @@ static int enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t r
 	} else {
 		begin_segment(t);
 	}
-	return push(t, function, sp);
+	return push(t, function, sp, flags);
 }
 
 /* Rule 3 within one stack. */
@@ -507,13 +526,17 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		}
 		if (unlikely(e->payload) && t->ops.values)
 			t->ops.values(t->context, ip_event_payload(e, t->payloads));
-		if (e->kind == IP_PROBE_ENTRY) {
+		if (unlikely(e->kind == IP_PROBE_ENTRY && number.entry_only)) {
+			ret = enter(t, function, e->sp, number.room, IP_FRAME_ENTRY_ONLY);
+			if (ret == 0)
+				end_top_as(t, IP_END_UNKNOWN);
+		} else if (e->kind == IP_PROBE_ENTRY) {
 			/* the common case of rules 1 and 2: a call from the innermost frame */
 			if (likely(top && top->sp >= e->sp && top->sp - e->sp >= number.room &&
 				   top->sp - e->sp < BELOW))
-				ret = push(t, function, e->sp);
+				ret = push(t, function, e->sp, 0);
 			else
-				ret = enter(t, function, e->sp, number.room);
+				ret = enter(t, function, e->sp, number.room, 0);
 		} else if (e->kind == IP_PROBE_EXIT) {
 			/* the common case of 3a */
 			if (likely(top && top->function == function && top->sp == e->sp))

@@ -9,6 +9,7 @@
  *               IP_END_UNWOUND later, when it is certain that it does not come back. The frame's end is the time
  *               of the event that showed it.
  *   resumed     it was left, but comes back: a coroutine. resumed(); then closed() like any other.
+ *   unknown     the function has no exit probes: closed() with IP_END_UNKNOWN right behind opened().
  *   unfinished  still open at the end. closed() with IP_END_UNFINISHED.
  *
  * Each opened frame is closed exactly once.
@@ -27,12 +28,15 @@ enum ip_frame_end {
 	IP_END_EXIT,
 	IP_END_UNWOUND,
 	IP_END_UNFINISHED,
+	IP_END_UNKNOWN,
 };
 
 /* A recursion: another frame of the function was open in the thread at its entry. */
 #define IP_FRAME_INNER 0x1
 /* Events were lost while it was open: it may be several calls taken for one. */
 #define IP_FRAME_SUSPECT 0x2
+/* Its function has no exit probes. */
+#define IP_FRAME_ENTRY_ONLY 0x4
 
 struct ip_frame {
 	uint64_t sp;

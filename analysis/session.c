@@ -241,7 +241,8 @@ static int parse_function(struct parser *p)
 	}
 	if (grow_numbers(s, num) < 0)
 		return -1;
-	s->numbers[num] = (struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame)};
+	s->numbers[num] = (struct ip_recording_number){
+		*slot, room_of(strchr(p->fields[6], 'i'), frame), strchr(p->fields[6], 'e') != NULL};
 	return 0;
 }
 

@@ -56,6 +56,7 @@ struct ip_recording_number {
 	/* Bytes that a new frame takes below its caller's stack pointer, at least; a multiple of 8. 0: the
 	 * instance is inlined, its frame is the caller's. */
 	uint32_t room;
+	bool entry_only; /* it has no exit probes */
 };
 
 struct ip_recording {

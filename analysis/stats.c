@@ -57,6 +57,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	if (!(frame->flags & IP_FRAME_INNER))
 		f->total += ticks;
 	note_run(stats, f);
+	if (how == IP_END_UNKNOWN)
+		return;
 	if (how != IP_END_EXIT) {
 		f->unwound += how == IP_END_UNWOUND;
 		f->unfinished += how == IP_END_UNFINISHED;

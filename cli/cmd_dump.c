@@ -183,7 +183,10 @@ static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
 {
 	if (begin_line(context, frame->function, "entry", depth, frame->start)) {
 		print_args(context);
-		end_line(context, " {", "}");
+		if (frame->flags & IP_FRAME_ENTRY_ONLY)
+			end_line(context, "  (it has no exit probes)", ",\"entry_only\":true}");
+		else
+			end_line(context, " {", "}");
 	}
 }
 

@@ -47,8 +47,9 @@
  *   tsc_start N | tsc_end N | tsc_hz N
  *   module  INDEX PATH BUILDID LOAD_BIAS FIRST_NUMBER PLACEMENT
  *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS FRAME
- *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's; "-": the
- *            function itself. A function that has both has two numbers; readers show them as one.
+ *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's. A function that has
+ *            both has two numbers; readers show them as one. "e": it has entry probes only: its calls are counted, their ends are
+ *            not known. "-": neither.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES

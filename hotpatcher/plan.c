@@ -81,6 +81,8 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 			continue;
 		if (probe->kind == IP_PROBE_ENTRY && probe->frame < plan->functions[*s - 2].frame)
 			plan->functions[*s - 2].frame = probe->frame;
+		if (probe->flags & IP_PROBE_ENTRY_ONLY)
+			plan->functions[*s - 2].entry_only = 1;
 		if (!can_cross(arch, &c)) {
 			plan->left_out++;
 			continue;

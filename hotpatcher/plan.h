@@ -20,6 +20,7 @@ struct ip_plan_function {
 	uint32_t function; /* in the module's probe list */
 	uint32_t number;   /* set by ip_plan_bind */
 	uint8_t inlined;
+	uint8_t entry_only; /* it has no exit probes */
 	uint32_t frame; /* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
 };
 

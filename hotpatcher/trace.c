@@ -277,7 +277,8 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	put_value(trace->text_out, name);
 	putc('\t', trace->text_out);
 	put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
-	fprintf(trace->text_out, "\t%u\t%s\t%u\n", function->line, f->inlined ? "i" : "-",
+	fprintf(trace->text_out, "\t%u\t%s%s\t%u\n", function->line, f->inlined ? "i" : f->entry_only ? "" : "-",
+		f->entry_only ? "e" : "",
 		f->frame == UINT32_MAX ? 0 : f->frame);
 	return 0;
 }

@@ -58,3 +58,22 @@ def test_cancelled_anywhere(me, programs, placement):
     assert summary["lost"] <= threads
     assert calls["spin"] == 3 * threads
     assert calls["leaf"] > threads
+
+
+def test_entries_alone(me, programs, builddir):
+    """Functions without exit probes: calls are counted, none is said to last."""
+    path = programs.simple("count", "gcc", "-O2", prepared=False,
+                           extra=["-fpatchable-function-entry=5", "-fno-inline", "-fno-optimize-sibling-calls"])
+    done = me.run([builddir / "coldpatch" / "coldpatch", "-o", me.dir() / "count", path])
+    assert done.returncode == 0, repr(done)
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "-o", directory, "--", done.args[2], "-n", 300)
+    assert done.returncode == 0 and done.summary()["lost"] == 0, repr(done)
+    truth = {name: int(n) for name, n in re.findall(r"function (\w+) (\d+)", done.stdout)}
+    report = me.iprobe("report", "--json", directory)
+    functions = {f["function"]: f for f in json.loads(report.stdout)["functions"]}
+    assert len(truth) >= 8
+    for name, calls in truth.items():
+        assert functions[name]["calls"] == calls and not functions[name]["total_ns"], functions[name]
+    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    assert lines and all(line["event"] == "entry" and line["entry_only"] for line in lines)

@@ -5,6 +5,7 @@
  *
  *   +f  opened    -f  closed by its exit    ~f  left    *f  resumed    !f  given up (unwound for good)
  *   ?f  an exit without a call              .f  unfinished at the end       :f  a point
+ *   =f  its end is not known
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@
 #define BASE 0x7ffd00100000ull
 
 /* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not known; 6 g,
- * 4096; 7 h: 8, as in placement fentry. */
+ * 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes. */
 static const char session_text[] =
 	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
 	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
 	"function\t3\t0\tc\t\t0\t-\t64\nfunction\t4\t0\ta\t\t0\ti\n"
 	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n"
-	"function\t7\t0\th\t\t0\t-\t8\n";
+	"function\t7\t0\th\t\t0\t-\t8\nfunction\t8\t0\ti\t\t0\te\t8\n";
 
 static char said[4096];
 static struct ip_recording *session;
@@ -55,7 +56,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	assert_true(end >= frame->start && frame->self <= end - frame->start);
-	say(how == IP_END_EXIT ? '-' : how == IP_END_UNWOUND ? '!' : '.', frame->function);
+	say(how == IP_END_EXIT ? '-' : how == IP_END_UNWOUND ? '!' : how == IP_END_UNKNOWN ? '=' : '.', frame->function);
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -181,6 +182,12 @@ static const struct test_case {
 	{"but another function does not",
 	 {{'e', 2, -64}, {'e', 1, -128}, {'x', 4, -72}, {'e', 3, -128}, {'x', 4, -72}, {'x', 2, -64}},
 	 "+b +a -a +c ~c ?a -b !c"},
+	{"calls whose ends are not known do not stand in the way",
+	 {{'e', 1, -64}, {'e', 8, -72}, {'e', 2, -128}, {'x', 2, -128}, {'e', 8, -72}, {'x', 1, -64}, {'e', 8, -8}},
+	 "+a +i =i +b -b +i =i -a +i =i"},
+	{"but show what is gone",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 8, -72}, {'x', 1, -64}},
+	 "+a +b ~b +i =i -a !b"},
 	{"unfinished", {{'e', 1, -64}, {'e', 2, -128}}, "+a +b .b .a"},
 	{"the exit of a call whose entry was lost is not its caller's",
 	 {{'e', 1, -64}, {'L', 0, 0}, {'x', 1, -192}, {'x', 1, -64}},
