@@ -16,15 +16,23 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */
 #define BEHIND_MAX 16u /* bytes from a function's begin to its entry site */
+
+struct symbol {
+	uint64_t address;
+	const char *name;
+};
 
 struct ip_debug_info {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	Dwarf *dwarf;
 	uint64_t bias; /* link-time address = address in the debug information + bias */
+	struct symbol *symbols; /* of functions, by address */
+	size_t nsymbols;
 };
 
 static char *default_path = NULL; /* libdwfl's own: ":.debug:/usr/lib/debug" */
@@ -45,6 +53,54 @@ static char *local_path(const struct ip_module *module, pid_t pid)
 	if (stat(module->path, &st) == 0 && st.st_ino == module->inode)
 		return strdup(module->path);
 	return asprintf(&path, "/proc/%d/root%s", pid, module->path) < 0 ? NULL : path;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* libdwfl's own search goes over all symbols each time. */
+static int read_symbols(struct ip_debug_info *info)
+{
+	int n = dwfl_module_getsymtab(info->module);
+
+	for (int i = 1; i < n; i++) {
+		GElf_Addr address;
+		GElf_Sym sym;
+		const char *name = dwfl_module_getsym_info(info->module, i, &sym, &address, NULL, NULL, NULL);
+
+		if (!name || !*name || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+			continue;
+		if (ip_grow(&info->symbols, info->nsymbols, sizeof(*info->symbols)) < 0)
+			return -1;
+		info->symbols[info->nsymbols++] = (struct symbol){address, name};
+	}
+	if (info->nsymbols)
+		qsort(info->symbols, info->nsymbols, sizeof(*info->symbols), by_address);
+	return 0;
+}
+
+/* NULL: there is none. Of several the one to which the compiler has added something. */
+static const char *symbol_at(const struct ip_debug_info *info, uint64_t address)
+{
+	size_t low = 0, high = info->nsymbols;
+	const char *name = NULL;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (info->symbols[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < info->nsymbols && info->symbols[low].address == address; low++)
+		if (!name || strchr(info->symbols[low].name, '.'))
+			name = info->symbols[low].name;
+	return name;
 }
 
 int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret)
@@ -79,6 +135,10 @@ int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debu
 		ip_debug_info_close(info);
 		return 0;
 	}
+	if (read_symbols(info) < 0) {
+		ip_debug_info_close(info);
+		return -1;
+	}
 	*ret = info;
 	return 1;
 }
@@ -88,6 +148,7 @@ void ip_debug_info_close(struct ip_debug_info *info)
 	if (!info)
 		return;
 	dwfl_end(info->dwfl);
+	free(info->symbols);
 	free(info);
 }
 
@@ -150,7 +211,7 @@ static void look_at(const struct search *s, Dwarf_Die *die)
 		if (i == s->n || s->addresses[i] - s->info->bias >= end ||
 		    s->addresses[i] - s->info->bias - start > BEHIND_MAX)
 			continue;
-		f.symbol = dwfl_module_addrname(s->info->module, start + s->info->bias);
+		f.symbol = symbol_at(s->info, start + s->info->bias);
 		s->found(s->context, i, &f);
 		return;
 	}
