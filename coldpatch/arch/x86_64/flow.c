@@ -438,12 +438,11 @@ static int compare_members(const void *pa, const void *pb)
 	return a->range < b->range ? -1 : a->range > b->range;
 }
 
-int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+static int flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites, Dwarf_CFI *cfi)
 {
 	_cleanup_free_ struct member *members = NULL;
 	_cleanup_free_ uint32_t *ranges = NULL;
 	_cleanup_free_ struct unit *u = NULL;
-	Dwarf_CFI *cfi; /* owned by the Elf */
 	size_t n = 0;
 
 	if (join_landings(m))
@@ -456,7 +455,6 @@ int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, stru
 	u = calloc(1, sizeof(*u));
 	if (!members || !ranges || !u)
 		return ip_error("out of memory");
-	cfi = m->bits == 32 ? dwarf_getcfi_elf(m->elf->elf) : NULL;
 	for (uint32_t i = 0; i < m->nranges; i++) {
 		uint32_t root = cold_range_root(m, i);
 
@@ -483,4 +481,14 @@ int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, stru
 			return -1;
 	}
 	return 0;
+}
+
+int cold_x86_64_flow(struct cold_module *m, const struct cold_hooks *hooks, struct cold_sites *sites)
+{
+	Dwarf_CFI *cfi = m->bits == 32 ? dwarf_getcfi_elf(m->elf->elf) : NULL;
+	int result = flow(m, hooks, sites, cfi);
+
+	if (cfi)
+		dwarf_cfi_end(cfi);
+	return result;
 }
