@@ -89,14 +89,57 @@ def hmmer2(folder, cc, _):
                                "--cpu", "0", model])
 
 
+# A little of everything that scripts do: arithmetic in loops, permutations of arrays, objects and closures, strings.
 LUA = """
-local size = tonumber(arg[1])
-local t = {}
-for i = 1, size do t[#t + 1] = string.format("%08d", (i * 7919) % size) end
-table.sort(t)
-local sum = 0
-for word in table.concat(t, ","):gmatch("%d+") do sum = sum + #word end
-print(sum)
+local n = tonumber(arg[1])
+
+local function nbody(steps)
+  local x, y, vx, vy = 1.0, 0.0, 0.0, 1.0
+  for _ = 1, steps do
+    local r = (x * x + y * y) ^ 1.5
+    vx, vy = vx - x / r * 0.001, vy - y / r * 0.001
+    x, y = x + vx * 0.001, y + vy * 0.001
+  end
+  return x
+end
+
+local function fannkuch(size, rounds)
+  local p, most = {}, 0
+  for r = 1, rounds do
+    for i = 1, size do p[i] = (i * 7 + r) % size + 1 end
+    local flips = 0
+    while p[1] ~= 1 and flips < 50 do
+      local i, k = 1, p[1]
+      while i < k do p[i], p[k] = p[k], p[i]; i, k = i + 1, k - 1 end
+      flips = flips + 1
+    end
+    if flips > most then most = flips end
+  end
+  return most
+end
+
+local Account = {}
+Account.__index = Account
+function Account.new(sum) return setmetatable({sum = sum}, Account) end
+function Account:add(sum) self.sum = self.sum + sum return self end
+
+local function objects(rounds)
+  local accounts = {}
+  for i = 1, 100 do accounts[i] = Account.new(i) end
+  for i = 1, rounds do accounts[i % 100 + 1]:add(i):add(-1) end
+  return accounts[1].sum
+end
+
+local function words(count)
+  local t = {}
+  for i = 1, count do t[#t + 1] = string.format("%06d", (i * 7919) % count) end
+  table.sort(t)
+  local sum = 0
+  for word in table.concat(t, ","):gmatch("%d+") do sum = sum + #word end
+  return sum
+end
+
+print(nbody(n * 10), fannkuch(11, n), objects(n * 5), words(n))
 """
 
 
@@ -104,7 +147,7 @@ def lua(folder, cc, _):
     tree = source("lua5.4", folder)
     make(tree, "generic", f"CC={cc} -std=gnu99")
     (folder / "work.lua").write_text(LUA, encoding="ascii")
-    return lambda share: Work([tree / "src" / "lua", folder / "work.lua", int(600000 * share)])
+    return lambda share: Work([tree / "src" / "lua", folder / "work.lua", int(200000 * share)])
 
 
 def sql(path, rows):
