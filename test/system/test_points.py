@@ -365,6 +365,27 @@ def test_live_counts_are_the_programs_own(bench, me, compiler, cxx, opt):
     assert counted(me, bench.folder / "trace") == said(idle.splitlines()[1])[0]
 
 
+@pytest.mark.parametrize("compiler, opt", [("gcc", "-O2"), ("clang", "-O0")])
+def test_exceptions_threads_and_coroutines_end_scopes(bench, me, compiler, opt):
+    if compiler not in compilers():
+        pytest.skip(f"no {compiler}")
+    source = PROGRAM.with_name("points_throw.cc")
+    flags = ["-std=c++20", "-pthread", opt, *STRICT]
+    if compiler == "clang":
+        done = subprocess.run(["clang++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-"], input="#include <coroutine>\n"
+                              "std::suspend_always s;\n", text=True, capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip("this clang++ knows no coroutines")
+    bench.build("throwing", compiler, *flags, sources=[source], cxx=True)
+    bench.coldpatch("throwing")
+    done = me.iprobe("run", "-o", "trace", "--", "./throwing", cwd=bench.folder)
+    assert done.returncode == 0, repr(done)
+    own, _ = said(done.stdout)
+    report = json.loads(me.iprobe("report", "--json", bench.folder / "trace").stdout)
+    assert {f["function"]: f["calls"] for f in report["functions"]} == own
+    assert report["orphan_exits"] == report["unwound"] == report["unfinished"] == report["lost"] == 0
+
+
 @pytest.mark.parametrize("placement", ["fentry", "inline", "instrument"])
 def test_points_beside_the_compilers_probes(bench, me, placement):
     env = {**os.environ, "IPROBE_PLACEMENT": placement}
