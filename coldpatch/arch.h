@@ -47,6 +47,8 @@ struct cold_arch {
 	size_t (*endbr)(const uint8_t *p, size_t size);
 	/* Whether the code at address looks at none of the flags before it sets them or leaves the function. */
 	bool (*flags_dead)(const struct cold_module *module, uint64_t address);
+	/* Whether a call stands at p, which is at address: its length, and where it goes; 0: none. */
+	size_t (*call)(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_target);
 	/* Whether a return stands at p. */
 	bool (*returns)(const uint8_t *p, size_t size);
 	/* Whether p is a sled of XRay as the compiler made it; fills in kind, length, regs and what is to follow. */

@@ -191,11 +191,13 @@ static void clang_instrument(const struct command_line *line, struct placement_f
 }
 
 /*
- * Sleds of XRay, in each function whatever its size. The driver is not to know: it would link XRay's runtime.
+ * A call of __fentry__ at each entry, which knows no_instrument_function, and sleds of XRay at returns and tail jumps, in each function whatever
+ * its size. The driver is not to know: it would link XRay's runtime and gcrt1.o, and forbid -fomit-frame-pointer.
  */
 static void clang_fentry(const struct command_line *line, struct placement_flags *f)
 {
-	static const char *const flags[] = {"-fxray-instrument", "-fxray-instruction-threshold=1"};
+	static const char *const flags[] = {"-pg", "-mfentry", "-fxray-instrument", "-fxray-instruction-threshold=1",
+					    "-fxray-instrumentation-bundle=function-exit"};
 
 	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags); i++) {
 		add(f, "-Xclang");

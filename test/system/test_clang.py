@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Placement fentry by clang: XRay's sleds, which coldpatch makes NOPs. What they must be is read from section xray_instr_map of a
-plain link of the same objects.
+Placement fentry by clang: calls of __fentry__ at entries and XRay's sleds at exits, which coldpatch makes NOPs. What they must be is
+read from section xray_instr_map, and from the calls in a link by clang alone.
 """
 
 import pathlib
@@ -43,11 +43,13 @@ NOINLINE int sum(const char *format, ...)
 }
 NOINLINE int many(int a, int b, int c, int d, int e, int f, int g, int h) { return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h; }
 IPROBE_NO_PROBE NOINLINE int never(int n) { return n + 7; }
+__attribute__((no_instrument_function)) NOINLINE int never_either(int n) { return n + 8; }
+NOINLINE __attribute__((noreturn)) void leave(int n) { throw n; }
 NOINLINE int loop(int n) { int s = 0; for (int i = 0; i < n; i++) { s += comdat(i); if (s == 5) return 1; } return s; }
 int main()
 {
     Box<int> box{3};
-    int n = box.get() + comdat(3) + never(2) + loop(4) + sum("iddi", 1, 2.0, 3.0, 4) + many(1, 2, 3, 4, 5, 6, 7, 8);
+    int n = box.get() + comdat(3) + never(2) + never_either(3) + loop(4) + sum("iddi", 1, 2.0, 3.0, 4) + many(1, 2, 3, 4, 5, 6, 7, 8);
     Pair p = pair(n);
     Wide w = wide(n);
     try {
@@ -56,12 +58,13 @@ int main()
     } catch (const std::exception &e) {
         std::puts(e.what());
     }
+    try { leave(n); } catch (int i) { n += i; }
     std::printf("%d %Lf %ld %ld %f %f\n", n, wide_return(1, 2), p.a, p.b, w.a, w.b);
     return 0;
 }
 """
 
-FUNCTIONS = {"main", "get", "comdat", "work", "tail", "wide_return", "pair", "wide", "sum", "many", "loop"}
+FUNCTIONS = {"main", "get", "comdat", "work", "tail", "wide_return", "pair", "wide", "sum", "many", "loop", "leave"}
 
 BUILDS = [
     "-O0",
@@ -83,17 +86,17 @@ def clang(builddir, cwd, *arguments, tool="iprobe-c++"):
     assert done.stderr == "", done
 
 
-def sleds(path):
-    """{address: is it an entry} of the map."""
+def exit_sleds(path):
+    """{address: address of the function} of the map."""
     found = {}
     for s in sections(path):
         if s.name != "xray_instr_map":
             continue
         data = section(path, s.name)
         for at in range(0, len(data), 32):
-            to, _, kind, _, version = struct.unpack_from("<qqBBB", data, at)
-            assert version == 2
-            found[s.address + at + to] = kind == 0
+            to, function, kind, _, version = struct.unpack_from("<qqBBB", data, at)
+            assert version == 2 and kind in (1, 2)
+            found[s.address + at + to] = s.address + at + 8 + function
     return found
 
 
@@ -114,18 +117,27 @@ def test_every_sled_is_a_site(flags, box, builddir):
     probes = {p.offset: p for p in listed.probes}
     assert (listed.placement, listed.found_by) == ("fentry", TABLE)
 
-    truth = sleds(box / "program")
-    assert {offset: p.kind == ENTRY for offset, p in probes.items()} == truth
+    exits = exit_sleds(box / "program")
+    entries = {o for o, p in probes.items() if p.kind == ENTRY}
+    never = {f for f in exits.values() if not {f, f + 4} & entries}
+    assert set(probes) - entries == {o for o, f in exits.items() if f not in never}
+    # as clang alone links the same objects
+    clang(builddir, box, *flags.split(), "-Qunused-arguments", "-I.", "-c", "p.cc", "-o", "p.o")
+    if not {"-flto", "-s"} & set(flags.split()):
+        run("clang++", *flags.split(), "p.o", "-o", "unpatched", cwd=box)
+        text = run("objdump", "-d", "-w", "unpatched", cwd=box).stdout
+        assert len(re.findall(r"\tcall .*<__fentry__[^>]*>$", text, re.M)) == len(entries)
+        assert len(never) == 1
     insns = decoded_at(box / "program", set(probes) | {o + 5 for o in probes} | {o + 11 for o in probes})
     for offset, p in probes.items():
         assert p.length == 5 and insns[offset].startswith("nop"), p
-        if p.kind == EXIT:
+        if p.kind == ENTRY:
+            assert p.regs == REGS_ENTRY
+        elif p.kind == EXIT:
             assert p.regs == REGS_RETURN and insns[offset + 5].startswith("ret"), p
         else:
-            # nothing is jumped over: two NOPs, then the function or its last jump
-            assert p.regs == (REGS_ENTRY if p.kind == ENTRY else REGS_ALL)
-            assert insns[offset + 5].startswith("nop"), p
-        if p.kind == TAIL_EXIT:
+            # nothing is jumped over: two NOPs, then the jump
+            assert p.regs == REGS_ALL and insns[offset + 5].startswith("nop"), p
             assert insns[offset + 11].startswith(("jmp", "rex.W jmp", "notrack jmp", "bnd jmp")), insns[offset + 11]
     names = {re.sub(r"^_ZN?(?:3BoxIiE)?\d*([a-z_]+?)(?:Ev|[A-Zivdlz]*)$", r"\1", p.function.name) for p in listed.probes}
     if not {"-flto", "-s"} & set(flags.split()):
@@ -144,10 +156,9 @@ def test_every_sled_is_a_site(flags, box, builddir):
         return
     trace = record(builddir, box / "program", box)
     assert trace.output == plain and trace.depth_at_end == 0
-    assert "never" not in trace.entries
+    assert not any("never" in n for n in trace.entries)
     if "-flto" not in flags:
         assert set(trace.entries) == FUNCTIONS
-    # one frame is left by an exception
     assert trace.entries["tail"] == 5 and trace.entries["work"] == 5
     assert trace.entries == trace.exits
 

@@ -14,10 +14,6 @@ from iptest.building import record, run
 SOURCE = r"""
 #include <stdio.h>
 #define PLAIN __attribute__((no_instrument_function, noinline))
-#ifdef __clang__
-#undef PLAIN
-#define PLAIN __attribute__((xray_never_instrument, noinline))
-#endif
 static volatile long zero;
 CONVENTION __attribute__((noinline)) long add(long a, long b) { __asm__ volatile("" ::: "memory"); return a + b + zero; }
 CONVENTION __attribute__((noinline)) long tail(long a, long b) { __asm__ volatile("" ::: "memory"); return add(b, a + 1); }

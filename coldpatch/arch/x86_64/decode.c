@@ -456,6 +456,7 @@ const struct cold_arch cold_arch_x86_64 = {
 	.nops = cold_x86_64_nops,
 	.entered = cold_x86_64_entered,
 	.endbr = cold_x86_64_endbr,
+	.call = cold_x86_64_call,
 	.returns = cold_x86_64_returns,
 	.sled = cold_x86_64_sled,
 	.after = cold_x86_64_after,

@@ -90,6 +90,17 @@ size_t cold_x86_64_endbr(const uint8_t *p, size_t size)
 	return size >= sizeof(endbr64) && !memcmp(p, endbr64, sizeof(endbr64)) ? sizeof(endbr64) : 0;
 }
 
+size_t cold_x86_64_call(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_target)
+{
+	int32_t rel;
+
+	if (size < SITE || p[0] != 0xe8)
+		return 0;
+	memcpy(&rel, p + 1, sizeof(rel));
+	*ret_target = address + SITE + (uint64_t)(int64_t)rel;
+	return SITE;
+}
+
 bool cold_x86_64_returns(const uint8_t *p, size_t size)
 {
 	return size && (p[0] == 0xc3 || p[0] == 0xc2 || (size > 1 && (p[0] == 0xf2 || p[0] == 0xf3) && p[1] == 0xc3));

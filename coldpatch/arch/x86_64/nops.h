@@ -11,6 +11,7 @@
 size_t cold_x86_64_nops(const uint8_t *p, size_t size, size_t want);
 bool cold_x86_64_entered(const struct cold_module *module, uint64_t start, uint64_t end);
 size_t cold_x86_64_endbr(const uint8_t *p, size_t size);
+size_t cold_x86_64_call(const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_target);
 bool cold_x86_64_returns(const uint8_t *p, size_t size);
 bool cold_x86_64_sled(const uint8_t *p, size_t size, bool exit, struct cold_site *ret);
 void cold_x86_64_after(const struct cold_site *site, uint8_t *ret);
