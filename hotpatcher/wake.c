@@ -82,12 +82,15 @@ static int is_occupied(struct ip_target *target)
 	const struct ip_rt_anchor *a = &target->anchor;
 	struct user_regs_struct regs;
 	struct ip_stop stop;
+	char name[64];
 	uint64_t tid;
 	int ret = 0;
 
 	if (ip_target_read(target, a->wake_block + offsetof(struct ip_wake, tid), &tid, sizeof(tid)) < 0)
 		return -1;
-	if (!tid || ip_stop_one(target, tid, RUN_NS, &stop) < 0)
+	/* of another process where this one was forked in the middle */
+	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
+	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0 || ip_stop_one(target, tid, RUN_NS, &stop) < 0)
 		return 0;
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (a->wake_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
@@ -105,14 +108,17 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 	int ret;
 
 	ip_arch_way_back(&b->regs, &block);
-	ret = ip_target_write(target, a->wake_block, &block, sizeof(block)); /* 3 */
+	/* 3. Whoever said that it was at it is gone, or is not in this process. */
+	ret = a->waking ? ip_target_write(target, waking, &nobody, sizeof(a->waking)) : 0;
+	if (ret == 0)
+		ret = ip_target_write(target, a->wake_block, &block, sizeof(block));
 	if (ret == 0)
 		ret = ip_borrow_run(b, a->wake, a->wake_end, a->wake_block, RUN_NS);
 	*ret_held_ns = ip_borrow_end(b);
 	if (ret == 0)
 		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid), &nobody, sizeof(nobody));
 	/* taken away in the middle: somebody may begin anew */
-	ip_target_write(target, waking, &nobody, sizeof(target->anchor.waking));
+	ip_target_write(target, waking, &nobody, sizeof(a->waking));
 	return -1;
 }
 
@@ -170,5 +176,7 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 	if (target->anchor.error)
 		return ip_error("pid %d: its runtime could not set itself up (%s)", target->pid,
 				strerror(target->anchor.error));
+	if (!target->anchor.gate)
+		return ip_error("pid %d: its runtime was not set up: try again", target->pid);
 	return ip_target_refresh(target);
 }
