@@ -200,7 +200,7 @@ static void print_value_gaps(const struct ip_value_gaps *gaps)
 		fprintf(stderr, "iprobe: %zu functions and results recorded without values: there are too many (select fewer)\n",
 			gaps->too_many);
 	if (gaps->no_reading)
-		fputs("iprobe: strings were not read: the process is under seccomp, which might end it for that\n", stderr);
+		fputs("iprobe: strings were not read: the process is under seccomp, or may be soon (libseccomp), and might be ended for that\n", stderr);
 }
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)

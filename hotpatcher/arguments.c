@@ -261,13 +261,50 @@ static int place_by_abi(struct given *g, const struct ip_passing *p, struct ip_v
 	return p->ngeneral + p->nvector == 1 || p->x87;
 }
 
-static bool is_nocall(Dwarf_Die *function)
+/* A convention of its own, or none: clang marks functions whose parameters it has changed. */
+static bool is_called_otherwise(Dwarf_Die *function)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word convention;
 
 	return dwarf_formudata(dwarf_attr_integrate(function, DW_AT_calling_convention, &attr), &convention) == 0 &&
-	       convention == DW_CC_nocall;
+	       convention != DW_CC_normal;
+}
+
+/* Other languages have ways of their own to pass what they declare. */
+static bool is_c_or_cxx(Dwarf_Die *function, bool *ret_c)
+{
+	Dwarf_Die unit;
+
+	*ret_c = false;
+	if (!dwarf_diecu(function, &unit, NULL, NULL))
+		return false;
+	switch (dwarf_srclang(&unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		*ret_c = true;
+		return true;
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case DW_LANG_ObjC:
+	case DW_LANG_ObjC_plus_plus:
+		return true;
+	/* from DWARF 5's later list: C17, C++17, C++20, C23, C++23 */
+	case 0x2c:
+	case 0x3e:
+		*ret_c = true;
+		return true;
+	case 0x2a:
+	case 0x2b:
+	case 0x3a:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static bool is_made_by(Dwarf_Die *function, const char *compiler)
@@ -289,7 +326,7 @@ struct changes {
 
 static struct changes changes_of(struct ip_debug_function *f)
 {
-	bool nocall = is_nocall(&f->die);
+	bool is_c, nocall = is_called_otherwise(&f->die) || !is_c_or_cxx(&f->die, &is_c);
 	bool isra, part;
 
 	/* before it learnt to mark them it did not: any local function may have been changed */
@@ -333,49 +370,75 @@ static const char *name_of(Dwarf_Die *die)
 	return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attr));
 }
 
-int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
-{
-	bool changed = changes_of(f).parameters;
-	Dwarf_Die *function = &f->die;
-	struct given given = {.general = has_hidden_result(function), .unknown = changed || has_unknown_result(function),
-			      .gnu = is_made_by(function, "GNU ")};
+/* What adding parameters needs. */
+struct entry {
 	struct maker m;
+	struct given given;
+	struct ip_debug_function *function;
+	bool changed;
+	bool promoted; /* no prototype: a float is passed as a double */
+};
+
+/* false: there is no room for more. */
+static bool add_parameter(struct entry *e, Dwarf_Die *die)
+{
+	struct ip_passing passing;
+	struct ip_value_type type;
+	struct ip_value_op by_abi, op;
+	bool known;
+
+	if (ip_value_type_of(die, &type) <= 0) {
+		e->given.unknown = true;
+		return add(&e->m, NULL, name_of(die), NULL);
+	}
+	if (e->promoted && !strcmp(type.item, "f4")) {
+		strcpy(type.item, "f8");
+		type.size = 8;
+	}
+	ip_passing_of(&type.die, &passing);
+	known = place_by_abi(&e->given, &passing, &by_abi);
+	if (place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
+		/* two registers or more: the first tells nothing of the whole */
+		known = passing.ngeneral + passing.nvector == 1 || passing.x87;
+	} else {
+		op = by_abi;
+	}
+	if (known && passing.x87)
+		op.flags |= IP_VALUE_LONG;
+	if (!known) /* shown as missing; a structure is not shown at all */
+		op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+	return add(&e->m, &type, name_of(die), &op);
+}
+
+/* Those of a template's pack stand in a scope of their own. */
+static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
+{
 	Dwarf_Die die;
 
-	if (begin(&m, string_limit, ret) < 0)
-		return -1;
-	if (dwarf_child(function, &die) != 0)
-		return finish(&m);
+	if (dwarf_child(scope, &die) != 0)
+		return true;
 	do {
-		struct ip_passing passing;
-		struct ip_value_type type;
-		struct ip_value_op by_abi, op;
-		bool known;
-
-		if (dwarf_tag(&die) != DW_TAG_formal_parameter)
-			continue;
-		if (ip_value_type_of(&die, &type) <= 0) {
-			given.unknown = true;
-			strcpy(type.item, "-");
-			add(&m, &type, name_of(&die), NULL);
-			continue;
-		}
-		ip_passing_of(&type.die, &passing);
-		known = place_by_abi(&given, &passing, &by_abi);
-		if (place_from_debug_info(function, &die, f->entry, changed, &op)) {
-			/* two registers or more: the first tells nothing of the whole */
-			known = passing.ngeneral + passing.nvector == 1 || passing.x87;
-		} else {
-			op = by_abi;
-		}
-		if (known && passing.x87)
-			op.flags |= IP_VALUE_LONG;
-		if (!known) /* shown as missing; a structure is not shown at all */
-			op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
-		if (!add(&m, &type, name_of(&die), &op))
-			break;
+		if (dwarf_tag(&die) == DW_TAG_formal_parameter && !add_parameter(e, &die))
+			return false;
+		if (dwarf_tag(&die) == DW_TAG_GNU_formal_parameter_pack && !pack && !add_parameters(e, &die, true))
+			return false;
 	} while (dwarf_siblingof(&die, &die) == 0);
-	return finish(&m);
+	return true;
+}
+
+int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct entry e = {.function = f, .changed = changes_of(f).parameters};
+	bool is_c;
+
+	if (begin(&e.m, string_limit, ret) < 0)
+		return -1;
+	e.given.general = has_hidden_result(&f->die);
+	e.given.unknown = e.changed || has_unknown_result(&f->die);
+	e.given.gnu = is_made_by(&f->die, "GNU ");
+	e.promoted = is_c_or_cxx(&f->die, &is_c) && is_c && !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
+	add_parameters(&e, &f->die, false);
+	return finish(&e.m);
 }
 
 int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)

@@ -222,7 +222,7 @@ static void watch_confinement(struct ip_session *s)
 
 	if (!s->area->header->may_read || now < s->watch_ns)
 		return;
-	if (ip_values_is_confined(s->target->pid) && ip_target_alive(s->target)) {
+	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
 		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
 		s->summary->value_gaps.no_reading = true;
 	}

@@ -231,12 +231,16 @@ static int check(struct planner *p, const struct ip_target *target)
 	return 0;
 }
 
-bool ip_values_is_confined(pid_t pid)
+bool ip_values_is_confined(const struct ip_target *target)
 {
+	pid_t pid = target->pid;
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	char name[300], line[256];
 
+	for (size_t i = 0; i < target->maps.n; i++)
+		if (strstr(target->maps.items[i].path, "/libseccomp.so"))
+			return true;
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	while (dir && (entry = readdir(dir))) {
@@ -282,7 +286,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 	}
 	if (check(&p, target) < 0)
 		goto out;
-	gaps->no_reading |= ip_values_is_confined(target->pid);
+	gaps->no_reading |= ip_values_is_confined(target);
 	__atomic_store_n(&area->header->may_read, !gaps->no_reading, __ATOMIC_RELEASE);
 	ret = 0;
 out:

@@ -20,7 +20,7 @@ struct ip_value_gaps {
 	size_t no_debug_info;	 /* no debug information tells of them */
 	size_t other_placement;	 /* only placement fentry has values */
 	size_t too_many;	 /* no room for their programs or signatures */
-	bool no_reading;	 /* memory is not read: a thread is under seccomp */
+	bool no_reading;	 /* memory is not read: a thread is under seccomp, or may be soon */
 };
 
 /* Fills in plan->program_of and plan->programs and writes the signatures to the trace. To be called between ip_plan_select() and
@@ -29,7 +29,8 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 		   const struct ip_value_options *options, struct ip_area *area, struct ip_trace *trace,
 		   struct ip_value_gaps *gaps);
 
-/* Whether a thread of the process is under seccomp, which may end a thread for a system call. */
-bool ip_values_is_confined(pid_t pid);
+/* Whether a thread of the process is under seccomp, which may end a thread for a system call, or the library is loaded by which
+ * programs put themselves under it. */
+bool ip_values_is_confined(const struct ip_target *target);
 
 #endif

@@ -164,6 +164,18 @@ NOINLINE unsigned recursive(unsigned depth, const char *name)
 	return depth ? call_recursive(depth - 1, name + 1) + depth : 0;
 }
 
+/* Without a prototype, of which there are still some: a float comes as a double. */
+#if __STDC_VERSION__ < 202000L && !defined(__clang__)
+NOINLINE int old_style(a, b, c)
+float a;
+char b;
+double c;
+{
+	return (int)(a + b + c);
+}
+#define HAVE_OLD_STYLE 1
+#endif
+
 NOINLINE void nothing(void)
 {
 	__asm__ volatile("");
@@ -277,6 +289,10 @@ static void list_calls(void)
 	printf("{\"f\":\"recursive\",\"args\":{\"depth\":2,\"name\":\"name\"},\"ret\":3}\n");
 	printf("{\"f\":\"recursive\",\"args\":{\"depth\":1,\"name\":\"ame\"},\"ret\":1}\n");
 	printf("{\"f\":\"recursive\",\"args\":{\"depth\":0,\"name\":\"me\"},\"ret\":0}\n");
+#ifdef HAVE_OLD_STYLE
+	old_style(0.5f, 3, 1.5);
+	printf("{\"f\":\"old_style\",\"args\":{\"a\":0.5,\"b\":3,\"c\":1.5},\"ret\":5}\n");
+#endif
 	nothing();
 	printf("{\"f\":\"nothing\"}\n");
 	printf("{\"f\":\"changed\",\"might\":{\"constant\":7,\"unused\":8,\"last\":9},\"ret\":%d}\n", changed(7, 8, &six, 9));

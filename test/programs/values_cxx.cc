@@ -79,6 +79,11 @@ template <typename T> NOINLINE T twice(T value, const char *name)
 	return value + value + (T)name[0] - (T)name[0];
 }
 
+template <typename... T> NOINLINE int pack(int a, T... rest)
+{
+	return a + (int)sizeof...(rest);
+}
+
 NOINLINE int utf(char16_t a, char32_t b, bool c, Plain d)
 {
 	return a + (int)b + c + d;
@@ -127,6 +132,8 @@ int main()
 	printf("{\"f\":\"twice<int>\",\"args\":{\"value\":4,\"name\":\"int\"},\"ret\":8}\n");
 	twice(0.25, "double");
 	printf("{\"f\":\"twice<double>\",\"args\":{\"value\":0.25,\"name\":\"double\"},\"ret\":0.5}\n");
+	pack(1, 2l, "three", 4.5);
+	printf("{\"f\":\"pack<long, char const*, double>\",\"values\":[1,2,\"three\",4.5],\"ret\":4}\n");
 	utf(u'\u00e9', U'\U0001f600', true, second);
 	printf("{\"f\":\"utf\",\"args\":{\"a\":233,\"b\":128512,\"c\":true,\"d\":\"second\"},\"ret\":%d}\n", 233 + 128512 + 1 - 2);
 	space::inner(-5, Colour::red);

@@ -57,6 +57,8 @@ def check(call, expected):
     for name, value in expected.get("might", {}).items():
         got = entry.get("args", {}).get(name)
         assert got is None or same(got, value), f"{name}: {entry} is not {expected}"
+    if "values" in expected:
+        assert list(entry["args"].values()) == expected["values"], entry
     if "full" in expected:
         full = expected["full"]
         assert entry["args"]["a"] == full[:LIMIT] and entry.get("cut", False) == (len(full) > LIMIT)
