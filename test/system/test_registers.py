@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is live at a site survives its hook, in every form of site, while probes come and go."""
+
+import json
+import re
+
+import pytest
+
+HOOKED = "!main,!check,!wrong,!random64,!fill_vectors"
+
+
+@pytest.fixture
+def program(programs):
+    return programs.simple("registers", placement="fentry")
+
+
+def rounds(said):
+    return int(re.search(r"(\d+) rounds", said)[1])
+
+
+def test_while_probes_come_and_go(actor, targets, program):
+    target = targets.start(actor, [program])
+    seen = set()
+    for _ in range(12):
+        directory = actor.dir() / "trace"
+        done = actor.iprobe("attach", target.pid, "-f", HOOKED, "--duration", "50ms", "--json", "-o", directory)
+        assert done.returncode == 0, f"{done!r}\n{target.proc.stdout.read() if not target.alive() else ''}"
+        assert done.summary()["sites"] == 11
+        seen |= {f["function"] for f in json.loads(actor.iprobe("report", "--json", directory).stdout)["functions"]}
+    result = target.finish()
+    assert rounds(result.stdout) > 100
+    # entries are calls; exits without one are none
+    assert {"call_entry", "entry_entry", "all_entry", "jumping_entry"} <= seen
+
+
+def test_recorded_from_the_start(me, program):
+    """Each site makes one event a round."""
+    done = me.iprobe("run", "--json", "-f", HOOKED, "--memory", "256M", "-o", me.dir() / "trace", "--", program, 1000)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert rounds(done.stdout) == 1000
+    assert summary["sites"] == 11 and summary["lost"] == 0 and summary["events"] == 11 * 1000
