@@ -39,12 +39,14 @@ def compiler(request):
     return request.param
 
 
-@pytest.fixture(params=[("me", c, o) for c in compilers() for o in ("-O0", "-O2")] + [("user", "gcc", "-O2")],
+@pytest.fixture(params=[("me", c, o, "instrument") for c in compilers() for o in ("-O0", "-O2")] +
+                [("me", "gcc", "-O2", p) for p in ("fentry", "inline") if "gcc" in compilers()] +
+                [("user", "gcc", "-O2", "instrument")],
                 ids="-".join)
 def anyone(request):
-    """(actor, compiler, options): every compiler as whoever runs the tests, one as an ordinary user."""
-    who, compiler, opt = request.param
-    return request.getfixturevalue(who), compiler, opt
+    """(actor, compiler, options, placement): every compiler as whoever runs the tests, one as an ordinary user."""
+    who, *rest = request.param
+    return request.getfixturevalue(who), *rest
 
 
 def record(actor, command, options=()):
@@ -182,8 +184,8 @@ def test_constructors_of_a_library_come_first(me, programs):
 
 
 def test_children_of_fork_are_silent(anyone, programs):
-    actor, compiler, opt = anyone
-    program = programs.trees(compiler, opt) / "tree_fork"
+    actor, compiler, opt, placement = anyone
+    program = programs.trees(compiler, opt, placement) / "tree_fork"
     directory, logs, dumps = record(actor, [program])
     by_tid = logged_by_tid(logs)
     assert {key[1] for key in logs} == {min(key[1] for key in logs)}, "only the parent logs"
@@ -198,8 +200,8 @@ def test_children_of_fork_are_silent(anyone, programs):
 @pytest.mark.parametrize("by", ["first thread", "other thread"])
 def test_exec_goes_on_with_the_next_program(anyone, programs, by):
     """The same process becomes another prepared program: one trace, both trees, each from its own top."""
-    actor, compiler, opt = anyone
-    folder = programs.trees(compiler, opt)
+    actor, compiler, opt, placement = anyone
+    folder = programs.trees(compiler, opt, placement)
     command = [folder / "tree_exec", *(["-t"] if by == "other thread" else []), folder / "tree_jumps"]
     directory, logs, dumps = record(actor, command)
     by_tid = logged_by_tid(logs)
@@ -214,8 +216,8 @@ def test_exec_goes_on_with_the_next_program(anyone, programs, by):
 @pytest.mark.parametrize("rounds", [1500, pytest.param(20000, marks=pytest.mark.slow)])
 def test_handlers_at_any_moment(anyone, programs, rounds):
     """Two timers at a high rate, one on an alternate stack, handlers that raise and call."""
-    actor, compiler, opt = anyone
-    program = programs.trees(compiler, opt) / "tree_timers"
+    actor, compiler, opt, placement = anyone
+    program = programs.trees(compiler, opt, placement) / "tree_timers"
     _, logs, dumps = record(actor, [program, rounds])
     ((key, log),) = logs.items()
     assert set(dumps) == {key[2]}
@@ -230,8 +232,8 @@ def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and
     the tree is in order again at once.
     """
-    actor, compiler, opt = anyone
-    program = programs.trees(compiler, opt) / "tree_timers"
+    actor, compiler, opt, placement = anyone
+    program = programs.trees(compiler, opt, placement) / "tree_timers"
     logs, directory = actor.dir(), actor.dir() / "trace"
     done = actor.iprobe("run", "--json", "--memory", "256M", "-o", directory, "--", program, rounds, "jump",
                         env={"TREE_LOG": str(logs)})
