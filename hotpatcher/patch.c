@@ -216,16 +216,30 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, s
 /* Step 5. */
 static int verify_unchanged(const struct ip_patch *patch)
 {
+	size_t next = 0;
+
 	for (size_t i = 0; i < patch->nranges; i++) {
 		const struct range *r = &patch->ranges[i];
+		size_t done = 0;
+		bool same;
 
 		if (ip_target_read(patch->target, r->start, patch->scratch, r->end - r->start) < 0)
 			return -1;
-		if (memcmp(patch->scratch, r->before, r->end - r->start))
-			return ip_error("pid %d: the text at %#lx..%#lx was changed by somebody else just "
-					"now: nothing "
-					"was changed, try again",
-					patch->target->pid, r->start, r->end);
+		same = !memcmp(patch->scratch, r->before, r->end - r->start);
+		for (; next < patch->nchanges && patch->changes[next].address < r->end; next++) {
+			const struct ip_change *c = &patch->changes[next];
+			size_t at = c->address - r->start;
+
+			if (same)
+				continue;
+			if (memcmp(patch->scratch + at, r->before + at, c->length))
+				return ip_error("pid %d: the site at %#lx was changed by somebody else just now: "
+						"nothing was changed, try again",
+						patch->target->pid, c->address);
+			memcpy(r->before + done, patch->scratch + done, at - done);
+			memcpy(r->after + done, patch->scratch + done, at - done);
+			done = at + c->length;
+		}
 	}
 	return 0;
 }

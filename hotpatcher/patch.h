@@ -11,7 +11,8 @@
  *   3. Stop all threads (stop.h), within the deadline.
  *   4. No program counter may stand inside a site (its first byte is outside: the site is one instruction, so a thread there has
  *      executed all or nothing of it). Return addresses need no check: a call's is the end of its site, old and new.
- *   5. Read the ranges again; they must be what was prepared (nobody else changed the text meanwhile).
+ *   5. Read the ranges again; the sites must be what was prepared (nobody else changed them meanwhile). What lies between them may
+ *      have changed: other tools' breakpoints, at a point's other NOP for example, come and go. The images get it as it is now.
  *   6. The caller's own write (the gate).
  *   7. Write: each range whole, from the start of its first page; a site that crosses a page in three writes, each inside
  *      one page. The kernel copies pieces of 4096 bytes from where a write starts, and looks for a fatal signal between

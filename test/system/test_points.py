@@ -542,3 +542,26 @@ def test_bpftrace_beside_us(bench, root, targets, order):
         work()
     memory.wait_for("bytes are not back", lambda: not memory.text_differences(target.pid), 30)
     target.finish()
+
+
+def test_bpftrace_comes_and_goes_while_we_do(bench, root, targets):
+    """Breakpoints between our sites change while we write there: neither of us undoes what the other did."""
+    if not shutil.which("bpftrace"):
+        pytest.skip("no bpftrace")
+    bench.build_all_usable("points", "gcc", "-O2")
+    program = bench.folder / "points"
+    plain = bench.run(program, input="100000\n").stdout.splitlines()[1]
+    target = targets.start(root, [program])
+    Bpftrace(root, target.pid, program).finish()  # or skip
+    target.say("100000")
+    script = f"usdt:{program}:iprobe:early__begin {{ @ = count(); }} usdt:{program}:iprobe:words {{ @w = count(); }} " \
+             "interval:ms:20 { exit(); }"
+    for _ in range(2):
+        other = root.popen(["bpftrace", "-p", target.pid, "-e", script])
+        while other.poll() is None:
+            done = root.iprobe("attach", target.pid, "-o", root.dir() / "trace", "--duration", "1ms")
+            assert done.returncode == 0, repr(done)
+        assert actors.last_words(other).returncode == 0
+    assert target.proc.stdout.readline().rstrip() == plain
+    memory.wait_for("bytes are not back", lambda: not memory.text_differences(target.pid), 30)
+    target.finish()
