@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions with one site each, of every form and with every set of live registers, written by hand, and the function that calls
- * them (unwind_steps.c, test_unwinding.py). What the unwinder must find is known exactly: `middle` keeps its stack pointer and fills the
+ * Functions with a site of every form and with every set of live registers, written by hand (exits have an entry in front, else they
+ * would be taken for thunks), and the function that calls them (unwind_steps.c, test_unwinding.py). What the unwinder must find is known exactly: `middle` keeps its stack pointer and fills the
  * registers that calls preserve.
  */
 #define S(x) #x
@@ -19,11 +19,12 @@
 
 #define BEGIN(name)                                                                                          \
 	"	.globl " name "\n	.type " name ", @function\n" name ":\n	.cfi_startproc\n"
+#define ENTRY	  SITE(NOP5, 1, 5, 0, 1)
 #define END(name) "	.cfi_endproc\n	.size " name ", . - " name "\n"
 
 /* In the middle of a body: rbx has a value of its own, the stack is not where it was, the red zone is in use. */
-#define BODY(name, site)                                                                                     \
-	BEGIN(name)                                                                                          \
+#define BODY(name, entry, site)                                                                                     \
+	BEGIN(name) entry                                                                                    \
 	"	pushq %rbx\n	.cfi_adjust_cfa_offset 8\n	.cfi_offset rbx, -16\n"                      \
 	"	movl $0x77, %ebx\n"                                                                          \
 	"	movq %rbx, -8(%rsp)\n	movq %rbx, -128(%rsp)\n	stc\n" site                                  \
@@ -31,16 +32,16 @@
 
 __asm__("	.text\n"
 	BEGIN("first_entry") SITE(NOP5, 1, 5, 0, 1) "	ret\n" END("first_entry")
-	BEGIN("last_return") "	movl $1, %eax\n" SITE(NOP5, 2, 5, 0, 2) "	ret\n" END("last_return")
-	BEGIN("tail_jump") SITE(NOP5, 3, 5, 0, 3) "	jmp last_return\n" END("tail_jump")
-	BEGIN("tail_return") "	movl $1, %eax\n" SITE(RETNOP5, 3, 5, 1, 0) END("tail_return")
-	BEGIN("tail_return_6") "	movl $1, %eax\n" SITE(RETNOP6, 3, 6, 1, 0) END("tail_return_6")
-	BODY("call_entry", SITE(NOP5, 1, 5, 0, 0))
-	BODY("call_exit_6", SITE(NOP6, 2, 6, 0, 0))
-	BODY("all_entry", SITE(NOP5, 1, 5, 0, 3))
-	BODY("all_exit_6", SITE(NOP6, 2, 6, 0, 3))
-	BODY("jumping_entry", SITE(NOP5, 1, 5, 2, 3))
-	BODY("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3))
+	BEGIN("last_return") ENTRY "	movl $1, %eax\n" SITE(NOP5, 2, 5, 0, 2) "	ret\n" END("last_return")
+	BEGIN("tail_jump") ENTRY SITE(NOP5, 3, 5, 0, 3) "	jmp last_return\n" END("tail_jump")
+	BEGIN("tail_return") ENTRY "	movl $1, %eax\n" SITE(RETNOP5, 3, 5, 1, 0) END("tail_return")
+	BEGIN("tail_return_6") ENTRY "	movl $1, %eax\n" SITE(RETNOP6, 3, 6, 1, 0) END("tail_return_6")
+	BODY("call_entry", "", SITE(NOP5, 1, 5, 0, 0))
+	BODY("call_exit_6", ENTRY, SITE(NOP6, 2, 6, 0, 0))
+	BODY("all_entry", "", SITE(NOP5, 1, 5, 0, 3))
+	BODY("all_exit_6", "", SITE(NOP6, 2, 6, 0, 3))
+	BODY("jumping_entry", "", SITE(NOP5, 1, 5, 2, 3))
+	BODY("jumping_exit_6", "", SITE(NOP6, 2, 6, 2, 3))
 	/* rdi: what to call. The pushes leave the stack aligned at the call. */
 	BEGIN("middle")
 	"	pushq %rbx\n	.cfi_adjust_cfa_offset 8\n	.cfi_offset rbx, -16\n"

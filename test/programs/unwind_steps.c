@@ -66,6 +66,14 @@ QUIET static int is_in_function(uint64_t pc)
 	       strcmp(info.dli_sname, "middle") != 0;
 }
 
+/* Behind the site at the first instruction of a function, if it has one. */
+QUIET static uint64_t entered_at(uint64_t pc)
+{
+	Dl_info info;
+
+	return dladdr((void *)pc, &info) ? (uint64_t)info.dli_saddr + 5 : 0;
+}
+
 /* On the way to or from the probed function: in this program, in middle, in the dynamic linker. */
 QUIET static int is_on_the_way(uint64_t pc)
 {
@@ -93,7 +101,10 @@ QUIET static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *da
 			w->state = 2;
 	} else if (w->state == 1 && is_in_function(pc - 1)) {
 		w->state = 2;
-		if (!now->in_frame || sp != middle_sp - 8 - now->stack || _Unwind_GetGR(context, 3) != now->rbx)
+		if (pc == entered_at(pc - 1)) {
+			if (sp != middle_sp - 8 || _Unwind_GetGR(context, 3) != 0x33)
+				snprintf(w->problem, sizeof(w->problem), "%#lx has sp %#lx at its entry", pc, sp);
+		} else if (!now->in_frame || sp != middle_sp - 8 - now->stack || _Unwind_GetGR(context, 3) != now->rbx)
 			snprintf(w->problem, sizeof(w->problem), "%s at %#lx has sp %#lx (middle %#lx) and rbx %#lx", now->name, pc,
 				 sp, middle_sp, (uint64_t)_Unwind_GetGR(context, 3));
 	} else if (w->state <= 2 && pc == middle_return) {

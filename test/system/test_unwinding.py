@@ -16,10 +16,12 @@ from iptest import memory
 # Where the stubs lie: in the module's own room, or, where it has none, in the runtime.
 ROOMS = ["own room", "pool"]
 
+SITES = 16  # of unwind_sites.c
+
 
 @pytest.fixture(scope="module", params=ROOMS)
 def folder(request, programs, builddir):
-    """A program and its library; each function of the library has one hand-written site."""
+    """A program and its library; the functions of the library have hand-written sites."""
     sources, out = programs.source, programs.folder("unwinding", request.param.replace(" ", "-"))
     library = out / "libunwind_sites.so"
     cc = builddir / "coldpatch" / "iprobe-cc" if request.param == "own room" else "gcc"
@@ -49,7 +51,7 @@ def attached(actor, pid):
 
     def is_live():
         assert proc.poll() is None, proc.communicate()
-        return json.loads(actor.iprobe("status", "--json", pid).stdout or "{}").get("patched", 0) >= 11
+        return json.loads(actor.iprobe("status", "--json", pid).stdout or "{}").get("patched", 0) >= SITES
 
     memory.wait_for("the probes do not go live", is_live, 30, 0.05)
     yield
@@ -67,7 +69,7 @@ def test_libgcc_at_every_instruction(me, folder):
     # ten hooks, each on its fast and its slow way, and the C behind them
     assert steps > outside > 2000 and places > 700, done.stdout
     summary = done.summary()
-    assert summary["sites"] == 11 and summary["lost"] == 0
+    assert summary["sites"] == SITES and summary["lost"] == 0
 
 
 def test_idle_sites_leave_no_trace(me, folder):
