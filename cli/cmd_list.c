@@ -48,8 +48,10 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list, cons
 		       name);
 		if (file)
 			printf("  %s:%u", file, probe->line ? probe->line : f->line);
-		if (probe->args)
-			printf("  args %s", ip_probe_list_string(list, probe->args));
+		if (probe->args) {
+			fputs("  args ", stdout);
+			ip_print_clean(stdout, ip_probe_list_string(list, probe->args));
+		}
 		puts(probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
 		return;
 	}
