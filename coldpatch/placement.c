@@ -29,7 +29,7 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INLINE, IP_PLACEMENT_INSTRUMENT};
 	const char *asked = getenv("IPROBE_PLACEMENT");
 
-	*ret = clang ? IP_PLACEMENT_INSTRUMENT : IP_PLACEMENT_FENTRY;
+	*ret = IP_PLACEMENT_FENTRY;
 	if (asked && *asked) {
 		size_t i = 0;
 

@@ -11,12 +11,11 @@
 
 #include <stdio.h>
 
+#define QUIET __attribute__((no_instrument_function))
 #if defined(__clang__)
-#define QUIET __attribute__((no_instrument_function, xray_never_instrument))
 #define KEEP __attribute__((noinline))
 #else
-#define QUIET __attribute__((no_instrument_function))
-#define KEEP  __attribute__((noipa))
+#define KEEP __attribute__((noipa))
 #endif
 /* keeps the compiler from knowing a value */
 #define OPAQUE(value) __asm__ volatile("" : "+r"(value))

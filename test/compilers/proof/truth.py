@@ -68,15 +68,20 @@ def marks_in_assembly(text):
 
 
 def sleds_in_assembly(text):
-    """XRay's sleds, and the functions that have none at their entry."""
+    """Calls of __fentry__ at entries and XRay's sleds at exits; and the functions that have no entry, and with it no exit."""
     kinds = {f".Lxray_sled_{n}": (ENTRY, EXIT, TAIL_EXIT)[int(kind, 16)] for n, kind in
              re.findall(r"\.quad\s+\.Lxray_sled_(\d+)-.*\n.*\n\s+\.byte\s+0x(\d\d)", text)}
     found, functions = collections.Counter(), set()
     for function, line in lines_by_function(text):
         functions.add(function)
-        if line.rstrip(":") in kinds:
+        if re.search(r"\bcallq?\s+__fentry__\b", line):
+            found[function, ENTRY] += 1
+        elif line.rstrip(":") in kinds:
             found[function, kinds[line.rstrip(":")]] += 1
-    return found, {f for f in functions if not found[f, ENTRY]}
+    without = {f for f in functions if not found[f, ENTRY]}
+    for function in without:
+        del found[function, EXIT], found[function, TAIL_EXIT]
+    return found, without
 
 
 FENTRY_RETURN = re.compile(r"\.byte\s+0x0?f,\s*0x1f,\s*0x44,\s*0x0?0,\s*0x0?0$")
