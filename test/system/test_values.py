@@ -77,10 +77,13 @@ def check_all(actor, program):
     return calls, directory, said
 
 
-@pytest.mark.parametrize("opt", ["-O0", "-O2", "-O3", "-Os"])
-def test_values_are_what_the_program_says(me, programs, opt):
-    """Every class of types, strings of every length and at every kind of end, in every register and on the stack."""
-    calls, directory, said = check_all(me, programs.simple("values", opt=opt, placement="fentry"))
+@pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3", "-Os", "-Og -gdwarf-4", "-O2 -gdwarf-3 -fno-var-tracking",
+                                   "-O2 -flto", "-O2 -gsplit-dwarf", "-O2 -fcf-protection=full -gz", "-O1 -no-pie"])
+def test_values_are_what_the_program_says(me, programs, flags):
+    """Every class of types, strings of every length and at every kind of end, in every register and on the stack; told by
+    each kind of debug information."""
+    opt, *extra = flags.split()
+    calls, directory, said = check_all(me, programs.simple("values", opt=opt, extra=extra, placement="fentry"))
     # nothing that should be there has been left out: results of all that return one in a register, but for tail calls
     by_name = collections.defaultdict(list)
     for entry, leave in calls:
@@ -97,9 +100,11 @@ def test_values_are_what_the_program_says(me, programs, opt):
     assert sum("signature = " in line for line in lines) >= len(said)
 
 
-def test_values_in_cxx(me, programs):
+@pytest.mark.parametrize("flags", ["-O0", "-O2 -std=c++20", "-O2 -gdwarf-4"])
+def test_values_in_cxx(me, programs, flags):
     """this, references, classes by value and by invisible reference, overloads, lambdas, methods of templates."""
-    check_all(me, programs.simple("values_cxx", placement="fentry", suffix="cc"))
+    opt, *extra = flags.split()
+    check_all(me, programs.simple("values_cxx", opt=opt, extra=extra, placement="fentry", suffix="cc"))
 
 
 @pytest.mark.parametrize("placement,opt", [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"), ("instrument", "-O3")])
