@@ -28,6 +28,14 @@
 #define RETNOP5 "0xc3, 0x0f, 0x1f, 0x40, 0"
 #define RETNOP6 "0xc3, 0x0f, 0x1f, 0x44, 0, 0"
 
+/* A point, as iprobe/probe.h records it; of its arguments the last is a string, wherever that may be. */
+#define POINT(name)                                                                                                    \
+	"1:	.byte " NOP5 "\n"                                                                                      \
+	"	.pushsection .iprobe.points, \"o\", @progbits, .text\n"                                               \
+	"	.balign 8\n2:	.4byte 3f - 2b; .byte 1, 0, 8, 0; .8byte 1b\n"                                         \
+	"	.asciz \"" name "\"; .asciz \"8@%r15;8@-8(%rsp);8@-128(%rsp);8@%rbx\"; .asciz \"\"\n"                  \
+	"	.balign 8\n3:	.popsection\n"
+
 /* Where the site is a return, it is that of a function of its own. */
 #define RUN(name, site)                                                                                      \
 	"	.type " name ", @function\n" name ":\n	call fill\n" site "	jmp keep\n	.size " name ", . - " name "\n"
@@ -37,7 +45,7 @@
 
 extern void run_site(const void *site); /* one of the below */
 extern const char call_entry[], call_exit_6[], entry_entry[], return_exit[], tail_all[], tail_return[], tail_return_6[],
-	all_entry[], all_exit_6[], jumping_entry[], jumping_exit_6[];
+	all_entry[], all_exit_6[], jumping_entry[], jumping_exit_6[], point_site[];
 
 /* rax rcx rdx rbx rsp rbp rsi rdi r8..r15 flags */
 enum { RSP = 4, FLAGS = 16, REGISTERS };
@@ -85,7 +93,8 @@ __asm__("	.macro each op\n"
 	RUN("all_entry", SITE(NOP5, 1, 5, 0, 3))
 	RUN("all_exit_6", SITE(NOP6, 2, 6, 0, 3))
 	RUN("jumping_entry", SITE(NOP5, 1, 5, 2, 3))
-	RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3)));
+	RUN("jumping_exit_6", SITE(NOP6, 2, 6, 2, 3))
+	RUN("point_site", POINT("a_point")));
 
 #define SAVED_BY_CALLS (1u << 3 | 1u << RSP | 1u << 5 | 0xf000u)
 #define ALL_FLAGS      0x40cd5u /* AC DF OF SF ZF AF PF CF */
@@ -107,6 +116,7 @@ static const struct site {
 	{"all_exit_6", all_exit_6, 0xffff, ALL_FLAGS, 0},
 	{"jumping_entry", jumping_entry, 0xffff, ALL_FLAGS, 1},
 	{"jumping_exit_6", jumping_exit_6, 0xffff, ALL_FLAGS, 1},
+	{"point_site", point_site, 0xffff, ALL_FLAGS, 1},
 };
 
 #define VECTORS 16384

@@ -25,7 +25,7 @@ def test_while_probes_come_and_go(actor, targets, program):
         directory = actor.dir() / "trace"
         done = actor.iprobe("attach", target.pid, "-f", HOOKED, "--duration", "50ms", "--json", "-o", directory)
         assert done.returncode == 0, f"{done!r}\n{target.proc.stdout.read() if not target.alive() else ''}"
-        assert done.summary()["sites"] == 11
+        assert done.summary()["sites"] == 12
         seen |= {f["function"] for f in json.loads(actor.iprobe("report", "--json", directory).stdout)["functions"]}
     result = target.finish()
     assert rounds(result.stdout) > 100
@@ -39,4 +39,19 @@ def test_recorded_from_the_start(me, program):
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert rounds(done.stdout) == 1000
-    assert summary["sites"] == 11 and summary["lost"] == 0 and summary["events"] == 11 * 1000
+    assert summary["sites"] == 12 and summary["lost"] == 0 and summary["events"] == 12 * 1000
+
+
+def test_with_values(me, program):
+    """A point whose arguments are recorded: nothing changes, and they are what they are."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "-f", "a_point,call_entry", "--args", "--retval", "-o", directory, "--", program, 1000)
+    assert done.returncode == 0, repr(done)
+    assert rounds(done.stdout) == 1000
+    events = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    points = [event for event in events if event["event"] == "point"]
+    assert len(points) == 1000
+    for event in points:
+        r15, near, far, _ = event["args"].values()
+        assert r15 == near == far
+    assert len({event["args"]["arg1"] for event in points}) == 1000
