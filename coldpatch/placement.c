@@ -157,11 +157,14 @@ static void keep_relocs(const struct command_line *line, struct placement_flags 
  * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what was pushed before. Readers of
  * traces tell frames by it: it must be the same at all calls of a function, as it is on x86-64.
  */
-static void gcc_instrument(const struct command_line *line, struct placement_flags *f)
+static void gcc_instrument(const struct command_line *line, char *const *real, struct placement_flags *f)
 {
 	keep_relocs(line, f);
 	if (!line->compiles)
 		return;
+	/* the stage changes nothing here, but it warns of naked functions; it can be done without */
+	if (!line->m32)
+		(void)gcc_stage(line, real, NULL, f);
 	add(f, "-finstrument-functions");
 	add(f, "-fno-crossjumping");
 	if (line->m32)
@@ -227,7 +230,7 @@ int placement_flags(enum ip_placement placement, const struct command_line *line
 	else if (clang)
 		clang_fentry(line, ret);
 	else if (placement == IP_PLACEMENT_INSTRUMENT)
-		gcc_instrument(line, ret);
+		gcc_instrument(line, real, ret);
 	else
 		return gcc_marked(placement, line, real, ret);
 	return 0;

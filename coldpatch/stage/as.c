@@ -8,6 +8,7 @@
  * the text, and half an object file like a whole one.
  */
 #include "coldpatch/exclude.h"
+#include "coldpatch/stage/naked.h"
 #include "coldpatch/stage/rewrite.h"
 
 #include <errno.h>
@@ -114,6 +115,13 @@ static bool map_input(const char *path, struct input *in)
 	return true;
 }
 
+static void warn(void *context, const char *name, size_t length)
+{
+	fprintf(stderr,
+		"iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; mark it no_instrument_function\n",
+		(int)length, name);
+}
+
 /* What is to be rewritten: the only input, in which gcc has marked sites, or standard input where there is no other. 1, or 0:
  * nothing, or more than we understand. */
 static int find_input(int argc, char **argv, struct input *ret)
@@ -143,7 +151,11 @@ static int find_input(int argc, char **argv, struct input *ret)
 		return 1;
 	if (!map_input(argv[ret->argument], ret))
 		return 0;
-	return stage_concerns(ret->text, ret->size);
+	if (stage_concerns(ret->text, ret->size))
+		return 1;
+	if (memmem(ret->text, ret->size, "__cyg_profile_func_exit", 23))
+		stage_find_broken(ret->text, ret->size, warn, NULL);
+	return 0;
 }
 
 /* --- passing the text on */

@@ -29,11 +29,12 @@
  * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after which they get the same.
  *
  * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway, so the push and pop go.
- * A naked function has nothing of the compiler's but the ud2 at its end. Its registers follow no convention that we know,
- * so it gets no site.
+ * A naked function (naked.h) gets no site: its registers follow no convention that we know.
  */
 #include "coldpatch/stage/rewrite.h"
 
+#include "coldpatch/stage/line.h"
+#include "coldpatch/stage/naked.h"
 #include "coldpatch/table.h"
 #include "common/probe_list.h"
 
@@ -61,6 +62,7 @@ struct stage_rewriter {
 	char *file;			    /* of the source, as .file says; NULL: not known */
 	bool excluded;			    /* so is the function that we are in */
 	bool failed, red_zone;
+	bool fresh, naked; /* of the function that we are in: nothing of the compiler's yet; it is naked */
 	unsigned sites;	  /* so far: numbers their labels */
 	unsigned section; /* where we are: label, NO_SECTION: not known */
 	bool app, app_section; /* inside of #APP; it has changed the section */
@@ -70,36 +72,6 @@ struct stage_rewriter {
 	size_t used;
 	char buffer[BUFFER_SIZE];
 };
-
-/* A line without its end. next: behind its end; NULL: the text ends in it. */
-struct line {
-	const char *text, *next;
-	size_t length;
-};
-
-static struct line line_at(const char *p, const char *end)
-{
-	const char *eol = p < end ? memchr(p, '\n', end - p) : NULL;
-
-	return (struct line){.text = p, .next = eol ? eol + 1 : NULL, .length = (eol ? eol : end) - p};
-}
-
-static bool begins(struct line l, const char *with)
-{
-	size_t n = strlen(with);
-
-	return l.length >= n && !memcmp(l.text, with, n);
-}
-
-static bool is(struct line l, const char *text)
-{
-	return l.length == strlen(text) && !memcmp(l.text, text, l.length);
-}
-
-static bool has(struct line l, const char *what)
-{
-	return memmem(l.text, l.length, what, strlen(what));
-}
 
 static void flush(struct stage_rewriter *r)
 {
@@ -311,37 +283,6 @@ static int skip_record(const char **p, const char *end, const char *section)
 	return 1;
 }
 
-/* The next instruction of the compiler's own, from p on; directives, labels, comments and the user's asm are passed over.
- * 1: *ret; 0: the text ends before. asm_too: an instruction of the user's asm would do. */
-static int next_instruction(const char *p, const char *end, struct line *ret)
-{
-	bool app = false;
-
-	while (p < end) {
-		struct line l = line_at(p, end);
-
-		if (!l.next)
-			return 0;
-		if (begins(l, "#APP"))
-			app = true;
-		else if (begins(l, "#NO_APP"))
-			app = false;
-		else if (!app && l.length > 1 && l.text[0] == '\t' && l.text[1] != '.' && l.text[1] != '#') {
-			*ret = l;
-			return 1;
-		}
-		p = l.next;
-	}
-	return 0;
-}
-
-static bool is_mnemonic(struct line l, const char *mnemonic)
-{
-	size_t n = strlen(mnemonic);
-
-	return begins(l, mnemonic) && (l.length == n || strchr(" \t;#", l.text[n]));
-}
-
 /* A thunk that stands in the function itself (-mfunction-return=thunk-inline, -mindirect-branch=thunk-inline) drops its
  * return address to return, or writes the target over it to jump. */
 static bool returns_by_thunk(const char *p, const char *end)
@@ -401,7 +342,7 @@ static bool is_call_part(struct line l)
  */
 static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const char *end, bool pushed)
 {
-	struct line l = line_at(p, end), next;
+	struct line l = line_at(p, end);
 	bool called = has(l, "__fentry__");
 	const char *at = l.next;
 	unsigned lines = 1;
@@ -425,10 +366,10 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 	there = skip_record(&at, end, "__mcount_loc");
 	if (there <= 0)
 		return there ? NULL : p;
-	if (!next_instruction(at, end, &next))
+	there = stage_is_naked(at, end, false);
+	if (there < 0)
 		return NULL;
-	if (is_mnemonic(next, "\tud2")) {
-		/* naked */
+	if (there) {
 		lines += 3;
 	} else {
 		put_site(r, IP_PROBE_ENTRY, IP_FORM_CALL, IP_REGS_ENTRY);
@@ -490,7 +431,10 @@ static bool rewrite_inline(struct stage_rewriter *r, struct line l)
 	kind = l.text[l.length - 1] - '0';
 	if (kind != IP_PROBE_ENTRY && kind != IP_PROBE_EXIT)
 		return false;
-	put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
+	if (r->naked)
+		put(r, "\n", 1);
+	else
+		put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
 	return true;
 }
 
@@ -554,6 +498,19 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 		}
 		if (r->exclude && !r->app && l.length > 6 && l.text[1] == '.')
 			note_function(r, l);
+		if (begins(l, "\t.type\t")) {
+			r->fresh = true;
+			r->naked = false;
+		} else if (!r->app && is_instruction(l)) {
+			r->fresh = false;
+		} else if (r->fresh && begins(l, "#APP") && l.next) {
+			int naked = stage_is_naked(l.next, end, true);
+
+			if (naked < 0 && !last)
+				break;
+			r->naked = naked > 0;
+			r->fresh = false;
+		}
 		if (l.length && (r->app || l.text[0] == '#'))
 			note_app(r, l);
 		if (r->app && l.next && rewrite_inline(r, l)) {
