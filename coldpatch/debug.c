@@ -365,7 +365,7 @@ static bool is_ours(const char *producer)
 			if (added && !repeats)
 				return false;
 			added = true;
-		} else if (n >= 2 && !memcmp(producer, "-g", 2) && memcmp(producer, "-gno-", 5)) {
+		} else if (!repeats && n >= 2 && !memcmp(producer, "-g", 2) && memcmp(producer, "-gno-", 5)) {
 			return false;
 		}
 		hooks |= n == strlen("-finstrument-functions") && !memcmp(producer, "-finstrument-functions", n);

@@ -17,6 +17,7 @@
 
 #define FENTRY_SPECS "fentry.specs"
 #define INLINE_SPECS "inline.specs"
+#define INLINE_HEADER "iprobe_inline.h"
 
 static void add(struct placement_flags *f, const char *flag)
 {
@@ -136,6 +137,7 @@ static int gcc_stage(const struct command_line *line, char *const *real, const c
 	if (!strcmp(specs_name, INLINE_SPECS)) {
 		add(f, "-isystem");
 		add(f, include);
+		f->header = line->compiles ? INLINE_HEADER : NULL;
 	}
 	return 0;
 }

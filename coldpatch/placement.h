@@ -12,10 +12,10 @@
 
 #define PLACEMENT_MOST_FLAGS 16
 
-/* Flags to be put in front of the user's arguments, so that those have the last word. */
 struct placement_flags {
-	char *flags[PLACEMENT_MOST_FLAGS]; /* borrowed, or never freed */
+	char *flags[PLACEMENT_MOST_FLAGS]; /* in front of the user's arguments, so that those have the last word; never freed */
 	size_t n;
+	const char *header; /* to be included behind the user's own -include, where a precompiled one must come first; NULL: none */
 };
 
 /* What IPROBE_PLACEMENT asks for, or the compiler's default, and what this command line leaves of it. 0, or -1 with an error. */

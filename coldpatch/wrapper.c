@@ -205,7 +205,7 @@ static size_t append(char **all, size_t n, const char *const *flags)
 static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags, bool clang,
 		      int argc, char **argv)
 {
-	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 2, sizeof(*all));
+	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 4, sizeof(*all));
 	const char *parts[LINK_PARTS_MAX];
 	size_t n, nparts = link_parts(line, clang, parts);
 
@@ -218,6 +218,10 @@ static char **compose(char **real, const struct command_line *line, const struct
 		n = append(all, n, any_link);
 	for (int i = 1; i < argc; i++)
 		all[n++] = argv[i];
+	if (flags->header) {
+		all[n++] = (char *)"-include";
+		all[n++] = (char *)flags->header;
+	}
 	for (size_t i = 0; i < nparts; i++)
 		all[n++] = (char *)parts[i];
 	return all;

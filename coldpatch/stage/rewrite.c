@@ -20,7 +20,7 @@
  * gcc's own tables hold absolute addresses in loaded sections, which a PIE pays for with text relocations. Both become
  *
  *   .Liprobe7:	.byte 0x0f,0x1f,0x44,0,0
- *   	.pushsection .pdr.iprobe,"o?",@progbits,.Liprobe7
+ *   	.pushsection .pdr.iprobe,"o?",@progbits,.Liprobes2
  *   	.quad .Liprobe7;.byte 1,5,0,1;.long .Liprobe7-.Liprobes2
  *   	.popsection
  *
@@ -252,8 +252,9 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 		put(r, "\n\n\n\n", 4);
 		return;
 	}
-	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,.Liprobe%u%c", n,
-	      end, n, end);
+	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", n, end);
+	/* one table for each section of code: the assembler makes as many as there are symbols here */
+	print(r, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n, end);
 	print(r, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
 	if (r->section)
 		print(r, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section, end);
