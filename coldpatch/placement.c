@@ -81,22 +81,34 @@ static const char *stage_folder(void)
 	return NULL;
 }
 
+/* Whether the command is gcc itself, perhaps behind a cache, and no script that may do anything when it is asked. */
+static bool is_gcc(char *const *real)
+{
+	for (size_t i = 0; real[i]; i++) {
+		_cleanup_free_ char *path = realpath(real[i], NULL);
+		const char *base = strrchr(path ? path : real[i], '/');
+
+		base = base ? base + 1 : path ? path : real[i];
+		if (real[i][0] != '-' && (strstr(base, "gcc") || strstr(base, "g++")))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Tells the stage which assembler gcc would have run, where that is not simply the one in PATH: a compiler of its own prefix
  * may have its own, and a -B of the user's may name one.
  */
 static void name_assembler(const struct command_line *line, char *const *real)
 {
-	_cleanup_free_ char *path = realpath(real[0], NULL), *command = NULL;
+	_cleanup_free_ char *path = realpath(real[0], NULL), *text = NULL;
 	bool own_prefix = path && strncmp(path, "/usr/bin/", 9), has_prefix = false;
 	char *argv[64];
 	size_t n = 0;
-	char answer[PATH_MAX];
-	_cleanup_free_ char *text = NULL;
 
 	for (size_t i = 1; line->expanded[i]; i++)
 		has_prefix |= !strncmp(line->expanded[i], "-B", 2) || !strncmp(line->expanded[i], "--prefix", 8);
-	if (!own_prefix && !has_prefix)
+	if ((!own_prefix && !has_prefix) || !is_gcc(real))
 		return;
 	for (size_t i = 0; real[i] && n < 16; i++)
 		argv[n++] = real[i];
@@ -114,8 +126,7 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	text = real_compiler_ask(argv);
 	if (!text || !strchr(text, '/') || access(text, X_OK))
 		return;
-	snprintf(answer, sizeof(answer), "%s", text);
-	setenv("IPROBE_AS", answer, 1);
+	setenv("IPROBE_AS", text, 1);
 }
 
 /* specs: what the compilers proper get; NULL: nothing. */
