@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	long nplaces = 0, unwound = 0, steps = argc > 2 ? atol(argv[2]) : 0;
 	static uint64_t places[16384];
 	int status, ret = 0;
-	bool in_middle = false;
+	bool in_middle = false, is_new;
 	struct user_regs_struct regs;
 
 	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 || waitpid(pid, &status, 0) < 0) {
@@ -175,16 +175,18 @@ int main(int argc, char **argv)
 
 			if (in_middle || !(strstr(file, "libiprobe-rt") || strstr(file, "libunwind_sites")))
 				continue;
-			for (i = 0; i < nplaces && places[i] != pc; i++)
-				;
-			if (i == nplaces && nplaces < 16384)
-				places[nplaces++] = pc;
 		}
+		for (i = 0; i < nplaces && places[i] != pc; i++)
+			;
+		/* libunwind reads the files anew each time: once for each place */
+		is_new = i == nplaces && nplaces < 16384;
+		if (is_new)
+			places[nplaces++] = pc;
 		unwound++;
 		dwfl_getthread_frames(dwfl, pid, visit, &by_dw);
 		if (!is_right(&by_dw))
 			ret = complain("libdw", &by_dw);
-		if (is_anonymous(pid, pc))
+		if (!is_new || is_anonymous(pid, pc))
 			continue;
 		unwind_by_libunwind(space, upt, &by_unwind);
 		if (!is_right(&by_unwind))

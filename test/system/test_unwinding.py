@@ -83,7 +83,7 @@ def test_from_outside(me, targets, folder, outside):
     """libdw and libunwind, in a process whose probes are live."""
     target = targets.start(me, [folder / "unwind_steps", "wait"])
     with attached(me, target.pid):
-        done = me.run([outside, target.pid, 1500])
+        done = me.run([outside, target.pid, 2000], timeout=180)
     assert done.returncode == 0, repr(done)
     assert int(re.search(r"(\d+) places", done.stdout)[1]) > 300, done.stdout
     target.finish()
@@ -131,7 +131,7 @@ def test_gdb(me, targets, folder):
     script.write_text(GDB % 600)
     target = targets.start(me, [folder / "unwind_steps", "wait"])
     with attached(me, target.pid):
-        done = me.run(["gdb", "-batch", "-nx", "-p", target.pid, "-x", script], timeout=120)
+        done = me.run(["gdb", "-batch", "-nx", "-p", target.pid, "-x", script], timeout=180)
     assert "WRONG" not in done.stdout, done.stdout
     assert int(re.search(r"unwound (\d+)", done.stdout)[1]) > 200, repr(done)
     target.finish()

@@ -65,8 +65,8 @@ static const struct {
 };
 
 /* The ways through a hook. */
-enum way { COMMON, SILENT, CLAIM, NESTED, STALE_GUARD, FULL, FULL_NESTED, EXHAUSTED, EPOCH, FAR_BELOW, FAR_ABOVE, WAYS };
-static const char *const ways[] = {"common", "silent", "claim",	    "nested", "stale guard", "full", "full and nested",
+enum way { COMMON, SILENT, NEVER_HEARD, CLAIM, NESTED, STALE_GUARD, FULL, FULL_NESTED, EXHAUSTED, EPOCH, FAR_BELOW, FAR_ABOVE, WAYS };
+static const char *const ways[] = {"common", "silent", "never heard", "claim",	    "nested", "stale guard", "full", "full and nested",
 				   "exhausted", "epoch", "far below", "far above"};
 
 static uint64_t random_state = 88172645463325252ull;
@@ -110,19 +110,20 @@ static int setup(void **state)
 static void prepare(enum way way, uint64_t sp)
 {
 	struct ip_slot *slot = &rt_slots[0];
+	bool has_slot = way != CLAIM && way != NEVER_HEARD;
 
 	memset(rt_header, 0, sizeof(*rt_header));
 	memset(rt_slots, 0, 2 * sizeof(*rt_slots));
 	memset(rt_subbufs, 0, SUBBUFS * sizeof(*rt_subbufs));
 	memset(rt_data, 0, (size_t)SUBBUFS * IP_SUBBUF_SIZE);
-	*(struct ip_gate *)rt_gate = (struct ip_gate){way == SILENT ? 0 : SESSION, getpid()};
+	*(struct ip_gate *)rt_gate = (struct ip_gate){way == SILENT || way == NEVER_HEARD ? 0 : SESSION, getpid()};
 	rt_header->nsubbufs = SUBBUFS;
 	rt_header->nfree = way == EXHAUSTED ? 0 : SUBBUFS - 1;
 	rt_header->hint = 1;
 	rt_subbufs[0] = (struct ip_subbuf){.state = IP_SUBBUF_OWNED, .slot = 0};
-	rt_self.slot = way == CLAIM ? NULL : slot;
-	rt_self.session = way == CLAIM ? 0 : SESSION;
-	if (way != CLAIM)
+	rt_self.slot = has_slot ? slot : NULL;
+	rt_self.session = has_slot ? SESSION : 0;
+	if (has_slot)
 		*slot = (struct ip_slot){.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
 	slot->epoch = __rdtsc() >> IP_TIME_BITS;
 	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED)
@@ -281,6 +282,8 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		assert_int_equal(found.slots[0].cur, POSITION + (way == COMMON ? 1 : IP_EXT_WORDS));
 	if (way == SILENT)
 		assert_int_equal(found.slots[0].cur, POSITION);
+	if (way == NEVER_HEARD)
+		assert_false(found.has_slot || found.slots[0].cur);
 	if (way == EXHAUSTED)
 		assert_int_equal(found.slots[0].lost, 1);
 	if (way == CLAIM || way == FULL || way == FULL_NESTED)
