@@ -20,6 +20,10 @@ struct cold_arch {
 	/* One whose addend is the address of a function to be run while the module is relocated. */
 	bool (*reloc_is_resolved)(uint32_t type);
 
+	/* The address by which position-independent code refers to the offset table; 0: it is not known for certain, or there
+	 * is none. NULL where code has no need of it. */
+	uint64_t (*offset_table)(const struct cold_module *module);
+
 	/* A linker's stub of the module at p (address; size bytes left): returns its length up to the end of the jump, 0
 	 * where there is none, and the slot that it jumps through. */
 	size_t (*stub)(const struct cold_module *module, const uint8_t *p, size_t size, uint64_t address,

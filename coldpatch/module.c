@@ -241,34 +241,10 @@ static int read_relocs(struct cold_module *m)
 	return 0;
 }
 
-/* Code of i386 addresses the offset table from its middle: where the symbol says, or the dynamic section. */
-static uint64_t find_got(const struct cold_module *m)
-{
-	Elf_Scn *scn = NULL;
-	uint64_t value;
-
-	if (ip_elf_symbol(m->elf, "_GLOBAL_OFFSET_TABLE_", &value) > 0)
-		return value;
-	while ((scn = elf_nextscn(m->elf->elf, scn))) {
-		GElf_Shdr shdr;
-		Elf_Data *data;
-		GElf_Dyn dyn;
-
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)))
-			continue;
-		for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++)
-			if (dyn.d_tag == DT_PLTGOT)
-				return dyn.d_un.d_ptr;
-	}
-	for (size_t i = 0; i < m->nsections; i++)
-		if (!strcmp(m->sections[i].name, ".got.plt"))
-			return m->sections[i].address;
-	return 0;
-}
-
 int cold_module_open(const char *path, struct cold_module *ret)
 {
 	struct cold_module m = {.path = path};
+	const struct cold_arch *code;
 
 	if (ip_elf_open(path, &m.elf))
 		return -1;
@@ -281,12 +257,13 @@ int cold_module_open(const char *path, struct cold_module *ret)
 	m.bits = ip_arch_for_machine(m.elf->ehdr.e_machine)->bits;
 	if (read_sections(&m) || read_symbols(&m, SHT_SYMTAB))
 		goto fail;
-	if (m.bits == 32)
-		m.got = find_got(&m);
 	if (read_symbols(&m, SHT_DYNSYM) || read_relocs(&m))
 		goto fail;
 	if (m.nsymbols)
 		qsort(m.symbols, m.nsymbols, sizeof(*m.symbols), compare_symbols);
+	code = cold_arch_for_machine(m.elf->ehdr.e_machine);
+	if (code && code->offset_table)
+		m.got = code->offset_table(&m);
 	if (cold_ranges_make(&m))
 		goto fail;
 	*ret = m;

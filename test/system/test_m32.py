@@ -8,10 +8,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
-import time
 
 import pytest
 
@@ -31,7 +31,8 @@ IDLE = {
 MODES = {
     "pie": [], "no-pie": ["-no-pie", "-fno-pie"], "no-plt": ["-fno-plt"], "now": ["-Wl,-z,now"],
     "no-pie-no-plt": ["-no-pie", "-fno-pie", "-fno-plt"], "cet": ["-fcf-protection"],
-    "frame-pointer": ["-fno-omit-frame-pointer"],
+    "frame-pointer": ["-fno-omit-frame-pointer"], "lld": ["-fuse-ld=lld", "-no-pie", "-fno-pie"],
+    "mold": ["-fuse-ld=mold"],
 }
 
 
@@ -100,7 +101,8 @@ def coldpatch(builddir, *args):
     ("gcc", "-O0", "pie", "cold_forms.c"), ("gcc", "-O2", "pie", "cold_forms.c"),
     ("gcc", "-O3", "no-pie", "cold_forms.c"), ("gcc", "-O2", "no-plt", "cold_forms.c"),
     ("gcc", "-Os", "now", "cold_forms.c"), ("gcc", "-O2", "no-pie-no-plt", "cold_forms.c"),
-    ("gcc", "-O2", "frame-pointer", "cold_forms.c"), ("gcc", "-Os", "cet", "cold_forms.cc"),
+    ("gcc", "-O2", "frame-pointer", "cold_forms.c"), ("gcc", "-O1", "lld", "cold_forms.c"),
+    ("gcc", "-O1", "mold", "cold_forms.c"), ("gcc", "-Os", "cet", "cold_forms.cc"),
     ("clang", "-O0", "pie", "cold_forms.c"), ("clang", "-O2", "no-pie", "cold_forms.c"),
     ("clang", "-O2", "pie", "cold_forms.c"),
 ])
@@ -108,6 +110,8 @@ def test_sites_are_exact_and_become_nops(builddir, tmp_path, compiler, opt, mode
     """By decoding alone and by kept relocations; nothing but the sites changes, and the program still does the same."""
     if compiler not in compilers():
         pytest.skip(f"no {compiler}")
+    if mode in ("lld", "mold") and not shutil.which({"lld": "ld.lld", "mold": "mold"}[mode]):
+        pytest.skip(f"no {mode}")
     unmerged = {"gcc": ["-fno-crossjumping"],
                 "clang": ["-mllvm", "-enable-tail-merge=0", "-mllvm", "-simplifycfg-sink-common=false"]}[compiler]
     command = [COMPILERS[compiler][source.endswith(".cc")], "-m32", "-g", opt, *MODES[mode], "-finstrument-functions",

@@ -23,7 +23,72 @@ static bool reloc_is_relative(uint32_t type)
 	return type == R_386_RELATIVE;
 }
 
-/* [endbr32] jmp *slot, or jmp *slot@GOT(%ebx) */
+/*
+ * Whether base is what the stubs take the offset table's address to be: each of them then jumps through a slot, and each
+ * slot that is bound lazily has one. (Slots lie side by side: only together the two rule out a base that is a few slots
+ * off, by which calls of other functions would be taken for calls of the hooks.) The first stub, of the table itself,
+ * jumps through its third word.
+ */
+static bool stubs_agree(const struct cold_module *m, uint64_t base)
+{
+	size_t lazy = 0, hit = 0;
+
+	for (size_t i = 0; i < m->nrelocs; i++)
+		lazy += m->relocs[i].type == R_386_JMP_SLOT;
+	for (size_t i = 0; i < m->nsections; i++) {
+		const struct cold_section *s = &m->sections[i];
+
+		for (uint64_t at = 0; s->plt && at + 6 <= s->size; at++) {
+			const struct cold_reloc *r;
+			uint32_t v;
+
+			if (s->data[at] != 0xff || s->data[at + 1] != 0xa3)
+				continue;
+			memcpy(&v, s->data + at + 2, sizeof(v));
+			if (v == 8)
+				continue;
+			r = cold_module_reloc(m, (uint32_t)(base + v));
+			if (!r || !reloc_is_slot(r->type))
+				return false;
+			hit += r->type == R_386_JMP_SLOT;
+			at += 5;
+		}
+	}
+	return !hit || hit >= lazy;
+}
+
+/* Where the symbol says, else the dynamic section, else (mold) the section: what the stubs bear out. */
+static uint64_t offset_table(const struct cold_module *m)
+{
+	uint64_t candidates[4] = {0};
+	Elf_Scn *scn = NULL;
+
+	if (ip_elf_symbol(m->elf, "_GLOBAL_OFFSET_TABLE_", &candidates[0]) < 0)
+		candidates[0] = 0;
+	while ((scn = elf_nextscn(m->elf->elf, scn))) {
+		GElf_Shdr shdr;
+		Elf_Data *data;
+		GElf_Dyn dyn;
+
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC || !(data = elf_getdata(scn, NULL)))
+			continue;
+		for (int i = 0; gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++)
+			if (dyn.d_tag == DT_PLTGOT)
+				candidates[1] = dyn.d_un.d_ptr;
+	}
+	for (size_t i = 0; i < m->nsections; i++) {
+		if (!strcmp(m->sections[i].name, ".got.plt"))
+			candidates[2] = m->sections[i].address;
+		if (!strcmp(m->sections[i].name, ".got"))
+			candidates[3] = m->sections[i].address;
+	}
+	for (size_t i = 0; i < 4; i++)
+		if (candidates[i] && stubs_agree(m, candidates[i]))
+			return candidates[i];
+	return 0;
+}
+
+/* [endbr32] [mov $number,%ecx] jmp *slot, or jmp *slot@GOT(%ebx) */
 static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, uint64_t address, uint64_t *ret_slot)
 {
 	size_t at = 0;
@@ -32,6 +97,8 @@ static size_t stub(const struct cold_module *m, const uint8_t *p, size_t size, u
 	(void)address;
 	if (size >= sizeof(endbr32) && !memcmp(p, endbr32, sizeof(endbr32)))
 		at = sizeof(endbr32);
+	if (size - at >= 5 && p[at] == 0xb9)
+		at += 5; /* mold */
 	if (size - at < 6 || p[at] != 0xff || (p[at + 1] != 0x25 && p[at + 1] != 0xa3))
 		return 0;
 	memcpy(&v, p + at + 2, sizeof(v));
@@ -125,6 +192,7 @@ const struct cold_arch cold_arch_i386 = {
 	.machine = EM_386,
 	.reloc_is_slot = reloc_is_slot,
 	.reloc_is_relative = reloc_is_relative,
+	.offset_table = offset_table,
 	.stub = stub,
 	.sweep = cold_x86_64_sweep,
 	.kept_site = kept_site,
