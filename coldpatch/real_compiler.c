@@ -171,6 +171,24 @@ bool real_compiler_is_clang(char *const *words)
 	return false;
 }
 
+bool real_compiler_is_cross(char *const *words)
+{
+	static const char *const ours[] = {"x86_64", "amd64"};
+	const char *base = strrchr(words[0], '/'), *target;
+	size_t n;
+
+	base = base ? base + 1 : words[0];
+	target = strstr(base, "-linux");
+	n = strcspn(base, "-");
+	/* CPU-linux-gnu-gcc, CPU-VENDOR-linux-gnu-gcc */
+	if (!target || (!strstr(target, "-gcc") && !strstr(target, "-g++") && !strstr(target, "-clang")))
+		return false;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strlen(ours[i]) == n && !memcmp(base, ours[i], n))
+			return false;
+	return true;
+}
+
 char *real_compiler_ask(char *const *argv)
 {
 	posix_spawn_file_actions_t actions;

@@ -17,6 +17,9 @@ char **real_compiler_find(bool cxx);
 /* Whether that command is clang, by name or behind a link; else it takes gcc's options. */
 bool real_compiler_is_clang(char *const *words);
 
+/* Whether its name says that it makes code for another machine ("aarch64-linux-gnu-gcc"). */
+bool real_compiler_is_cross(char *const *words);
+
 /* The first line that a compiler prints for argv (argv[0] a path), as of -print-prog-name; malloc'ed. NULL: none. */
 char *real_compiler_ask(char *const *argv);
 

@@ -255,6 +255,7 @@ int main(int argc, char **argv)
 		return say(ip_error_message());
 	}
 	clang = real_compiler_is_clang(real);
+	line.hands_off |= real_compiler_is_cross(real);
 	if (placement_choose(&line, clang, &placement))
 		return say(ip_error_message());
 	/* a compiler that runs cc again, and finds us: the flags are there already */

@@ -375,6 +375,16 @@ def test_many_functions_through_a_pipe(both):
     runs(both, output="")
 
 
+def test_compilers_for_other_machines_are_left_alone(both):
+    for name, expected in (("aarch64-linux-gnu-gcc", False), ("riscv64-unknown-linux-gnu-gcc-12", False),
+                           ("x86_64-linux-gnu-gcc", True), ("gcc-12", True)):
+        fake = both.folder / name
+        fake.write_text('#!/bin/sh\necho "$@"\n')
+        fake.chmod(0o755)
+        done = both.cc("-c", "shapes.c", IPROBE_CC=fake)
+        assert ("-specs=" in done.stdout) == expected, name
+
+
 # --- recording
 
 
