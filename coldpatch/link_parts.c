@@ -41,7 +41,7 @@ size_t link_parts(const struct command_line *line, bool clang, const char *ret[L
 		return 0;
 	room = find_part("iprobe-room.o");
 	runtime = line->is_static && !line->own_start ? find_part("iprobe-rt.o") : NULL;
-	inlined = clang ? find_part("libiprobe-inlined.a") : NULL;
+	inlined = clang ? find_part("iprobe-inlined.ar") : NULL;
 	if (room || runtime || inlined)
 		ret[n++] = "-xnone"; /* a language that was named holds for all inputs behind it */
 	if (room)
