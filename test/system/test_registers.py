@@ -23,7 +23,8 @@ def test_while_probes_come_and_go(actor, targets, program):
     seen = set()
     for _ in range(12):
         directory = actor.dir() / "trace"
-        done = actor.iprobe("attach", target.pid, "-f", HOOKED, "--duration", "50ms", "--json", "-o", directory)
+        done = actor.iprobe("attach", target.pid, "-f", HOOKED, "--duration", "50ms", "--max-stop", "5s", "--json",
+                            "-o", directory)
         assert done.returncode == 0, f"{done!r}\n{target.proc.stdout.read() if not target.alive() else ''}"
         assert done.summary()["sites"] == 12
         seen |= {f["function"] for f in json.loads(actor.iprobe("report", "--json", directory).stdout)["functions"]}
@@ -45,7 +46,8 @@ def test_recorded_from_the_start(me, program):
 def test_with_values(me, program):
     """A point whose arguments are recorded: nothing changes, and they are what they are."""
     directory = me.dir() / "trace"
-    done = me.iprobe("run", "--json", "-f", "a_point,call_entry", "--args", "--retval", "-o", directory, "--", program, 1000)
+    done = me.iprobe("run", "--json", "-f", "a_point,call_entry", "--args", "--retval", "-o", directory, "--",
+                     program, 1000)
     assert done.returncode == 0, repr(done)
     assert rounds(done.stdout) == 1000
     events = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]

@@ -80,8 +80,8 @@ def check_all(actor, program):
 @pytest.mark.parametrize("flags", ["-O0", "-O2", "-O3", "-Os", "-Og -gdwarf-4", "-O2 -gdwarf-3 -fno-var-tracking",
                                    "-O2 -flto", "-O2 -gsplit-dwarf", "-O2 -fcf-protection=full -gz", "-O1 -no-pie"])
 def test_values_are_what_the_program_says(me, programs, flags):
-    """Every class of types, strings of every length and at every kind of end, in every register and on the stack; told by
-    each kind of debug information."""
+    """Every class of types, strings of every length and at every kind of end, in every register and on the stack; told
+    by each kind of debug information."""
     opt, *extra = flags.split()
     calls, directory, said = check_all(me, programs.simple("values", opt=opt, extra=extra, placement="fentry"))
     # nothing that should be there has been left out: results of all that return one in a register, but for tail calls
@@ -107,7 +107,8 @@ def test_values_in_cxx(me, programs, flags):
     check_all(me, programs.simple("values_cxx", opt=opt, extra=extra, placement="fentry", suffix="cc"))
 
 
-@pytest.mark.parametrize("placement,opt", [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"), ("instrument", "-O3")])
+@pytest.mark.parametrize("placement,opt", [("fentry", "-O0"), ("fentry", "-O2"), ("inline", "-O2"),
+                                           ("instrument", "-O3")])
 def test_arguments_of_points(me, programs, placement, opt):
     include = pathlib.Path(__file__).resolve().parents[2] / "include"
     program = programs.simple("values_points", opt=opt, placement=placement, extra=(f"-I{include}",))
@@ -179,13 +180,13 @@ def test_only_what_is_asked_for(me, programs):
 
 
 def test_race(me, programs, targets):
-    """Threads and signal handlers on top of hooks, strings that change and go away while they are read: nothing is torn, lost
-    or mixed up, errno is left alone, and the program lives."""
+    """Threads and signal handlers on top of hooks, strings that change and go away while they are read: nothing is torn,
+    lost or mixed up, errno is left alone, and the program lives."""
     rounds = 20000
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", rounds])
     directory = me.dir() / "trace"
     proc = me.start_iprobe("attach", target.pid, "--json", "-f", "consistent", "--args", "--retval", "--memory", "128M",
-                           "-o", directory)
+                           "--max-stop", "5s", "-o", directory)
     memory.wait_until_live(target.pid, proc)
     target.say()
     assert target.proc.stdout.readline() == "done\n", target.proc.stderr.read()
@@ -230,7 +231,8 @@ def test_sessions_one_after_the_other(me, programs, targets):
     """Other options, other programs behind the same stubs; at last without values."""
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", 1])
     for options in (["--args"], ["--retval"], ["--args", "--retval", "--string-limit", "8"], [], ["--args"]):
-        done = me.iprobe("attach", target.pid, "--json", "--duration", "20ms", "-o", me.dir() / "trace", *options)
+        done = me.iprobe("attach", target.pid, "--json", "--duration", "20ms", "--max-stop", "5s", "-o",
+                         me.dir() / "trace", *options)
         assert done.returncode == 0, repr(done)
         memory.assert_untouched(target.pid)
     target.say()
@@ -268,7 +270,8 @@ def test_a_trace_reads_without_the_program(me, programs):
 
 @pytest.mark.parametrize("placement", ["instrument", "inline"])
 def test_other_placements_are_refused(me, programs, placement):
-    done = me.iprobe("run", "--args", "-o", me.dir() / "trace", "--", programs.simple("finish", placement=placement), "exit", 0)
+    program = programs.simple("finish", placement=placement)
+    done = me.iprobe("run", "--args", "-o", me.dir() / "trace", "--", program, "exit", 0)
     assert "need placement fentry" in one_line(done)
 
 
@@ -278,7 +281,8 @@ def test_seccomp(me, programs, targets):
     target.say()
     assert target.proc.stdout.readline() == "called 6\n"
     directory = me.dir() / "trace"
-    proc = me.start_iprobe("attach", target.pid, "--args", "--retval", "-f", "named", "-o", directory)
+    proc = me.start_iprobe("attach", target.pid, "--args", "--retval", "-f", "named", "--max-stop", "5s", "-o",
+                           directory)
     memory.wait_until_live(target.pid, proc)
     for _ in range(10):
         target.say()
