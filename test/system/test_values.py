@@ -180,8 +180,8 @@ def test_only_what_is_asked_for(me, programs):
 
 
 def test_race(me, programs, targets):
-    """Threads and signal handlers on top of hooks, strings that change and go away while they are read: nothing is torn,
-    lost or mixed up, errno is left alone, and the program lives."""
+    """Threads and signal handlers on top of hooks, strings that change and go away while they are read: nothing is
+    torn, lost or mixed up, errno is left alone, and the program lives."""
     rounds = 20000
     target = targets.start(me, [programs.simple("values", placement="fentry"), "race", rounds])
     directory = me.dir() / "trace"
