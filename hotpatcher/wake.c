@@ -22,7 +22,8 @@
 #define WAITING_NS  100000000ull  /* so long only threads that wait are taken */
 #define RUNNING_NS  1000000000ull /* so long also those that run */
 #define LIMIT_NS    2000000000ull /* so long any */
-#define RUN_NS	    1000000000ull
+#define STOP_NS	    1000000000ull
+#define RUN_NS	    10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that takes seconds */
 #define NAP_NS	    5000000l
 #define STACK_BYTES 262144ull /* wake.S */
 
@@ -90,7 +91,7 @@ static int is_occupied(struct ip_target *target)
 		return -1;
 	/* of another process where this one was forked in the middle */
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
-	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0 || ip_stop_one(target, tid, RUN_NS, &stop) < 0)
+	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0 || ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return 0;
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (a->wake_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
