@@ -307,7 +307,7 @@ def plan(mode, scratch):
     ]
     if quick:
         return stages
-    stages.append(pytest("compilers", "compilers", BUILD, 4 * 3600 if mode == "full" else 900, scratch,
+    stages.append(pytest("compilers", "compilers", BUILD, 5 * 3600 if mode == "full" else 1500, scratch,
                          {"IPROBE_TEST_FULL": "1"} if mode == "full" else {}, parallel="load"))
     benchmarks = os.path.join(ROOT, "benchmarks")
     for name in sorted(os.listdir(benchmarks)):
