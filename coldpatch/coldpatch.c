@@ -328,9 +328,9 @@ int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
 	return result;
 }
 
-int ip_coldpatch_drop_relocs(const char *path)
+int ip_coldpatch_drop_relocs(const char *path, bool strip)
 {
-	static const struct ip_coldpatch_options options;
+	const struct ip_coldpatch_options options = {.strip = strip};
 	static const struct cold_sites none;
 	struct cold_module m;
 	struct stat before;
@@ -338,7 +338,7 @@ int ip_coldpatch_drop_relocs(const char *path)
 
 	if (cold_module_open(path, &m))
 		return -1;
-	if (cold_leftovers_exist(&m)) {
+	if (strip || cold_leftovers_exist(&m)) {
 		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)
 						   : write_out(&m, &options, &none, NULL, 0, false, &before);
 	}

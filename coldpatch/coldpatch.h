@@ -47,8 +47,9 @@ struct ip_coldpatch_result {
 int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
 		 struct ip_coldpatch_result *ret);
 
-/* Takes what the linker's -q left off a module that gets no probe list. 0 (also where there was nothing) or -1 with an error. */
-int ip_coldpatch_drop_relocs(const char *path);
+/* Takes what the linker's -q left off a module that gets no probe list; strip: symbols and debug information, too. 0 (also where
+ * there was nothing) or -1 with an error. */
+int ip_coldpatch_drop_relocs(const char *path, bool strip);
 
 const char *ip_coldpatch_status_name(enum ip_coldpatch_status status);
 

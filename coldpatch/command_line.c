@@ -11,6 +11,7 @@
 #include "common/error.h"
 
 #include <libiberty/libiberty.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Options whose value is the next argument (many also take it joined; then it is one argument). */
@@ -158,6 +159,7 @@ struct reading {
 	struct command_line *line;
 	const char *language; /* of -x; NULL: by suffix */
 	bool stops, stops_early, asks, freestanding, no_libc, shared;
+	bool strips_elsewhere; /* by -Xlinker or in an @file */
 	struct linking linking;
 	bool link_input; /* something that only the linker reads, or a source that leads to it */
 	bool header;
@@ -229,6 +231,11 @@ static bool is_linker_option(const char *option, size_t length, const char *name
 	       (length == strlen(name) || option[strlen(name)] == '=');
 }
 
+static bool asks_to_strip(const char *option, size_t length)
+{
+	return is_linker_option(option, length, "s") || is_linker_option(option, length, "strip-all");
+}
+
 /* What -Wl or -Xlinker pass on: options, comma-separated. */
 static void read_linker_options(struct reading *r, const char *options)
 {
@@ -238,12 +245,43 @@ static void read_linker_options(struct reading *r, const char *options)
 	for (const char *o = options; *o; o += length, o += *o == ',') {
 		length = strcspn(o, ",");
 		r->line->keep_relocs |= is_linker_option(o, length, "q") || is_linker_option(o, length, "emit-relocs");
-		k->strip_all |= is_linker_option(o, length, "s") || is_linker_option(o, length, "strip-all");
+		k->strip_all |= asks_to_strip(o, length);
 		k->strip_some |= is_linker_option(o, length, "S") || is_linker_option(o, length, "strip-debug") ||
 				 is_linker_option(o, length, "retain-symbols-file");
 		k->gc |= is_linker_option(o, length, "gc-sections") || is_linker_option(o, length, "icf");
 		k->other_format |= is_linker_option(o, length, "oformat");
 	}
+}
+
+char *command_line_without_strip(char *argument)
+{
+	const char *options = argument + strlen("-Wl,");
+	bool found = false;
+	size_t length;
+	char *left, *end;
+
+	if (!strcmp(argument, "-s"))
+		return NULL;
+	if (!starts_with(argument, "-Wl,"))
+		return argument;
+	left = malloc(strlen(argument) + 1);
+	if (!left)
+		return argument;
+	end = stpcpy(left, "-Wl");
+	for (const char *o = options; *o; o += length, o += *o == ',') {
+		length = strcspn(o, ",");
+		if (asks_to_strip(o, length)) {
+			found = true;
+			continue;
+		}
+		*end++ = ',';
+		end = mempcpy(end, o, length);
+	}
+	*end = '\0';
+	if (found && end > left + strlen("-Wl"))
+		return left;
+	free(left);
+	return found ? NULL : argument;
 }
 
 /* Measured with ld and gold 2.40, lld 14, mold 1.10: gold gives up with an internal error, mold crashes. */
@@ -368,6 +406,7 @@ static void read_arguments(struct reading *r, char **argv)
 			if (!strcmp(a, "-Xlinker")) {
 				r->line->build_id |= strstr(value, "-build-id") != NULL;
 				r->line->own_layout |= is_own_layout(value);
+				r->strips_elsewhere |= asks_to_strip(value, strlen(value));
 				read_linker_options(r, value);
 			}
 			continue;
@@ -396,11 +435,15 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	argv = ret->expanded;
 	expandargv(&argc, &argv);
 	if (argv != ret->expanded) {
+		r.strips_elsewhere = true;
 		/* expandargv does not free a vector that it did not make */
 		freeargv(ret->expanded);
 		ret->expanded = argv;
 	}
 	read_arguments(&r, ret->expanded);
+	/* what an @file or -Xlinker says stays as it is */
+	ret->strips = r.linking.strip_all && !r.strips_elsewhere && !ret->own_layout;
+	r.linking.strip_all &= !ret->strips;
 	ret->links = r.link_input && !r.stops && !r.asks;
 	ret->is_static &= !r.shared;
 	ret->no_relocs = ret->own_layout || !survives_relocs(&r.linking);

@@ -21,6 +21,7 @@ struct command_line {
 	bool own_start;	    /* without the C library, or its start files */
 	bool keep_relocs;   /* the user wants relocations in the output (-q, --emit-relocs) */
 	bool no_relocs;	    /* the linker, as it is called, does not survive -q */
+	bool strips;	    /* -s, -Wl,-s, ... where command_line_is_strip() can find them: to be done after ColdPatch */
 	bool build_id;	    /* the user has chosen a build-id, or none */
 	bool m32;	    /* -m32: placement instrument only */
 	bool x32;	    /* -mx32: refused */
@@ -34,6 +35,10 @@ struct command_line {
 
 /* argv as main() got it. 0, or -1 with an error. */
 int command_line_parse(int argc, char **argv, struct command_line *ret);
+/* What is left of an argument of main() when the linker is no longer asked to strip: the argument itself; NULL: nothing; a new
+ * text (never freed) of the other options of a -Wl,... */
+char *command_line_without_strip(char *argument);
+
 void command_line_release(struct command_line *line);
 
 #endif

@@ -154,6 +154,7 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 		.keep_relocs = line->keep_relocs,
 		.exclude = exclude,
 		.drop_debug = placement == IP_PLACEMENT_INLINE,
+		.strip = line->strips,
 	};
 	struct ip_coldpatch_result result = {0};
 	const char *path = line->output;
@@ -164,10 +165,11 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 	else if (verbose)
 		fprintf(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
 			ip_coldpatch_status_name(result.status), result.sites, result.functions);
-	/* they were asked for by us alone */
-	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) && !line->keep_relocs &&
-	    ip_coldpatch_drop_relocs(path))
-		fprintf(stderr, "%s: warning: %s (relocations stay in it)\n", self, ip_error_message());
+	/* they were asked for by us alone; and what the linker was not told to strip is left to us */
+	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) && (!line->keep_relocs || line->strips) &&
+	    ip_coldpatch_drop_relocs(path, line->strips))
+		fprintf(stderr, "%s: warning: %s (%s stay in it)\n", self, ip_error_message(),
+			line->strips ? "symbols" : "relocations");
 }
 
 static int link_and_patch(const struct command_line *line, enum ip_placement placement,
@@ -216,8 +218,13 @@ static char **compose(char **real, const struct command_line *line, const struct
 		all[n++] = flags->flags[i];
 	if (line->links && !line->hands_off && !line->build_id)
 		n = append(all, n, any_link);
-	for (int i = 1; i < argc; i++)
-		all[n++] = argv[i];
+	for (int i = 1; i < argc; i++) {
+		bool strips = line->strips && line->links && !line->hands_off && strncmp(argv[i - 1], "-X", 2);
+
+		/* functions have names until ColdPatch has seen them */
+		all[n] = strips ? command_line_without_strip(argv[i]) : argv[i];
+		n += all[n] != NULL;
+	}
 	if (flags->header) {
 		all[n++] = (char *)"-include";
 		all[n++] = (char *)flags->header;

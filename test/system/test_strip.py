@@ -167,3 +167,30 @@ def test_attach(actor, programs, targets, link):
     assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
     target.wait_for_progress()
     target.finish()
+
+
+@pytest.mark.parametrize("flags", [["-s"], ["-Wl,-s"], ["-Wl,-z,now,--strip-all,-O1"], ["-Xlinker", "-s"]], ids=" ".join)
+@pytest.mark.parametrize("placement", ["fentry", "instrument"])
+def test_the_linker_is_told_to_strip(tmp_path, builddir, placement, flags):
+    """-s at the link: the file has no symbols, its probes still have their names. -Xlinker is left to the linker."""
+    (tmp_path / "p.c").write_text(
+        "#include <stdio.h>\n"
+        "__attribute__((noinline)) static int named(int i) { __asm__ volatile(\"\" : \"+r\"(i)); return i + 1; }\n"
+        "int main(void) { printf(\"%d\\n\", named(1)); return 0; }\n", encoding="ascii")
+    env = {**os.environ, "IPROBE_PLACEMENT": placement, "IPROBE_CC": "gcc"}
+    done = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "p.c", *flags, "-o", "p"], cwd=tmp_path, env=env,
+                          capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
+    sections = subprocess.run(["readelf", "-SW", "p"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert ".symtab" not in sections and ".debug_info" not in sections
+    listed = subprocess.run([builddir / "cli" / "iprobe", "list", "--json", "p"], cwd=tmp_path, capture_output=True, text=True,
+                            timeout=60, check=True).stdout
+    names = {probe["function"] for probe in json.loads(listed)["modules"][0]["probes"]}
+    if flags[0] != "-Xlinker":
+        assert names == {"named", "main"}
+    assert subprocess.run(["./p"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout == "2\n"
+    # what has no probes is stripped, too
+    subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-fno-instrument-functions", "-g", "p.c", *flags, "-o", "q"],
+                   cwd=tmp_path, env=env, timeout=120, check=True)
+    sections = subprocess.run(["readelf", "-SW", "q"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert ".symtab" not in sections
