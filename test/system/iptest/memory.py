@@ -35,7 +35,20 @@ def text_differences(pid, instead=None):
     """
     [(path, file offset, bytes in memory, bytes in the file)], one for each run of differing bytes in a file's executable
     mapping. `instead` maps a path to another file with the bytes that were mapped (where the path was replaced).
+
+    A process that executes another program meanwhile is looked at again.
     """
+    for _ in range(20):
+        before = [(m.start, m.end, m.path) for m in mappings(pid)]
+        found = differences(pid, instead)
+        if found is not None and before == [(m.start, m.end, m.path) for m in mappings(pid)]:
+            break
+    assert found is not None, f"the memory of {pid} cannot be read whole"
+    return found
+
+
+def differences(pid, instead):
+    """text_differences() at one look; None: the memory was not there."""
     found = []
     for m in mappings(pid):
         if "x" not in m.perms or not m.path.startswith("/") or m.path.startswith("/memfd:"):
@@ -48,6 +61,8 @@ def text_differences(pid, instead=None):
             want = f.read(m.end - m.start)
         want += bytes(m.end - m.start - len(want))
         have = read_memory(pid, m.start, m.end - m.start)
+        if len(have) != len(want):
+            return None
         if have == want:
             continue
         i = 0
