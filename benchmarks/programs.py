@@ -74,7 +74,7 @@ def gnugo(folder, cc, _):
     configure(tree, "--without-readline", "--without-curses", env=[f"CC={cc}", "CFLAGS=-O2 -fcommon"])
     make(tree)
     return lambda share: Work([tree / "interface" / "gnugo", "--boardsize", "9", "--level", "6" if share == 1 else "1",
-                               "--seed", "1", "--cache-size", "8", "--benchmark", "20" if share == 1 else "1"])
+                               "--seed", "1", "--cache-size", "8", "--benchmark", "20"])
 
 
 def hmmer2(folder, cc, _):

@@ -30,9 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/command.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -86,7 +86,7 @@ static void restore_signals(void)
 }
 
 /* In the child. Never returns. fd: where to report an exec that failed. */
-static void exec_command(char **argv, const char *runtime, int area_fd, int wait_fd, int report_fd)
+static void exec_command(char **argv, const char *ours, int area_fd, int wait_fd, int report_fd)
 {
 	const char *before = getenv("LD_PRELOAD");
 	_cleanup_free_ char *preload = NULL, *area = NULL;
@@ -96,7 +96,7 @@ static void exec_command(char **argv, const char *runtime, int area_fd, int wait
 	restore_signals();
 	if (read(wait_fd, &c, 1) != 1)
 		_exit(127);
-	if (asprintf(&preload, "%s%s%s", runtime, before && *before ? ":" : "", before ? before : "") < 0 ||
+	if (asprintf(&preload, "%s%s%s", ours, before && *before ? ":" : "", before ? before : "") < 0 ||
 	    asprintf(&area, "/proc/%d/fd/%d", getppid(), area_fd) < 0)
 		_exit(127);
 	setenv("LD_PRELOAD", preload, 1);
@@ -108,86 +108,7 @@ static void exec_command(char **argv, const char *runtime, int area_fd, int wait
 	_exit(127);
 }
 
-/* Finds the file that execvp would take. NULL: none, execvp will say so. */
-static char *find_command(const char *name)
-{
-	const char *path = getenv("PATH");
-	char *found;
-
-	if (strchr(name, '/'))
-		return strdup(name);
-	for (path = path ? path : "/bin:/usr/bin"; *path; path += *path == ':') {
-		size_t length = strcspn(path, ":");
-
-		if (asprintf(&found, "%.*s%s%s", (int)length, path, length ? "/" : "./", name) < 0)
-			return NULL;
-		if (access(found, X_OK) == 0)
-			return found;
-		free(found);
-		path += length;
-	}
-	return NULL;
-}
-
-/* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
- * hand it to a shell), or statically linked without the runtime. A script is fine: its interpreter is followed. *ret_bits: of
- * an address. */
-static int check_command(const char *name, unsigned *ret_bits)
-{
-	_cleanup_free_ char *path = find_command(name);
-	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-	struct ip_elf_file *elf;
-	char magic[SELFMAG];
-	bool serves = false;
-	uint64_t anchor;
-	size_t n;
-
-	*ret_bits = 64;
-	if (fd < 0 || pread(fd, magic, SELFMAG, 0) != SELFMAG || memcmp(magic, ELFMAG, SELFMAG))
-		return 0;
-	if (ip_elf_open_fd(fd, path, &elf) < 0)
-		return -1;
-	if (elf_getphdrnum(elf->elf, &n) == 0)
-		for (size_t i = 0; i < n; i++) {
-			GElf_Phdr phdr;
-
-			serves |= gelf_getphdr(elf->elf, i, &phdr) && phdr.p_type == PT_INTERP;
-		}
-	serves = serves || ip_elf_linked_runtime(elf, &anchor) > 0;
-	*ret_bits = ip_arch_for_machine(elf->ehdr.e_machine)->bits;
-	ip_elf_close(elf);
-	return serves ? 0
-		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc -static, or "
-				 "dynamically",
-				 path);
-}
-
-/* The runtime for programs of that many bits: that for 32 lies in a folder beside the other. NULL with an error. */
-static char *runtime_for(const char *runtime, unsigned bits)
-{
-	const char *base = strrchr(runtime, '/');
-	int folder = base ? (int)(base + 1 - runtime) : 0;
-	char *path;
-
-	if (bits == 64)
-		path = strdup(runtime);
-	else if (asprintf(&path, "%.*s32/%s", folder, runtime, runtime + folder) < 0)
-		path = NULL;
-	if (!path) {
-		ip_error("out of memory");
-		return NULL;
-	}
-	if (bits == 32 && access(path, R_OK) < 0) {
-		ip_error("this iprobe has no runtime for 32-bit programs (%s): build it where cc -m32 works "
-			 "(Debian: gcc-multilib)",
-			 path);
-		free(path);
-		return NULL;
-	}
-	return path;
-}
-
-static int launch(struct launch *l, char **argv, const char *runtime)
+static int launch(struct launch *l, char **argv, const char *preload)
 {
 	int wait_pipe[2], report_pipe[2], error = 0;
 	ssize_t n;
@@ -204,7 +125,7 @@ static int launch(struct launch *l, char **argv, const char *runtime)
 	l->pid = fork();
 	if (l->pid == 0) {
 		close(wait_pipe[1]);
-		exec_command(argv, runtime, l->s->area->fd, wait_pipe[0], report_pipe[1]);
+		exec_command(argv, preload, l->s->area->fd, wait_pipe[0], report_pipe[1]);
 	}
 	close(wait_pipe[0]);
 	close(report_pipe[1]);
@@ -422,13 +343,11 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	struct launch l = {.s = &s};
 	_cleanup_free_ char *preload = NULL;
 	const char *reason;
-	unsigned bits;
 	int done = -1;
 
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
-	if (ip_selection_parse(options->functions, &s.selection) < 0 || check_command(argv[0], &bits) < 0 ||
-	    !(preload = runtime_for(runtime, bits)) ||
+	if (ip_selection_parse(options->functions, &s.selection) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, preload) < 0)
 		goto out;

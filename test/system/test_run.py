@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -213,3 +214,18 @@ def test_an_empty_selection_names_the_nearest(actor, programs):
     done = actor.iprobe("run", "-f", "finish_stap", "-o", actor.dir() / "trace", "--", finish(programs), "loop", 3)
     assert "finish_step" in one_line(done)
     assert "done" not in done.stdout
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_an_address_sanitizer_comes_first(me, builddir, compiler):
+    """gcc's library of AddressSanitizer ends the program unless it is the first to be loaded."""
+    where = me.dir()
+    (where / "p.c").write_text("#include <stdlib.h>\n"
+                               "__attribute__((noinline)) static int f(char *p) { p[1] = 1; return p[1]; }\n"
+                               "int main(void) { char *p = malloc(2); int r = f(p); free(p); return r; }\n", encoding="ascii")
+    done = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-g", "-O1", "-fsanitize=address", "p.c", "-o", "p"], cwd=where,
+                          env={**os.environ, "IPROBE_CC": compiler}, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0 and done.stderr == "", repr(done)
+    done = me.iprobe("run", "--json", "-o", where / "trace", "--", where / "p")
+    assert done.returncode == 1, repr(done)
+    assert done.summary()["events"] == 4, repr(done)

@@ -3,6 +3,7 @@
 The executable bytes of a live process against the files they came from, without any help of the tools under test.
 """
 
+import errno
 import os
 import time
 
@@ -60,7 +61,12 @@ def differences(pid, instead):
             f.seek(m.offset)
             want = f.read(m.end - m.start)
         want += bytes(m.end - m.start - len(want))
-        have = read_memory(pid, m.start, m.end - m.start)
+        try:
+            have = read_memory(pid, m.start, m.end - m.start)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None  # no longer mapped
         if len(have) != len(want):
             return None
         if have == want:
