@@ -262,7 +262,7 @@ static int parse_stop(struct parser *p)
 static int parse_thread(struct parser *p)
 {
 	struct ip_recording *s = p->session;
-	uint64_t tid;
+	uint64_t tid = 0;
 
 	if (number(p, 1, UINT32_MAX, &tid) < 0 || ip_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
 		return -1;
@@ -273,7 +273,7 @@ static int parse_thread(struct parser *p)
 static int parse_exec(struct parser *p)
 {
 	struct ip_recording *s = p->session;
-	uint64_t pid, tsc;
+	uint64_t pid = 0, tsc = 0;
 
 	if (number(p, 1, UINT32_MAX, &pid) < 0 || number(p, 2, UINT64_MAX, &tsc) < 0 ||
 	    ip_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
