@@ -125,6 +125,8 @@ static bool add(struct maker *m, const struct ip_value_type *type, const char *n
 	p->ops[p->nops] = *op;
 	p->ops[p->nops].size = type->size > 8 ? 8 : type->size;
 	p->ops[p->nops].flags |= type->flags;
+	if (type->item[0] == 'x') /* two words even where it is not known: readers go by the type */
+		p->ops[p->nops].flags |= IP_VALUE_LONG;
 	if (type->flags & IP_VALUE_STRING)
 		p->ops[p->nops].limit = m->string_limit;
 	p->nops++;

@@ -212,6 +212,9 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 			 .room = program.max_words};
 	for (uint32_t i = 0; i < program.nops; i++)
 		run_op(&r, &program.ops[i], i);
-	record = (struct rt_payload){.tells = IP_PAYLOAD_WORD(r.n, r.missing, program.signature), .words = r.words, .n = r.n};
+	record = (struct rt_payload){.tells = IP_PAYLOAD_WORD(r.n, r.missing, program.signature),
+				     .words = r.words,
+				     .n = r.n,
+				     .session = session};
 	rt_record_payload(what.number, kind, sp, &record);
 }

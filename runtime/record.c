@@ -249,6 +249,8 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		if (!slot)
 			return;
 	}
+	if (payload && payload->session != rt_self.session)
+		payload = NULL;
 	/* 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))
 		return;
@@ -267,8 +269,11 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		}
 		slot->last_sp = sp;
 		cpu_store_order();
-		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1)))
+		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1))) {
+			/* a handler that took our guard for stale has not said so, and last_sp is not its own any more */
+			slot->epoch = ~0ull;
 			continue;
+		}
 		cpu_store_word(word_at(cur),
 			       (uint64_t)(number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS) << 32 |
 				       (uint32_t)(now << 3 | kind));

@@ -55,6 +55,7 @@ struct rt_payload {
 	uint64_t tells;
 	const uint64_t *words;
 	uint32_t n;
+	uint32_t session; /* whose signature and values they are: in another one the event comes without them */
 };
 void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *payload);
 

@@ -193,7 +193,7 @@
 	movq %rsi, %rax
 	leaq 1(%rsi), %rdx
 	cmpxchgq %rdx, SLOT_CUR(%rcx)
-	jne 7f
+	jne 6f
 	/* fill */
 	shrq $POSITION_BITS, %rax
 	andl $SUBBUF_WORDS - 1, %esi
@@ -204,9 +204,10 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
-	/* 7: takes the guard back: for whoever comes now, nothing has begun. last_sp may have been set: then a handler has
-	 * recorded, and the next record is an extended one. */
+	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been set, but a handler has recorded
+	 * meanwhile, maybe as the outermost hook (it took the guard for stale): the next record must be an extended one. */
 	.macro give_back
+6:	movq $-1, SLOT_EPOCH(%rcx)
 7:	movq $0, SLOT_GUARD(%rcx)
 8:
 	.endm

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A signal handler that records comes between any two instructions of a hook: both events must be there, each with its own stack
+ * pointer, whatever lies between the handler's stack and the interrupted one. Deterministic: the hook is single-stepped by the
+ * trap flag, and the trap's handler records after 0, 1, 2 ... steps.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "common/probe_list.h"
+#include "common/trace_format.h"
+#include "runtime/rt.h"
+#include "test.h"
+
+#define SESSION 5u
+#define SUBBUFS 4u
+#define OURS	0x111u
+#define THEIRS	0x222u
+
+/* What init.c has in the runtime. */
+volatile struct ip_gate *rt_gate;
+struct ip_area_header *rt_header;
+struct ip_slot *rt_slots;
+struct ip_subbuf *rt_subbufs;
+char *rt_data;
+
+/* What record.c keeps to itself. */
+extern __thread struct {
+	struct ip_slot *slot;
+	uint32_t session;
+} rt_self __attribute__((tls_model("initial-exec")));
+
+static volatile long steps, target; /* steps done; the one after which the handler records, -1: none */
+static volatile bool recorded;
+static int64_t distance; /* of the handler's stack pointer above the hook's */
+static volatile uint64_t our_sp, their_sp;
+static const void *hook;
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	(void)context;
+	if (steps++ != target)
+		return;
+	recorded = true;
+	their_sp = our_sp + distance;
+	rt_record(THEIRS, IP_PROBE_ENTRY, their_sp);
+}
+
+static __attribute__((noinline)) void call_stepped(void)
+{
+	__asm__ volatile("movq %%rsp, %0\n\t"
+			 "pushfq\n\torq $0x100, (%%rsp)\n\tpopfq\n\t"
+			 "movl %2, %%r11d\n\tcall *%1\n\t"
+			 "pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq"
+			 : "=m"(our_sp)
+			 : "m"(hook), "i"(OURS)
+			 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+}
+
+static int setup(void **state)
+{
+	const size_t sizes[] = {4096, 4096, IP_AREA_SLOTS * sizeof(struct ip_slot), 4096, SUBBUFS * IP_SUBBUF_SIZE, 65536};
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	void *memory[6];
+
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		memory[i] = mmap(NULL, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory[i] == MAP_FAILED)
+			return -1;
+	}
+	*(struct ip_gate *)memory[0] = (struct ip_gate){SESSION, getpid()};
+	rt_gate = memory[0];
+	rt_header = memory[1];
+	rt_slots = memory[2];
+	rt_subbufs = memory[3];
+	rt_data = memory[4];
+	hook = rt_hooks_base + rt_hooks[IP_PROBE_ENTRY - 1][IP_REGS_CALL];
+	return sigaltstack(&(stack_t){.ss_sp = memory[5], .ss_size = 65536}, NULL) || sigaction(SIGTRAP, &action, NULL);
+}
+
+/* The thread has recorded at last_sp up to word position. */
+static void begin(uint64_t position, uint64_t epoch, uint64_t last_sp)
+{
+	memset(rt_header, 0, 4096);
+	memset(rt_subbufs, 0, 4096);
+	memset(rt_data, 0, SUBBUFS * IP_SUBBUF_SIZE);
+	rt_header->nsubbufs = SUBBUFS;
+	rt_header->nfree = SUBBUFS - 1;
+	rt_header->hint = 1;
+	rt_subbufs[0] = (struct ip_subbuf){.state = IP_SUBBUF_OWNED, .slot = 0};
+	for (unsigned i = 1; i < SUBBUFS; i++)
+		rt_subbufs[i].slot = IP_NO_SLOT;
+	rt_slots[0] = (struct ip_slot){.state = IP_SLOT_CLAIMED,
+				       .session = SESSION,
+				       .cur = position,
+				       .last_sp = last_sp,
+				       .epoch = epoch};
+	rt_self.slot = rt_slots;
+	rt_self.session = SESSION;
+	steps = 0;
+	recorded = false;
+}
+
+struct event {
+	uint32_t number;
+	uint64_t sp;
+};
+
+/* As readers do, sub-buffers in the order of their ordinals. */
+static size_t decode(uint64_t position, uint64_t sp, struct event *ret, size_t most)
+{
+	size_t n = 0;
+
+	for (uint64_t ordinal = 0; ordinal < SUBBUFS; ordinal++) {
+		for (unsigned k = 0; k < SUBBUFS; k++) {
+			const uint64_t *words = (const uint64_t *)(rt_data + k * IP_SUBBUF_SIZE);
+
+			if (rt_subbufs[k].slot != 0 || rt_subbufs[k].ordinal != ordinal)
+				continue;
+			for (uint64_t i = k ? 1 : position; i < IP_SUBBUF_WORDS && n < most; i++) {
+				unsigned id = words[i] & 7;
+				uint64_t moved;
+
+				if (!id)
+					continue;
+				if (id == IP_ID_EXTENDED) {
+					ret[n].number = words[i + 1] >> 32 & IP_NUMBER_MAX;
+					sp = words[i + 2];
+					i += 2;
+				} else {
+					ret[n].number = words[i] >> 32 & IP_NUMBER_MAX;
+					moved = (words[i] >> (64 - IP_SP_BITS)) - (sp >> IP_SP_SHIFT);
+					sp += (uint64_t)((int64_t)(moved << (64 - IP_SP_BITS)) >> (64 - IP_SP_BITS))
+					      << IP_SP_SHIFT;
+				}
+				ret[n++].sp = sp;
+			}
+		}
+	}
+	return n;
+}
+
+static void check(long step, uint64_t position, uint64_t last_sp)
+{
+	struct event events[8];
+	size_t n = decode(position, last_sp, events, 8);
+	unsigned seen = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		seen |= events[i].number == OURS && events[i].sp == our_sp ? 1 : 0;
+		seen |= events[i].number == THEIRS && events[i].sp == their_sp ? 2 : 0;
+	}
+	if (n != 2 || seen != 3 || rt_slots[0].guard || rt_slots[0].lost)
+		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard %#lx, %lu lost", (long)distance,
+			 step, n, seen, (unsigned long)rt_slots[0].guard, (unsigned long)rt_slots[0].lost);
+}
+
+static void walk(uint64_t position, unsigned epochs_ago)
+{
+	static const int64_t distances[] = {-4096, -100000, 64, 3000, 12288, 40000, 49152, 1 << 20};
+	long walked = 0;
+
+	begin(position, 0, 0);
+	target = -1;
+	call_stepped();
+	for (size_t d = 0; d < N_ELEMENTS(distances); d++) {
+		distance = distances[d];
+		for (long step = 0;; step++) {
+			uint64_t epoch = __rdtsc() >> IP_TIME_BITS, last_sp = our_sp + 64;
+
+			begin(position, epoch - epochs_ago, last_sp);
+			target = step;
+			call_stepped();
+			if (!recorded)
+				break;
+			/* the clock's upper bits have moved on meanwhile: another way through the hook */
+			if (__rdtsc() >> IP_TIME_BITS == epoch)
+				check(step, position, last_sp);
+			walked++;
+		}
+	}
+	/* the trap flag has done something */
+	assert_in_range(walked, N_ELEMENTS(distances) * 20, 100000);
+}
+
+static void test_common_way(void **state)
+{
+	(void)state;
+	walk(70, 0);
+}
+
+static void test_extended(void **state)
+{
+	(void)state;
+	walk(70, 1);
+}
+
+static void test_full(void **state)
+{
+	(void)state;
+	walk(IP_SUBBUF_WORDS - 1, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_common_way),
+		cmocka_unit_test(test_extended),
+		cmocka_unit_test(test_full),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
