@@ -76,9 +76,11 @@ static int run_compiler(char **argv)
 	return NOT_FOUND;
 }
 
-static void pass_on(int signal)
+static void pass_on(int signal, siginfo_t *info, void *context __attribute__((unused)))
 {
-	if (child > 0)
+	bool typed = info->si_code == SI_KERNEL && (signal == SIGINT || signal == SIGQUIT);
+
+	if (child > 0 && !typed)
 		kill(child, signal);
 }
 
@@ -87,7 +89,7 @@ static void pass_on(int signal)
 static int wait_for_compiler(char **argv)
 {
 	static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-	struct sigaction old[4], action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+	struct sigaction old[4], action = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO};
 	sigset_t block, before;
 	int status = NOT_FOUND << 8;
 	pid_t pid;
@@ -98,7 +100,6 @@ static int wait_for_compiler(char **argv)
 	sigprocmask(SIG_BLOCK, &block, &before);
 	for (size_t i = 0; i < 4; i++) {
 		sigaction(signals[i], NULL, &old[i]);
-		action.sa_handler = i < 2 ? SIG_IGN : pass_on;
 		if (old[i].sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}

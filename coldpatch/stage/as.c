@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -222,6 +223,8 @@ static pid_t start_assembler(const char *real, char **argv, int *ret_fd)
 	pid = fork();
 	if (pid == 0) {
 		signal(SIGPIPE, SIG_DFL);
+		/* our death would look like the end of the text */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[0], STDIN_FILENO);
 		execv(real, argv);
 		_exit(NOT_FOUND);
