@@ -20,6 +20,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -118,7 +119,8 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 			continue;
 		*ret = (struct ip_borrowed){.target = target, .tid = tid};
 		if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
-			if (errno == EPERM)
+			/* one that did not stop in time before is ours already */
+			if (errno == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 				return ip_error("pid %d: thread %d cannot be traced: it is traced already, or belongs to "
 						"another user",
 						target->pid, tid);
@@ -188,13 +190,20 @@ static void halt(struct ip_borrowed *b)
 	ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
 	status = wait_for(b, ip_now_ns() + STOP_NS);
 
+	/* at the entry of a call of ours the registers that are set would be taken for the call: not here */
+	if (status > 0 && WSTOPSIG(status) == SYSCALL_STOP && status >> 16 == 0 &&
+	    ptrace(PTRACE_POKEUSER, b->tid, offsetof(struct user_regs_struct, orig_rax), -1l) == 0 &&
+	    resume(b, PTRACE_CONT) == 0)
+		status = wait_for(b, ip_now_ns() + STOP_NS);
 	if (status > 0)
 		keep_signal(b, status);
 }
 
 int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block, uint64_t deadline_ns)
 {
-	const uint64_t ours = bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV), masked = ~ours;
+	/* the kernel resets the handler of a forced signal that is masked; SYS: where the thread dispatches system calls itself */
+	const uint64_t ours = bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS),
+		       masked = ~ours;
 	struct user_regs_struct regs = b->regs;
 	uint64_t deadline = ip_now_ns() + deadline_ns;
 	pid_t pid = b->target->pid;

@@ -91,8 +91,10 @@ static int is_occupied(struct ip_target *target)
 		return -1;
 	/* of another process where this one was forked in the middle */
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
-	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0 || ip_stop_one(target, tid, STOP_NS, &stop) < 0)
+	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0)
 		return 0;
+	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
+		return access(name, F_OK) == 0; /* who cannot be looked at may be there */
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (a->wake_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
 		      regs.rip - a->wake < a->wake_end - a->wake;
@@ -135,6 +137,7 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 	int got = 0, occupied;
 
 	for (;;) {
+		ip_stop_let_go(target);
 		if (read_anchor(target) < 0)
 			return -1;
 		if (!ip_is_asleep(target))

@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 
 #define SIG_SETMASK 2
-/* all but ILL, TRAP, BUS, FPE, SEGV: those are our own, and must not be put off */
-#define SIGNALS_ALL (~((1 << 3) | (1 << 4) | (1 << 6) | (1 << 7) | (1 << 10)))
+/* all but ILL, TRAP, BUS, FPE, SEGV, SYS: those are our own, and must not be put off */
+#define SIGNALS_ALL (~((1 << 3) | (1 << 4) | (1 << 6) | (1 << 7) | (1 << 10) | (1 << 30)))
 
 	/*
 	 * The steps of hotpatcher/wake.c that the thread does by itself. It comes with the stack pointer at rt_wake_block; every
