@@ -156,6 +156,7 @@ void cli_catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* memfds count as files */
 }
 
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)

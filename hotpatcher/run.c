@@ -62,6 +62,7 @@ static const struct {
 } our_signals[] = {
 	/* the terminal sends these to the command as well */
 	{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}, {SIGPIPE, SIG_IGN},
+	{SIGXFSZ, SIG_IGN}, /* memfds count as files */
 };
 
 #define NSIGNALS (sizeof(our_signals) / sizeof(*our_signals))
@@ -121,7 +122,6 @@ static int launch(struct launch *l, char **argv, const char *preload)
 		return ip_error_errno("cannot make a pipe");
 	}
 	fflush(NULL);
-	take_signals();
 	l->pid = fork();
 	if (l->pid == 0) {
 		close(wait_pipe[1]);
@@ -347,6 +347,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
+	take_signals();
 	if (ip_selection_parse(options->functions, &s.selection) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, preload) < 0)

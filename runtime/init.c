@@ -40,6 +40,8 @@
 #define O_CLOEXEC	    02000000
 #define F_DUPFD_CLOEXEC	    1030
 #define SEEK_END	    2
+#define LIMIT_FSIZE	    1
+#define EFBIG		    27
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
@@ -146,12 +148,25 @@ not_ours:
 	return 0;
 }
 
+/* Past its limit on file sizes, which holds for memfds too, a process gets SIGXFSZ, and ends. */
+static int fits_limit(uint64_t size)
+{
+	uint64_t limit[2]; /* current, maximal */
+	long ret = cpu_syscall(SYS_prlimit64, 0, LIMIT_FSIZE, 0, limit);
+
+	return FAILED(ret) || size <= limit[0];
+}
+
 static int map_own_area(void)
 {
 	struct ip_area_header *header;
 	unsigned long at = 0;
 	long fd, ret;
 
+	if (!fits_limit(IP_AREA_DATA_OFFSET)) {
+		iprobe_rt_anchor.error = EFBIG;
+		return 0;
+	}
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
 	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
 		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
