@@ -26,7 +26,7 @@ def patched(actor, pid):
     return json.loads(done.stdout)["patched"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1])
 def test_a_signal_ends_a_session_properly(actor, steady, number):
     directory = actor.dir() / "trace"
     proc = actor.start_iprobe("attach", steady.pid, "--json", "-f", "step_11", "-o", directory)
