@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The session: going live, the loop, going idle. And attach, which is these three in a row.
+ * The session: going live, going idle, the last words. Between the two, turn.c.
  */
 #include "hotpatcher/session.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,27 +14,18 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
-#include "hotpatcher/wake.h"
 
 #define GIB		   (1ull << 30)
 #define TRIES		   20
-#define CONFINEMENT_NS	   5000000ull /* between looks for seccomp, at least */
-#define CONFINEMENT_SHARE  20	      /* of our time go to them, one in so many */
 #define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
 #define SETTLE_NS	   200000000ull
-#define LIVE_LINE_NS	   250000000ull
-#define COST_THREAD_NS	   25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
-#define COST_PAGE_NS	   2500ull
-
-volatile int ip_session_interrupted;
 
 static void nap(uint64_t ns)
 {
@@ -126,7 +115,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (!s->trace && begin_trace(s) < 0)
 		return -1;
 	if ((s->options->values.args || s->options->values.retval) &&
-	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace, &s->summary->value_gaps) < 0)
+	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
+			   &s->summary->value_gaps) < 0)
 		return -1;
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
@@ -162,13 +152,13 @@ static bool any_probes(const struct ip_modules *modules)
 	return false;
 }
 
-/* A list that the user named and that fits nothing is a mistake. */
-static int check_lists(const struct ip_target *target, const struct ip_modules *modules)
+int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules)
 {
 	char what[32];
 
 	snprintf(what, sizeof(what), "pid %d", target->pid);
-	return any_probes(modules) ? ip_catalog_check_used(what) : 0; /* where there are none, that will be said */
+	return any_probes(modules) ? ip_catalog_check_used(what)
+				   : 0; /* where there are none, that will be said */
 }
 
 int ip_session_go_live(struct ip_session *s, bool allow_none)
@@ -179,7 +169,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
-	if (!allow_none && check_lists(s->target, &s->modules) < 0)
+	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
 	if (allow_none && !any_probes(&s->modules)) {
 		ip_modules_no_probes(s->target, &s->modules); /* leaves the reason, should it come to that */
@@ -189,75 +179,6 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 	}
 	ip_plan_clear(&plan);
 	return ret;
-}
-
-static void show_live_line(struct ip_session *s, uint64_t now)
-{
-	struct ip_collector_stats stats;
-	char events[32], rate[32], lost[32], size[16], left[16] = "";
-	uint64_t total;
-
-	ip_collector_stats(s->collector, &stats);
-	total = stats.events + stats.pending;
-	if (s->options->duration_ns) {
-		uint64_t gone = now - s->start_ns;
-
-		snprintf(left, sizeof(left), ", %.1f s left",
-			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9 : 0.0);
-	}
-	fprintf(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
-		ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
-					(now - s->shown_ns + 1),
-				rate),
-		ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
-	s->shown_ns = now;
-	s->shown_events = total;
-}
-
-/* A target that puts itself under seccomp while we record may be ended for the call that reads strings: forbid it as soon as that
- * is seen. */
-static void watch_confinement(struct ip_session *s)
-{
-	uint64_t now = ip_now_ns();
-
-	if (!s->area->header->may_read || now < s->watch_ns)
-		return;
-	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
-		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
-		s->summary->value_gaps.no_reading = true;
-	}
-	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
-}
-
-const char *ip_session_turn(struct ip_session *s)
-{
-	struct pollfd p = {.fd = s->target->pidfd, .events = POLLIN};
-	const struct timespec tick = {.tv_nsec = 1000000};
-	uint64_t now;
-	int taken = ip_collector_poll(s->collector);
-
-	ip_stop_let_go(s->target);
-	watch_confinement(s);
-	if (taken < 0) {
-		s->write_failed = true;
-		return "the trace could not be written";
-	}
-	now = ip_now_ns();
-	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
-		show_live_line(s, now);
-	if (ip_session_interrupted)
-		return "interrupted";
-	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
-		return "duration over";
-	if (ip_collector_full(s->collector))
-		return "size limit reached";
-	if (s->area->header->ended == s->area->header->session)
-		return "ended by iprobe detach";
-	if (!ip_target_alive(s->target))
-		return "target ended";
-	if (taken == 0)
-		ppoll(&p, s->target->pidfd >= 0, &tick, NULL);
-	return NULL;
 }
 
 /* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
@@ -374,144 +295,4 @@ void ip_session_clear(struct ip_session *s)
 	ip_selection_destroy(s->selection);
 	ip_modules_clear(&s->modules);
 	ip_target_close(s->target);
-}
-
-/* Keeps the first error while cleaning up. */
-static int fail_keeping(struct ip_session *s, const char *reason)
-{
-	_cleanup_free_ char *why = strdup(ip_error_message());
-
-	ip_session_go_idle(s);
-	ip_session_finish(s, reason);
-	return ip_error("%s", why ? why : "out of memory");
-}
-
-/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. Where there is nothing
- * to make live the process is left as it is. */
-static int wake(struct ip_session *s)
-{
-	struct ip_plan plan = {0};
-	uint64_t held = 0;
-	int ret;
-
-	if (!ip_is_asleep(s->target))
-		return 0;
-	ip_modules_clear(&s->modules);
-	if (ip_modules_load(s->target, &s->modules) < 0 || check_lists(s->target, &s->modules) < 0)
-		return -1;
-	ret = ip_plan_select(s->target, &s->modules, s->selection, &plan);
-	ip_plan_clear(&plan);
-	if (ret < 0)
-		return -1;
-	if (ip_wake(s->target, &held) < 0)
-		return -1;
-	if (held && s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stop_ns[s->summary->nstops++] = held;
-	return 0;
-}
-
-int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
-{
-	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
-	const char *reason = NULL;
-	int done = -1;
-
-	*ret = (struct ip_session_summary){.pid = pid};
-	ip_clock_read(&s.start);
-	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
-	    ip_area_lock_session(s.area, pid) < 0)
-		goto out;
-	if (ip_session_go_live(&s, false) < 0) {
-		fail_keeping(&s, "could not go live");
-		goto out;
-	}
-	s.start_ns = s.shown_ns = ip_now_ns();
-	while (!(reason = ip_session_turn(&s)))
-		;
-	if (s.write_failed) {
-		fail_keeping(&s, reason);
-		goto out;
-	}
-	if (ip_session_go_idle(&s) < 0) {
-		fail_keeping(&s, reason);
-		goto out;
-	}
-	done = ip_session_finish(&s, reason);
-out:
-	ip_session_clear(&s);
-	return done;
-}
-
-static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
-			   const struct ip_plan *plan)
-{
-	preview->modules = calloc(modules->n, sizeof(*preview->modules));
-	if (!preview->modules)
-		return ip_error("out of memory");
-	for (size_t m = 0; m < modules->n; m++) {
-		size_t k = preview->nmodules;
-
-		for (size_t i = 0; i < plan->nchanges; i++)
-			preview->modules[k].sites += plan->functions[plan->function_of[i]].module_index == m;
-		for (size_t i = 0; i < plan->nfunctions; i++)
-			preview->modules[k].functions +=
-				plan->functions[i].module_index == m && !plan->functions[i].inlined;
-		if (!preview->modules[k].sites)
-			continue;
-		preview->modules[k].path = strdup(modules->items[m].path);
-		preview->nmodules++;
-	}
-	return 0;
-}
-
-static size_t count_pages(const struct ip_plan *plan)
-{
-	uint64_t last = ~0ull;
-	size_t pages = 0;
-
-	for (size_t i = 0; i < plan->nchanges; i++) { /* ascending within a module */
-		uint64_t first_page = plan->changes[i].address >> 12;
-		uint64_t last_page = (plan->changes[i].address + plan->changes[i].length - 1) >> 12;
-
-		pages += (first_page != last) + (last_page != first_page);
-		last = last_page;
-	}
-	return pages;
-}
-
-int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
-{
-	struct ip_session s = {.options = options};
-	struct ip_modules modules = {0};
-	struct ip_plan plan = {0};
-	int done = -1;
-
-	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 ||
-	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) || ip_modules_load(s.target, &modules) < 0 ||
-	    check_lists(s.target, &modules) < 0 ||
-	    ip_plan_select(s.target, &modules, s.selection, &plan) < 0 ||
-	    preview_modules(ret, &modules, &plan) < 0)
-		goto out;
-	ret->summary.sites = plan.nchanges;
-	ret->summary.functions = plan.ndistinct;
-	ret->summary.left_out = plan.left_out;
-	ret->summary.pages = count_pages(&plan);
-	ret->summary.threads = ip_proc_status(pid, "Threads");
-	ret->expected_stop_ns = ret->summary.threads * COST_THREAD_NS + ret->summary.pages * COST_PAGE_NS;
-	done = 0;
-out:
-	ip_plan_clear(&plan);
-	ip_modules_clear(&modules);
-	ip_session_clear(&s);
-	return done;
-}
-
-void ip_session_preview_clear(struct ip_session_preview *preview)
-{
-	for (size_t i = 0; i < preview->nmodules; i++)
-		free(preview->modules[i].path);
-	free(preview->modules);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What attach and run share of a session.
+ * What attach, run and the dry run share of a session.
  */
 #ifndef IP_SESSION_INTERNAL_H
 #define IP_SESSION_INTERNAL_H
@@ -29,6 +29,9 @@ struct ip_session {
 	bool live;			 /* sites of the target's present image may be live */
 	bool write_failed;
 };
+
+/* A list of probes that the user named and that fits no module of the target is a mistake. */
+int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules);
 
 /* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
  * first call. allow_none: return 1, without an error, where no module has probes. */

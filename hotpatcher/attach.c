@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe attach: wake the runtime where it sleeps, go live, record, go idle.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+#include "hotpatcher/wake.h"
+
+/* Keeps the first error while cleaning up. */
+static int fail_keeping(struct ip_session *s, const char *reason)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
+	ip_session_go_idle(s);
+	ip_session_finish(s, reason);
+	return ip_error("%s", why ? why : "out of memory");
+}
+
+/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. Where there is nothing
+ * to make live the process is left as it is. */
+static int wake(struct ip_session *s)
+{
+	struct ip_plan plan = {0};
+	uint64_t held = 0;
+	int ret;
+
+	if (!ip_is_asleep(s->target))
+		return 0;
+	ip_modules_clear(&s->modules);
+	if (ip_modules_load(s->target, &s->modules) < 0 || ip_session_check_lists(s->target, &s->modules) < 0)
+		return -1;
+	ret = ip_plan_select(s->target, &s->modules, s->selection, &plan);
+	ip_plan_clear(&plan);
+	if (ret < 0)
+		return -1;
+	if (ip_wake(s->target, &held) < 0)
+		return -1;
+	if (held && s->summary->nstops < IP_MAX_STOPS)
+		s->summary->stop_ns[s->summary->nstops++] = held;
+	return 0;
+}
+
+int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
+{
+	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
+	const char *reason = NULL;
+	int done = -1;
+
+	*ret = (struct ip_session_summary){.pid = pid};
+	ip_clock_read(&s.start);
+	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
+	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
+	    ip_area_lock_session(s.area, pid) < 0)
+		goto out;
+	if (ip_session_go_live(&s, false) < 0) {
+		fail_keeping(&s, "could not go live");
+		goto out;
+	}
+	s.start_ns = s.shown_ns = ip_now_ns();
+	while (!(reason = ip_session_turn(&s)))
+		;
+	if (s.write_failed) {
+		fail_keeping(&s, reason);
+		goto out;
+	}
+	if (ip_session_go_idle(&s) < 0) {
+		fail_keeping(&s, reason);
+		goto out;
+	}
+	done = ip_session_finish(&s, reason);
+out:
+	ip_session_clear(&s);
+	return done;
+}

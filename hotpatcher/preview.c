@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to cost.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/wake.h"
+
+#define COST_THREAD_NS 25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
+#define COST_PAGE_NS   2500ull
+
+static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
+			   const struct ip_plan *plan)
+{
+	preview->modules = calloc(modules->n, sizeof(*preview->modules));
+	if (!preview->modules)
+		return ip_error("out of memory");
+	for (size_t m = 0; m < modules->n; m++) {
+		size_t k = preview->nmodules;
+
+		for (size_t i = 0; i < plan->nchanges; i++)
+			preview->modules[k].sites += plan->functions[plan->function_of[i]].module_index == m;
+		for (size_t i = 0; i < plan->nfunctions; i++)
+			preview->modules[k].functions +=
+				plan->functions[i].module_index == m && !plan->functions[i].inlined;
+		if (!preview->modules[k].sites)
+			continue;
+		preview->modules[k].path = strdup(modules->items[m].path);
+		preview->nmodules++;
+	}
+	return 0;
+}
+
+static size_t count_pages(const struct ip_plan *plan)
+{
+	uint64_t last = ~0ull;
+	size_t pages = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++) { /* ascending within a module */
+		uint64_t first_page = plan->changes[i].address >> 12;
+		uint64_t last_page = (plan->changes[i].address + plan->changes[i].length - 1) >> 12;
+
+		pages += (first_page != last) + (last_page != first_page);
+		last = last_page;
+	}
+	return pages;
+}
+
+int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
+{
+	struct ip_session s = {.options = options};
+	struct ip_modules modules = {0};
+	struct ip_plan plan = {0};
+	int done = -1;
+
+	*ret = (struct ip_session_preview){.summary.pid = pid};
+	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
+	    ip_target_open(pid, true, &s.target) < 0 ||
+	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) ||
+	    ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
+	    ip_plan_select(s.target, &modules, s.selection, &plan) < 0 ||
+	    preview_modules(ret, &modules, &plan) < 0)
+		goto out;
+	ret->summary.sites = plan.nchanges;
+	ret->summary.functions = plan.ndistinct;
+	ret->summary.left_out = plan.left_out;
+	ret->summary.pages = count_pages(&plan);
+	ret->summary.threads = ip_proc_status(pid, "Threads");
+	ret->expected_stop_ns = ret->summary.threads * COST_THREAD_NS + ret->summary.pages * COST_PAGE_NS;
+	done = 0;
+out:
+	ip_plan_clear(&plan);
+	ip_modules_clear(&modules);
+	ip_session_clear(&s);
+	return done;
+}
+
+void ip_session_preview_clear(struct ip_session_preview *preview)
+{
+	for (size_t i = 0; i < preview->nmodules; i++)
+		free(preview->modules[i].path);
+	free(preview->modules);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One turn of a session's loop: drain the rings, look after the target, show, decide whether to go on.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/units.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+#define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
+#define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
+#define LIVE_LINE_NS	  250000000ull
+
+volatile int ip_session_interrupted;
+
+static void show_live_line(struct ip_session *s, uint64_t now)
+{
+	struct ip_collector_stats stats;
+	char events[32], rate[32], lost[32], size[16], left[16] = "";
+	uint64_t total;
+
+	ip_collector_stats(s->collector, &stats);
+	total = stats.events + stats.pending;
+	if (s->options->duration_ns) {
+		uint64_t gone = now - s->start_ns;
+
+		snprintf(left, sizeof(left), ", %.1f s left",
+			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9 : 0.0);
+	}
+	fprintf(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
+		ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
+					(now - s->shown_ns + 1),
+				rate),
+		ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
+	s->shown_ns = now;
+	s->shown_events = total;
+}
+
+/* A target that puts itself under seccomp while we record may be ended for the call that reads strings: forbid it as soon as that
+ * is seen. */
+static void watch_confinement(struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (!s->area->header->may_read || now < s->watch_ns)
+		return;
+	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
+		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
+		s->summary->value_gaps.no_reading = true;
+	}
+	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
+}
+
+const char *ip_session_turn(struct ip_session *s)
+{
+	struct pollfd p = {.fd = s->target->pidfd, .events = POLLIN};
+	const struct timespec tick = {.tv_nsec = 1000000};
+	uint64_t now;
+	int taken = ip_collector_poll(s->collector);
+
+	ip_stop_let_go(s->target);
+	watch_confinement(s);
+	if (taken < 0) {
+		s->write_failed = true;
+		return "the trace could not be written";
+	}
+	now = ip_now_ns();
+	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
+		show_live_line(s, now);
+	if (ip_session_interrupted)
+		return "interrupted";
+	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
+		return "duration over";
+	if (ip_collector_full(s->collector))
+		return "size limit reached";
+	if (s->area->header->ended == s->area->header->session)
+		return "ended by iprobe detach";
+	if (!ip_target_alive(s->target))
+		return "target ended";
+	if (taken == 0)
+		ppoll(&p, s->target->pidfd >= 0, &tick, NULL);
+	return NULL;
+}
