@@ -130,6 +130,9 @@ static const char *const sources[] = {
 	"f08",	"f90", "f95", "for", "go",  "i",    "ii",  "m",	   "mi",  "mii", "mm",
 };
 
+/* Of those, what is not preprocessed again. */
+static const char *const preprocessed[] = {"i", "ii", "mi", "mii"};
+
 static const char *const headers[] = {
 	"H", "HPP", "h", "h++", "hh", "hp", "hpp", "hxx", "tcc",
 };
@@ -179,6 +182,8 @@ static void read_input(struct reading *r, const char *path)
 	if (r->language) {
 		bool header = strstr(r->language, "header");
 
+		r->line->preprocesses |= !starts_with(r->language, "ir") && !strstr(r->language, "cpp-output") &&
+					 strcmp(r->language, "assembler");
 		if (starts_with(r->language, "assembler"))
 			r->line->assembles = true;
 		else if (!starts_with(r->language, "ir"))
@@ -189,11 +194,14 @@ static void read_input(struct reading *r, const char *path)
 	}
 	if (suffix && is_one_of(suffix + 1, headers, COUNT(headers))) {
 		r->line->compiles = true;
+		r->line->preprocesses = true;
 		r->header = true;
 		return;
 	}
 	if (suffix && is_one_of(suffix + 1, sources, COUNT(sources)))
 		r->line->compiles = true;
+	if (suffix && (is_one_of(suffix + 1, sources, COUNT(sources)) || !strcmp(suffix, ".S") || !strcmp(suffix, ".sx")))
+		r->line->preprocesses |= !is_one_of(suffix + 1, preprocessed, COUNT(preprocessed));
 	if (suffix && (!strcmp(suffix, ".s") || !strcmp(suffix, ".S") || !strcmp(suffix, ".sx")))
 		r->line->assembles = true;
 	r->link_input = true;
@@ -208,14 +216,16 @@ static void read_target(struct reading *r, const char *target)
 /* Options of the linker, comma-separated, among them one after which sections may be refused or go elsewhere. */
 static bool is_own_layout(const char *options)
 {
-	static const char *const names[] = {"-r",	"-i",		     "-T",	 "--relocatable", "--script",
-					    "-script",	"--orphan-handling", "--omagic", "-N",		  "-n"};
+	static const char *const names[] = {
+		"-r",	    "-i", "-T", "--relocatable", "--script", "-script", "--orphan-handling",
+		"--omagic", "-N", "-n"};
 
 	for (const char *o = options; *o; o += strcspn(o, ","), o += *o == ',')
 		for (size_t i = 0; i < COUNT(names); i++) {
 			size_t length = strlen(names[i]);
 
-			if (!strncmp(o, names[i], length) && (!o[length] || o[length] == ',' || o[length] == '='))
+			if (!strncmp(o, names[i], length) &&
+			    (!o[length] || o[length] == ',' || o[length] == '='))
 				return true;
 		}
 	return false;
@@ -244,9 +254,11 @@ static void read_linker_options(struct reading *r, const char *options)
 
 	for (const char *o = options; *o; o += length, o += *o == ',') {
 		length = strcspn(o, ",");
-		r->line->keep_relocs |= is_linker_option(o, length, "q") || is_linker_option(o, length, "emit-relocs");
+		r->line->keep_relocs |=
+			is_linker_option(o, length, "q") || is_linker_option(o, length, "emit-relocs");
 		k->strip_all |= asks_to_strip(o, length);
-		k->strip_some |= is_linker_option(o, length, "S") || is_linker_option(o, length, "strip-debug") ||
+		k->strip_some |= is_linker_option(o, length, "S") ||
+				 is_linker_option(o, length, "strip-debug") ||
 				 is_linker_option(o, length, "retain-symbols-file");
 		k->gc |= is_linker_option(o, length, "gc-sections") || is_linker_option(o, length, "icf");
 		k->other_format |= is_linker_option(o, length, "oformat");
@@ -448,6 +460,8 @@ int command_line_parse(int argc, char **argv, struct command_line *ret)
 	ret->is_static &= !r.shared;
 	ret->no_relocs = ret->own_layout || !survives_relocs(&r.linking);
 	ret->own_start |= r.no_libc;
+	ret->gold_drops = r.linking.gc && r.linking.linker && strstr(r.linking.linker, "gold");
+	ret->preprocesses &= !r.asks;
 	ret->compiles &= !r.stops_early && !r.asks;
 	ret->assembles &= !r.stops_early && !r.asks;
 	ret->hands_off |= r.freestanding || (r.no_libc && ret->compiles && ret->links);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "common/cleanup.h"
@@ -19,7 +20,12 @@ int cold_exclude_parse(const char *text, struct ip_selection **ret)
 	*ret = NULL;
 	if (!text || !*text)
 		return 0;
-	if (!stat(text, &st) && S_ISREG(st.st_mode)) {
+	if (stat(text, &st)) {
+		/* no function is called so, nor does a list of globs begin so */
+		if ((*text == '/' || !strncmp(text, "./", 2) || !strncmp(text, "../", 3)) &&
+		    !strchr(text, ','))
+			return ip_error_errno("%s", text);
+	} else if (S_ISREG(st.st_mode)) {
 		if (asprintf(&file, "@%s", text) < 0)
 			return ip_error("out of memory");
 		text = file;

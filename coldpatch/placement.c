@@ -4,6 +4,7 @@
  */
 #include "coldpatch/placement.h"
 
+#include "coldpatch/our_place.h"
 #include "coldpatch/real_compiler.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -15,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FENTRY_SPECS "fentry.specs"
-#define INLINE_SPECS "inline.specs"
+#define FENTRY_SPECS  "fentry.specs"
+#define INLINE_SPECS  "inline.specs"
 #define INLINE_HEADER "iprobe_inline.h"
 
 static void add(struct placement_flags *f, const char *flag)
@@ -27,7 +28,8 @@ static void add(struct placement_flags *f, const char *flag)
 
 int placement_choose(const struct command_line *line, bool clang, enum ip_placement *ret)
 {
-	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INLINE, IP_PLACEMENT_INSTRUMENT};
+	static const enum ip_placement all[] = {IP_PLACEMENT_FENTRY, IP_PLACEMENT_INLINE,
+						IP_PLACEMENT_INSTRUMENT};
 	const char *asked = getenv("IPROBE_PLACEMENT");
 
 	*ret = IP_PLACEMENT_FENTRY;
@@ -37,7 +39,8 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 		while (i < sizeof(all) / sizeof(all[0]) && strcmp(asked, ip_placement_name(all[i])))
 			i++;
 		if (i == sizeof(all) / sizeof(all[0]))
-			return ip_error("IPROBE_PLACEMENT=%s: there are fentry, inline and instrument", asked);
+			return ip_error("IPROBE_PLACEMENT=%s: there are fentry, inline and instrument",
+					asked);
 		*ret = all[i];
 	}
 	if (line->m32 && asked && *asked && *ret != IP_PLACEMENT_INSTRUMENT && !line->hands_off &&
@@ -55,26 +58,14 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 
 /* --- the assembler stage */
 
-/* The folder of the assembler stage: beside us in a build folder, or where it was installed. NULL with an error. */
+/* The folder of the assembler stage; NULL with an error. */
 static const char *stage_folder(void)
 {
-	static const char *const places[] = {"stage", IP_STAGE_FROM_BIN};
-	static char path[PATH_MAX];
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *as = our_place("stage", IP_STAGE_FROM_BIN, "as", X_OK);
 
-	if (n > 0) {
-		exe[n] = '\0';
-		*strrchr(exe, '/') = '\0';
-		for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-			char candidate[2 * PATH_MAX];
-
-			snprintf(candidate, sizeof(candidate), "%s/%s/as", exe, places[i]);
-			if (access(candidate, X_OK) == 0 && realpath(candidate, path)) {
-				*strrchr(path, '/') = '\0';
-				return path;
-			}
-		}
+	if (as) {
+		*strrchr(as, '/') = '\0';
+		return as;
 	}
 	ip_error("its assembler stage is not in %s: install iprobe whole, or set IPROBE_PLACEMENT=instrument",
 		 IP_STAGE_FROM_BIN);
@@ -107,7 +98,8 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	size_t n = 0;
 
 	for (size_t i = 1; line->expanded[i]; i++)
-		has_prefix |= !strncmp(line->expanded[i], "-B", 2) || !strncmp(line->expanded[i], "--prefix", 8);
+		has_prefix |=
+			!strncmp(line->expanded[i], "-B", 2) || !strncmp(line->expanded[i], "--prefix", 8);
 	if ((!own_prefix && !has_prefix) || !is_gcc(real))
 		return;
 	for (size_t i = 0; real[i] && n < 16; i++)
@@ -130,7 +122,8 @@ static void name_assembler(const struct command_line *line, char *const *real)
 }
 
 /* specs: what the compilers proper get; NULL: nothing. */
-static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name, struct placement_flags *f)
+static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name,
+		     struct placement_flags *f)
 {
 	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32], include[PATH_MAX + 16];
 	const char *folder = stage_folder();
@@ -212,10 +205,12 @@ static void clang_instrument(const struct command_line *line, struct placement_f
  */
 static void clang_fentry(const struct command_line *line, struct placement_flags *f)
 {
-	static const char *const flags[] = {"-pg", "-mfentry", "-fxray-instrument", "-fxray-instruction-threshold=1",
+	static const char *const flags[] = {"-pg", "-mfentry", "-fxray-instrument",
+					    "-fxray-instruction-threshold=1",
 					    "-fxray-instrumentation-bundle=function-exit"};
 
-	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags); i++) {
+	for (size_t i = 0; line->compiles && line->instrument >= 0 && i < sizeof(flags) / sizeof(*flags);
+	     i++) {
 		add(f, "-Xclang");
 		add(f, flags[i]);
 	}
@@ -231,11 +226,12 @@ static int gcc_marked(enum ip_placement placement, const struct command_line *li
 		return 0;
 	if (placement == IP_PLACEMENT_INLINE && line->red_zone)
 		setenv("IPROBE_RED_ZONE", "1", 1);
-	return gcc_stage(line, real, line->instrument >= 0 && (line->compiles || line->links) ? specs : NULL, f);
+	return gcc_stage(line, real, line->instrument >= 0 && (line->compiles || line->links) ? specs : NULL,
+			 f);
 }
 
-int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real, bool clang,
-		    struct placement_flags *ret)
+int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real,
+		    bool clang, struct placement_flags *ret)
 {
 	ret->n = 0;
 	if (clang && placement == IP_PLACEMENT_INSTRUMENT)

@@ -13,6 +13,7 @@
 #include "coldpatch/command_line.h"
 #include "coldpatch/exclude.h"
 #include "coldpatch/link_parts.h"
+#include "coldpatch/our_place.h"
 #include "coldpatch/placement.h"
 #include "coldpatch/real_compiler.h"
 #include "common/arch/arch.h"
@@ -163,6 +164,11 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 
 	if (failed)
 		fprintf(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
+	else if (line->gold_drops && result.status == IP_COLDPATCH_NO_PROBES && result.why_none)
+		fprintf(stderr,
+			"%s: warning: %s: no probes: with --gc-sections gold drops the table of clang's sites; link with "
+			"-fuse-ld=lld or bfd, or set IPROBE_PLACEMENT=instrument\n",
+			self, path);
 	else if (verbose)
 		fprintf(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
 			ip_coldpatch_status_name(result.status), result.sites, result.functions);
@@ -194,6 +200,17 @@ static int link_and_patch(const struct command_line *line, enum ip_placement pla
 	return 0;
 }
 
+/* So that <iprobe/probe.h> is found, behind all that the user has: a folder with nothing else in it. Also where a source is only
+ * preprocessed: caches and tests of features do that. NULL: not installed. */
+static char *headers(void)
+{
+	char *folder = our_place("../include", IP_HEADERS_FROM_BIN, "iprobe/probe.h", R_OK);
+
+	if (folder)
+		folder[strlen(folder) - strlen("/iprobe/probe.h")] = '\0';
+	return folder;
+}
+
 /* What every link gets. */
 static const char *const any_link[] = {"-Wl,--build-id=sha1", NULL};
 
@@ -205,22 +222,28 @@ static size_t append(char **all, size_t n, const char *const *flags)
 }
 
 /* real words | our flags | the user's arguments as they came | our objects */
-static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags, bool clang,
-		      int argc, char **argv)
+static char **compose(char **real, const struct command_line *line, const struct placement_flags *flags,
+		      bool clang, int argc, char **argv)
 {
-	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 4, sizeof(*all));
+	char **all = calloc(countargv(real) + argc + flags->n + LINK_PARTS_MAX + 6, sizeof(*all));
 	const char *parts[LINK_PARTS_MAX];
 	size_t n, nparts = link_parts(line, clang, parts);
+	char *found;
 
 	if (!all)
 		return NULL;
 	n = append(all, 0, (const char *const *)real);
+	if (line->preprocesses && (found = headers())) {
+		all[n++] = (char *)"-idirafter";
+		all[n++] = found;
+	}
 	for (size_t i = 0; i < flags->n; i++)
 		all[n++] = flags->flags[i];
 	if (line->links && !line->hands_off && !line->build_id)
 		n = append(all, n, any_link);
 	for (int i = 1; i < argc; i++) {
-		bool strips = line->strips && line->links && !line->hands_off && strncmp(argv[i - 1], "-X", 2);
+		bool strips =
+			line->strips && line->links && !line->hands_off && strncmp(argv[i - 1], "-X", 2);
 
 		/* functions have names until ColdPatch has seen them */
 		all[n] = strips ? command_line_without_strip(argv[i]) : argv[i];
@@ -269,8 +292,10 @@ int main(int argc, char **argv)
 	/* a compiler that runs cc again, and finds us: the flags are there already */
 	if (getenv(ENV_ACTIVE))
 		line.hands_off = true;
-	if (line.profiles && placement == IP_PLACEMENT_FENTRY && !line.hands_off && (line.compiles || line.links)) {
-		say("warning: -pg takes the place of iprobe's sites; for both, set IPROBE_PLACEMENT=instrument");
+	if (line.profiles && placement == IP_PLACEMENT_FENTRY && !line.hands_off &&
+	    (line.compiles || line.links)) {
+		say("warning: -pg takes the place of iprobe's sites; for both, set "
+		    "IPROBE_PLACEMENT=instrument");
 		line.hands_off = true;
 	}
 	if (!line.hands_off && placement_flags(placement, &line, real, clang, &flags))

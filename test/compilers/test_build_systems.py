@@ -445,6 +445,41 @@ def test_recursive_make_with_dependency_files(shops):
     assert len({n for n in after if after[n] != ours.times("bin/p*", "obj/*.o")[n]}) == 32
 
 
+@pytest.mark.skipif(not shutil.which("ccache"), reason="no ccache")
+def test_a_cache_that_is_told_of_our_settings(tmp_path, tools):
+    """What the manual says of ccache: with a namespace for each setting, and the file of globs as an extra file, none gets
+    what was compiled for another; and what was compiled for the same is found again."""
+    shop = Shop(tmp_path / "ours", tools, "ccache fentry")
+    sources(shop)
+    globs = shop.write("globs", "twice\n")
+
+    def build(placement, exclude):
+        setting = {"IPROBE_PLACEMENT": placement, "IPROBE_EXCLUDE": exclude, "CCACHE_NAMESPACE": f"iprobe:{placement}:{exclude}"}
+        if exclude:
+            setting["CCACHE_EXTRAFILES"] = exclude
+        for name in ("main", "twice"):
+            shop.ok(*shop.cc, "-O2", "-c", f"{name}.c", "-o", f"{name}.o", **setting)
+        # the link alone would take excluded functions off the list: it does not know of them
+        shop.ok(*shop.cc, "main.o", "twice.o", "-o", "program", **{**setting, "IPROBE_EXCLUDE": ""})
+        assert shop.ok(shop.folder / "program").stdout == "42\n"
+        return shop.sites("program")
+
+    def hits():
+        stats = dict(line.split("\t") for line in shop.ok("ccache", "--print-stats").stdout.splitlines())
+        return int(stats["direct_cache_hit"]) + int(stats["preprocessed_cache_hit"])
+
+    everything = build("fentry", "")
+    assert (build("fentry", str(globs)), hits()) == (everything - 2, 0)
+    calls = subprocess.run(["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True, check=True).stdout
+    build("instrument", "")
+    assert "__cyg_profile" in subprocess.run(["nm", "-u", shop.folder / "twice.o"], capture_output=True, text=True,
+                                             check=True).stdout and "__cyg_profile" not in calls and hits() == 0
+    assert (build("fentry", ""), hits()) == (everything, 2)
+    assert (build("fentry", str(globs)), hits()) == (everything - 2, 4)
+    globs.write_text("main\nother\n")
+    assert (build("fentry", str(globs)), hits()) == (everything - 2, 4)
+
+
 def test_implicit_rules_and_archives(shops):
     """make's own rules: one command from source to program, archives, assembly on the way."""
     ours = shops[1]

@@ -86,6 +86,17 @@ def clang(builddir, cwd, *arguments, tool="iprobe-c++"):
     assert done.stderr == "", done
 
 
+@pytest.mark.skipif(not shutil.which("ld.gold"), reason="no gold")
+def test_gold_that_drops_the_table_is_told_of(box, builddir):
+    """The link works, has no probes, and says so in one line that names what to do."""
+    tool = builddir / "coldpatch" / "iprobe-c++"
+    for flags, says in ((["-fuse-ld=gold", "-Wl,--gc-sections"], True), (["-fuse-ld=gold"], False)):
+        done = run(tool, "-O2", *flags, "p.cc", "-o", "program", cwd=box, IPROBE_PLACEMENT="fentry", IPROBE_CC="clang")
+        assert (len(done.stderr.splitlines()), "-fuse-ld=lld" in done.stderr) == (says, says), done.stderr
+        assert (".iprobe.probes" in section_names(box / "program")) is not says
+        assert "thrown" in run("./program", cwd=box).stdout
+
+
 def exit_sleds(path):
     """{address: address of the function} of the map."""
     found = {}

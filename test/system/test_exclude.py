@@ -55,6 +55,16 @@ def nops(program):
     return text.stdout.count(NOP)
 
 
+@pytest.mark.parametrize("exclude", ["/no/such/file", "./absent", "../absent/too"])
+def test_a_file_that_is_not_there_is_an_error(exclude, tmp_path, builddir):
+    program, said = build(tmp_path, builddir, "fentry", exclude)
+    assert program is None and not (tmp_path / "one.o").exists()
+    assert said == f"iprobe-cc: IPROBE_EXCLUDE: {exclude}: No such file or directory\n"
+    done = subprocess.run([builddir / "coldpatch" / "coldpatch", "--exclude", exclude, "absent"], cwd=tmp_path, text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode != 0 and len(done.stderr.splitlines()) == 1 and exclude in done.stderr
+
+
 @pytest.mark.parametrize("exclude, gone", [
     ("hot_*", {"hot_one", "hot_two"}),
     ("hot_*,!hot_two", {"hot_one"}),

@@ -117,6 +117,22 @@ def test_same_as_the_compiler(box, arguments):
     box.unchanged(arguments, stdin="int from_stdin;\n")
 
 
+def test_the_header_of_points_is_found(box, compiler):
+    """Without an option, compiled and preprocessed alike, C and C++; and the user's own comes first."""
+    (box.folder / "point.c").write_text("#include <iprobe/probe.h>\nint main(void) { IPROBE_POINT(here); return 0; }\n")
+    (box.folder / "point.cc").write_text((box.folder / "point.c").read_text())
+    for tool, source in ((box.cc, "point.c"), (box.cxx, "point.cc")):
+        for arguments in (["-c", "-o", "x.o"], ["-O2", "-o", "program"], ["-fsyntax-only"], ["-E", "-o", "x.i"]):
+            box.silent(tool(source, *arguments, IPROBE_CC=compiler))
+    assert box.sites("program") == 3
+    box.silent(box.cxx("-c", "-xc++-cpp-output", "x.i", "-o", "x.o", IPROBE_CC=compiler))
+    box.silent(box.cc("-c", "-xassembler", "/dev/null", "-o", "x.o", IPROBE_CC=compiler))
+    (box.folder / "iprobe").mkdir()
+    (box.folder / "iprobe" / "probe.h").write_text("#define IPROBE_POINT(name) return 7\n")
+    box.silent(box.cc("-I.", "point.c", "-o", "program", IPROBE_CC=compiler))
+    assert box.run([box.folder / "program"]).returncode == 7
+
+
 def test_same_files_where_nothing_is_compiled(box):
     box.unchanged(["-E", "whole.c", "-o", "out.i"], files=["out.i"])
     box.unchanged(["-M", "-MF", "out.d", "whole.c"], files=["out.d"])
