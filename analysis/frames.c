@@ -188,8 +188,10 @@ static inline void end_top_as(struct ip_frames *t, enum ip_frame_end how)
 		t->ops.closed(t->context, &frame, t->n, t->now, how);
 }
 
-static inline void end_top(struct ip_frames *t)
+static inline void end_top(struct ip_frames *t, bool tail)
 {
+	if (tail)
+		t->frames[t->n - 1].flags |= IP_FRAME_TAIL;
 	end_top_as(t, IP_END_EXIT);
 }
 
@@ -428,7 +430,7 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 
 /* An exit of a frame that was left: the frames below it in its stack are open again, on top of the present
  * ones. */
-static int resume(struct ip_frames *t, const struct ip_limbo_entry *ended)
+static int resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bool tail)
 {
 	struct ip_limbo_entry e = *ended;
 	size_t first;
@@ -448,7 +450,7 @@ static int resume(struct ip_frames *t, const struct ip_limbo_entry *ended)
 	}
 	for (size_t i = first; t->ops.resumed && i < t->n; i++)
 		t->ops.resumed(t->context, &t->frames[i], i, t->now);
-	end_top(t);
+	end_top(t, tail);
 	return 0;
 }
 
@@ -478,13 +480,13 @@ static int leave_by_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bo
 	if (found == NOT_FOUND && !tail && !t->suspect)
 		found = find_frame(t, function, sp, find_near_alloca);
 	if (found == NOT_FOUND && find_left(t, function, sp, tail, &e))
-		return resume(t, &e);
+		return resume(t, &e, tail);
 	if (found == NOT_FOUND && !tail && !t->suspect)
 		found = find_frame(t, function, sp, find_alloca);
 	if (found != NOT_FOUND || (inlined && !t->suspect && is_inlined_top(t, function, sp))) {
 		if (found != NOT_FOUND)
 			leave(t, found + 1);
-		end_top(t);
+		end_top(t, tail);
 		return 0;
 	}
 	if (find_owner(t, sp, ABOVE_EXIT, &r))

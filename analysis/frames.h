@@ -37,6 +37,8 @@ enum ip_frame_end {
 #define IP_FRAME_SUSPECT 0x2
 /* Its function has no exit probes. */
 #define IP_FRAME_ENTRY_ONLY 0x4
+/* It ended by jumping to another function, which runs in its place: its tail exit came. */
+#define IP_FRAME_TAIL 0x8
 
 struct ip_frame {
 	uint64_t sp;

@@ -59,6 +59,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	note_run(stats, f);
 	if (how == IP_END_UNKNOWN)
 		return;
+	f->tails += !!(frame->flags & IP_FRAME_TAIL);
 	if (how != IP_END_EXIT) {
 		f->unwound += how == IP_END_UNWOUND;
 		f->unfinished += how == IP_END_UNFINISHED;

@@ -23,6 +23,7 @@ struct ip_function_stats {
 	uint64_t calls, points, total, self;
 	uint64_t min, max;
 	uint64_t threads;
+	uint64_t tails; /* of calls: ended by a tail call of another function */
 	uint64_t unwound, unfinished,
 		suspect;	     /* of calls: left without an exit; not finished; doubtful for losses */
 	double offset, sum, squares; /* of calls in min .. max, durations less offset */

@@ -173,7 +173,9 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		printf(",\"duration_ns\":%" PRIu64, ns);
 	else
 		printf("  %s", ip_format_ns(ns, buffer));
-	if (how == IP_END_EXIT)
+	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
+		end_line(d, "  (tail call)", ",\"tail\":true}");
+	else if (how == IP_END_EXIT)
 		end_line(d, "", "}");
 	else
 		end_line(d, "  (unwound)", ",\"unwound\":true}");

@@ -178,6 +178,7 @@ static void print_json(const struct report *r, size_t limit)
 		ip_json_uint(&j, "max_ns", s->max);
 		ip_json_double(&j, "stddev_ns", s->stddev);
 		ip_json_uint(&j, "threads", row->stats->threads);
+		ip_json_uint(&j, "tail_exits", row->stats->tails);
 		ip_json_uint(&j, "unwound", row->stats->unwound);
 		ip_json_uint(&j, "unfinished", row->stats->unfinished);
 		ip_json_end_object(&j);

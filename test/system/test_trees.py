@@ -164,6 +164,14 @@ def test_tail_calls(me, programs, opt, placement):
             leave("unwind", level)
     leave("main", 0)
     assert [s[:3] for s in steps] == wanted
+    # and says so
+    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    assert {line["function"] for line in lines if line.get("tail")} == (
+        {"unwind", "first", "second", "third"} if jumps else set())
+    counts = {f["function"]: f["tail_exits"] for f in
+              json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]}
+    assert counts == {"main": 0, "last": 0, "second": 50 * jumps, "first": 50 * jumps, "third": 50 * jumps, "unwind": 50 * jumps}
+    assert ("(tail call)" in me.iprobe("dump", directory).stdout) == jumps
 
 
 def test_exit_from_a_deep_frame(me, programs, way, opt):

@@ -56,7 +56,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	assert_true(end >= frame->start && frame->self <= end - frame->start);
-	say(how == IP_END_EXIT ? '-' : how == IP_END_UNWOUND ? '!' : how == IP_END_UNKNOWN ? '=' : '.', frame->function);
+	say(how == IP_END_EXIT ? (frame->flags & IP_FRAME_TAIL ? '^' : '-') : how == IP_END_UNWOUND ? '!' : how == IP_END_UNKNOWN ? '=' : '.', frame->function);
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
