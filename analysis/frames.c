@@ -254,7 +254,8 @@ static int push(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t fl
 	if (unlikely(t->n == t->capacity) && reserve(t) < 0)
 		return -1;
 	frame = &t->frames[t->n++];
-	*frame = (struct ip_frame){sp, t->now, 0, function, flags | (t->active[function]++ ? IP_FRAME_INNER : 0)};
+	*frame = (struct ip_frame){sp, t->now, 0, function,
+				   flags | (t->active[function]++ ? IP_FRAME_INNER : 0)};
 	if (t->ops.opened)
 		t->ops.opened(t->context, frame, t->n - 1);
 	return 0;
@@ -542,12 +543,12 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		} else if (e->kind == IP_PROBE_EXIT) {
 			/* the common case of 3a */
 			if (likely(top && top->function == function && top->sp == e->sp))
-				end_top(t);
+				end_top(t, false);
 			else
 				ret = leave_by_exit(t, function, e->sp, false, !number.room);
 		} else if (e->kind == IP_PROBE_TAIL_EXIT) {
 			if (likely(top && top->function == function && is_tail_of_top(t, top, e->sp)))
-				end_top(t);
+				end_top(t, true);
 			else
 				ret = leave_by_exit(t, function, e->sp, true, false);
 		} else if (e->kind == IP_PROBE_POINT) {

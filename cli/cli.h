@@ -25,6 +25,11 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
 /* What getopt_long has just refused, as a usage error. */
 int cli_bad_option(const char *command, int argc, char **argv);
 
+/* The argument of -f. An empty one, most likely a variable that a script has not set, is a usage error: 2; else 0. */
+int cli_functions(const char *command, const char *text, const char **ret);
+/* Tells on stderr which items of a selection matched nothing, once it has been held against all probes. */
+void cli_warn_unused(const char *what, const char *unused);
+
 /* Options that run and attach share. */
 struct cli_record_options {
 	struct ip_session_options session;

@@ -26,11 +26,13 @@ static const char help[] =
 	"      --max-stop T      give up, nothing changed, if the threads cannot be gathered in T (default "
 	"50ms)\n"
 	"      --dry-run         say what would be patched; stop and change nothing\n"
-	"      --args            record the arguments of functions (placement fentry, with debug information) and of\n"
+	"      --args            record the arguments of functions (placement fentry, with debug "
+	"information) and of\n"
 	"                        points\n"
 	"      --retval          record what functions return\n"
 	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
-	"      --list FILE       the probe list of a stripped module, or a directory of such lists; repeatable\n"
+	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
+	"repeatable\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";
@@ -93,6 +95,9 @@ int cmd_attach(int argc, char **argv)
 	if (argc > 2 && argv[1][0] != '-') {
 		/* move it behind the options */
 		char *first = argv[1];
+
+		if (ip_parse_pid(first, &pid) < 0)
+			return cli_usage(argv[0], "%s", ip_error_message());
 
 		for (int i = 1; i + 1 < argc; i++)
 			argv[i] = argv[i + 1];

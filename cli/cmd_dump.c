@@ -38,7 +38,7 @@ struct dump {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	bool *selected;
-	char **fragments; /* what a function's lines have in common, made when first needed */
+	char **fragments;	 /* what a function's lines have in common, made when first needed */
 	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
 	uint32_t tid;
 	bool json, stop;
@@ -310,7 +310,8 @@ int cmd_dump(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
-			selection = optarg;
+			if (cli_functions(argv[0], optarg, &selection))
+				return 2;
 			break;
 		case 't':
 			if (ip_parse_pid(optarg, &tid) < 0)

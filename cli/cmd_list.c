@@ -145,8 +145,9 @@ static int list_file(struct listing *l, const char *path)
 	if (ret >= 0 && ip_catalog_check_used(path) < 0)
 		ret = -1;
 	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
-		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it beside as %s.probes", path,
-			       path);
+		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it beside as "
+			       "%s.probes",
+			       path, path);
 	if (ret == 0)
 		ret = ip_error(
 			"%s has no probes: it was not built with iprobe-cc (or not run through coldpatch)",
@@ -212,7 +213,8 @@ int cmd_list(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":f:h", long_options, NULL)) >= 0) {
 		if (option == 'f') {
-			functions = optarg;
+			if (cli_functions(argv[0], optarg, &functions))
+				return 2;
 		} else if (option == 'l') {
 			if (ip_catalog_add(optarg) < 0)
 				return cli_fail();
@@ -254,6 +256,11 @@ int cmd_list(int argc, char **argv)
 			fputs(text, stdout);
 	}
 	free(l.names);
+	if (ret == 0) {
+		_cleanup_free_ char *unused = ip_selection_unused(selection);
+
+		cli_warn_unused(argv[optind], unused);
+	}
 	ip_selection_destroy(selection);
 	return ret < 0 ? cli_fail() : 0;
 }

@@ -30,6 +30,9 @@ static const char help[] = "usage: iprobe report [OPTIONS] [DIR]\n\n"
 			   "  -f, --functions SEL  these functions only\n"
 			   "      --json           one JSON document, with all columns\n";
 
+#define OTHER_COLUMNS 76u
+#define NAME_MIN      24u
+
 enum column {
 	BY_CALLS,
 	BY_TOTAL,
@@ -71,18 +74,11 @@ struct report {
 static double key_of(const struct row *row, enum column column)
 {
 	const struct ip_stats_summary *s = &row->summary;
-	const double keys[NCOLUMNS] = {[BY_CALLS] = row->count,
-				       [BY_TOTAL] = s->total,
-				       [BY_SELF] = s->self,
-				       [BY_MIN] = s->min,
-				       [BY_AVG] = s->avg,
-				       [BY_P50] = s->p50,
-				       [BY_P90] = s->p90,
-				       [BY_P99] = s->p99,
-				       [BY_P999] = s->p999,
-				       [BY_MAX] = s->max,
-				       [BY_STDDEV] = s->stddev,
-				       [BY_THREADS] = row->stats->threads};
+	const double keys[NCOLUMNS] = {
+		[BY_CALLS] = row->count, [BY_TOTAL] = s->total,	  [BY_SELF] = s->self,
+		[BY_MIN] = s->min,	 [BY_AVG] = s->avg,	  [BY_P50] = s->p50,
+		[BY_P90] = s->p90,	 [BY_P99] = s->p99,	  [BY_P999] = s->p999,
+		[BY_MAX] = s->max,	 [BY_STDDEV] = s->stddev, [BY_THREADS] = row->stats->threads};
 
 	return keys[column];
 }
@@ -265,14 +261,16 @@ static char *fit(const struct report *r, const struct row *row, size_t width)
 	return name;
 }
 
-/* Where the width is not known (a pipe), 100. */
-static size_t terminal_width(void)
+/* Room for names. What is not read by a person at once (a pipe, a file) has names as they are. */
+static size_t name_width(void)
 {
-	struct winsize size;
+	struct winsize size = {0};
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 100)
-		return size.ws_col;
-	return 100;
+	if (!isatty(STDOUT_FILENO))
+		return SIZE_MAX;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < NAME_MIN + OTHER_COLUMNS)
+		return NAME_MIN;
+	return size.ws_col - OTHER_COLUMNS;
 }
 
 static void print_time(const struct row *row, uint64_t ns, bool of_ended_calls)
@@ -328,7 +326,7 @@ static void print_footer(const struct report *r, size_t limit)
 
 static int print_table(const struct report *r, size_t limit)
 {
-	size_t width = terminal_width() - 76;
+	size_t width = name_width();
 
 	print_header(r);
 	printf("%10s %8s %8s %8s %8s %8s %8s %8s  %s\n", "calls", "total", "self", "min", "avg", "p50", "p99",
@@ -425,7 +423,8 @@ int cmd_report(int argc, char **argv)
 				return cli_usage(argv[0], "'%s' is no number of functions", optarg);
 			break;
 		case 'f':
-			selection = optarg;
+			if (cli_functions(argv[0], optarg, &selection))
+				return 2;
 			break;
 		case 'j':
 			json = true;

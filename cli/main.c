@@ -56,6 +56,20 @@ int cli_usage(const char *command, const char *format, ...)
 	return 2;
 }
 
+int cli_functions(const char *command, const char *text, const char **ret)
+{
+	if (!text[strspn(text, " \t\n")])
+		return cli_usage(command, "-f is empty: leave it out for all probes");
+	*ret = text;
+	return 0;
+}
+
+void cli_warn_unused(const char *what, const char *unused)
+{
+	if (unused)
+		fprintf(stderr, "iprobe: %s: nothing matches %s\n", what, unused);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {

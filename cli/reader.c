@@ -44,6 +44,7 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 {
 	const struct ip_recording *s = trace->session;
 	_cleanup_free_ bool *selected = calloc(s->nfunctions, sizeof(*selected));
+	_cleanup_free_ char *unused = NULL;
 	struct ip_selection *selection;
 	size_t n = 0;
 
@@ -65,6 +66,8 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 		ip_selection_destroy(selection);
 		return NULL;
 	}
+	unused = ip_selection_unused(selection);
+	cli_warn_unused(trace->dir, unused);
 	ip_selection_destroy(selection);
 	return ip_steal_ptr(selected);
 }

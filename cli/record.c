@@ -17,8 +17,18 @@
 #include "common/values.h"
 #include "hotpatcher/catalog.h"
 
-enum { OPT_DURATION = 256, OPT_MEMORY, OPT_MAX_SIZE, OPT_MAX_STOP, OPT_JSON, OPT_DRY_RUN, OPT_ARGS, OPT_RETVAL, OPT_STRING_LIMIT,
-       OPT_LIST };
+enum {
+	OPT_DURATION = 256,
+	OPT_MEMORY,
+	OPT_MAX_SIZE,
+	OPT_MAX_STOP,
+	OPT_JSON,
+	OPT_DRY_RUN,
+	OPT_ARGS,
+	OPT_RETVAL,
+	OPT_STRING_LIMIT,
+	OPT_LIST
+};
 
 static const struct option long_options[] = {
 	{"functions", required_argument, NULL, 'f'},
@@ -51,7 +61,12 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 {
 	switch (option) {
 	case OPT_DURATION:
-		return ip_parse_duration(text, &session->duration_ns);
+		if (ip_parse_duration(text, &session->duration_ns) < 0)
+			return -1;
+		return session->duration_ns
+			       ? 0
+			       : ip_error(
+					 "--duration 0 records nothing; leave it out to record until Ctrl-C");
 	case OPT_MEMORY:
 		return ip_parse_size(text, &session->memory);
 	case OPT_MAX_SIZE:
@@ -91,7 +106,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 	while ((option = getopt_long(argc, argv, "+:f:o:qh", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
-			ret->session.functions = optarg;
+			if (cli_functions(command, optarg, &ret->session.functions))
+				return 2;
 			break;
 		case 'o':
 			if (!*optarg)
@@ -187,7 +203,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_string(&j, "end", s->end);
 	if (options->session.values.args || options->session.values.retval) {
 		ip_json_uint(&j, "without_values",
-			     s->value_gaps.no_debug_info + s->value_gaps.other_placement + s->value_gaps.too_many);
+			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
+				     s->value_gaps.too_many);
 		ip_json_bool(&j, "strings_read", !s->value_gaps.no_reading);
 	}
 	ip_json_end_object(&j);
@@ -197,17 +214,29 @@ static void print_value_gaps(const struct ip_value_gaps *gaps)
 {
 	if (gaps->no_debug_info)
 		fprintf(stderr,
-			"iprobe: %zu functions recorded without values: no debug information tells of them (build with -g, or "
+			"iprobe: %zu functions recorded without values: no debug information tells of them "
+			"(build with -g, or "
 			"install it)\n",
 			gaps->no_debug_info);
 	if (gaps->other_placement)
-		fprintf(stderr, "iprobe: %zu functions or scopes recorded without values: only placement fentry has them\n",
+		fprintf(stderr,
+			"iprobe: %zu functions or scopes recorded without values: only placement fentry has "
+			"them\n",
 			gaps->other_placement);
 	if (gaps->too_many)
-		fprintf(stderr, "iprobe: %zu functions and results recorded without values: there are too many (select fewer)\n",
+		fprintf(stderr,
+			"iprobe: %zu functions and results recorded without values: there are too many "
+			"(select fewer)\n",
 			gaps->too_many);
 	if (gaps->no_reading)
-		fputs("iprobe: strings were not read: the process is under seccomp, or may be soon (libseccomp), and might be ended for that\n", stderr);
+		fputs("iprobe: strings were not read: the process is under seccomp, or may be soon "
+		      "(libseccomp), and might be ended for that\n",
+		      stderr);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
 }
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
@@ -242,9 +271,10 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (options->quiet)
 		return;
 	fprintf(stderr,
-		"iprobe: %s events of %s functions (%s sites, %zu thread%s) in %s, %s lost; stopped for",
-		ip_format_count(s->events, events), ip_format_count(s->functions, functions),
-		ip_format_count(s->sites, sites), s->threads, s->threads == 1 ? "" : "s",
+		"iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; stopped for",
+		ip_format_count(s->events, events), plural(s->events),
+		ip_format_count(s->functions, functions), plural(s->functions),
+		ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
 		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none");
 	for (size_t i = 0; i < s->nstops; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stop_ns[i], stop));

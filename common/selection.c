@@ -5,6 +5,7 @@
 #include "common/selection.h"
 
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,10 +88,10 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 		return true;
 	selected = !selection->npositive;
 	for (size_t i = 0; i < selection->nitems; i++) {
-		const struct ip_selection_item *item = &selection->items[i];
+		struct ip_selection_item *item = &selection->items[i];
 		bool matched = false;
 
-		if (!item->negative && selected)
+		if (!item->negative && selected && item->used)
 			continue; /* one is enough */
 		switch (item->kind) {
 		case IP_SELECT_FUNCTION:
@@ -103,6 +104,7 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 			matched = matches_path(item->glob, module);
 			break;
 		}
+		item->used |= matched;
 		if (matched && item->negative) {
 			selected = false;
 			break; /* nothing brings it back, wherever it stands */
@@ -114,6 +116,32 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 	free(names.plain);
 	free(names.with_args);
 	return selected;
+}
+
+char *ip_selection_unused(const struct ip_selection *selection)
+{
+	static const char *const prefixes[] = {
+		[IP_SELECT_FUNCTION] = "", [IP_SELECT_FILE] = "file:", [IP_SELECT_LIB] = "lib:"};
+	size_t size;
+	char *text = NULL;
+	FILE *out = NULL;
+
+	for (size_t i = 0; selection && i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		if (item->used || item->negative)
+			continue;
+		if (!out)
+			out = open_memstream(&text, &size);
+		if (!out)
+			return NULL;
+		fprintf(out, "%s%s%s", ftell(out) ? ", " : "", prefixes[item->kind], item->glob);
+	}
+	if (out && fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
 }
 
 bool ip_selection_is_all(const struct ip_selection *selection)

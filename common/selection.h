@@ -37,6 +37,10 @@ bool ip_selection_match(const struct ip_selection *selection, const char *linker
 
 bool ip_selection_is_all(const struct ip_selection *selection);
 
+/* The items that select and have matched nothing in all calls of ip_selection_match() so far: misspelt, most likely. "a, lib:b",
+ * malloc'ed; NULL: none (or no memory). */
+char *ip_selection_unused(const struct ip_selection *selection);
+
 /* For "nothing matched": the up to three names among names[n] (demangled base names) that are nearest (edit
  * distance, case folded) to the selection's first positive item, as "a, b, c" (malloc'ed, "" where none is
  * near). */

@@ -18,6 +18,7 @@ struct ip_selection_item {
 	enum ip_selection_kind kind;
 	bool negative;
 	bool has_paren; /* the glob speaks of arguments */
+	bool used;	/* it has matched something */
 	char *glob;
 };
 

@@ -393,6 +393,7 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
 @pytest.mark.parametrize("args", [
     [], ["nonsense"], ["list"], ["attach"], ["detach"], ["run"], ["run", "--"], ["report", "a", "b", "c"],
     ["list", "--nonsense", "x"], ["attach", "1", "--duration", "soon"], ["attach", "1", "--duration"],
+    ["attach", "1", "--duration", "0"], ["attach", "PID", "1", "--duration", "1s"],
     ["attach", "1", "--memory", "much"], ["run", "--max-size", "-5", "--", "true"], ["report", "--nonsense"],
     ["dump", "--json=yes", "x"],
 ], ids=lambda args: " ".join(args) or "nothing")

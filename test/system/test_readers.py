@@ -2,13 +2,17 @@
 """report, dump and info on traces whose contents are known (test/tracegen.py), and on such traces with damage."""
 
 import collections
+import fcntl
 import json
+import os
 import pathlib
 import random
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -394,11 +398,47 @@ def test_the_table_fits(me):
         t.call(name)
         t.advance(1 << 40)
         t.ret()
-    done = me.iprobe("report", trace.write(me.dir() / "trace"))
-    assert done.returncode == 0, repr(done)
-    assert max(len(line) for line in done.stdout.splitlines()) <= 100, done.stdout
+    directory = trace.write(me.dir() / "trace")
+    shown = on_terminal(me, "report", directory, columns=100)
+    assert max(len(line) for line in shown.splitlines()) <= 100, shown
     for text in ("plain", "push_back", "could_ever_be", "f(int)", "f(double)"):
-        assert text in done.stdout
+        assert text in shown
+    assert "a_function_with_a_name" not in shown
+    assert "a_function_with_a_name" in on_terminal(me, "report", directory, columns=200)
+    # what a script reads has them whole
+    done = me.iprobe("report", directory)
+    assert done.returncode == 0, repr(done)
+    assert "a_function_with_a_name" in done.stdout and "std::vector<std::pair<int, " in done.stdout, done.stdout
+
+
+def on_terminal(me, *args, columns):
+    """What iprobe prints on a terminal so wide."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    proc = me.popen([me.iprobe_path, *args], stdout=slave)
+    os.close(slave)
+    shown = b""
+    try:
+        while piece := os.read(master, 65536):
+            shown += piece
+    except OSError:
+        pass  # the other side has closed it
+    os.close(master)
+    assert proc.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_selections_that_are_mistakes(me):
+    """An item that matches nothing among others is told; an empty selection is refused."""
+    trace = tracegen.random_trace(7)
+    directory = trace.write(me.dir() / "trace")
+    done = me.iprobe("report", "--json", "-f", "leaf,laef,lib:none", directory)
+    assert done.returncode == 0 and "nothing matches laef, lib:none" in done.stderr, repr(done)
+    done = me.iprobe("report", "--json", "-f", "le*,leaf,!main", directory)
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    for args in (["report", "-f", ""], ["dump", "-f", " "], ["list", "-f", ""], ["attach", "-f", ""]):
+        done = me.iprobe(*args, directory)
+        assert done.returncode == 2 and "-f is empty" in done.stderr, repr(done)
 
 
 def test_info(me):
