@@ -253,7 +253,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (s->invalid)
 		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
 			s->pid, s->invalid);
-	if (s->end && !strcmp(s->end, "size limit reached"))
+	if (s->end && !strcmp(s->end, IP_END_SIZE_LIMIT))
 		fprintf(stderr,
 			"iprobe: recording stopped at the size limit (--max-size); %s events recorded until "
 			"then were "

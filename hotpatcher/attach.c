@@ -61,6 +61,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 		fail_keeping(&s, "could not go live");
 		goto out;
 	}
+	ip_session_tell_unused(&s);
 	s.start_ns = s.shown_ns = ip_now_ns();
 	while (!(reason = ip_session_turn(&s)))
 		;

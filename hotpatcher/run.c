@@ -364,6 +364,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 		/* Where sites cannot be put back now, wait_for_end() goes on trying; they end with the
 		 * process in any case. */
 		ip_session_go_idle(&s);
+		ip_session_tell_unused(&s); /* now, since libraries may have come late */
 		if (s.write_failed || ip_session_finish(&s, reason) < 0)
 			done = -1;
 	} else {

@@ -161,6 +161,14 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 				   : 0; /* where there are none, that will be said */
 }
 
+void ip_session_tell_unused(const struct ip_session *s)
+{
+	_cleanup_free_ char *unused = ip_selection_unused(s->selection);
+
+	if (unused)
+		fprintf(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
+}
+
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
 	struct ip_plan plan = {0};
@@ -274,6 +282,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		s->trace = NULL;
 		return 0;
 	}
+	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
+		sum->end = reason = IP_END_SIZE_LIMIT;
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
 	sum->lost = stats.lost;

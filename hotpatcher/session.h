@@ -17,6 +17,9 @@
 #define IP_DEFAULT_MAX_STOP 50000000ull
 #define IP_MAX_STOPS	    64
 
+/* The reason why a recording ended that ran into --max-size. */
+#define IP_END_SIZE_LIMIT "size limit reached"
+
 struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;

@@ -33,6 +33,9 @@ struct ip_session {
 /* A list of probes that the user named and that fits no module of the target is a mistake. */
 int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules);
 
+/* Says on stderr which items of the selection have matched no probe so far: misspelt, most likely. */
+void ip_session_tell_unused(const struct ip_session *s);
+
 /* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
  * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);

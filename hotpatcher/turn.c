@@ -75,7 +75,7 @@ const char *ip_session_turn(struct ip_session *s)
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
 	if (ip_collector_full(s->collector))
-		return "size limit reached";
+		return IP_END_SIZE_LIMIT;
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
 	if (!ip_target_alive(s->target))

@@ -104,6 +104,15 @@ def test_max_size_stops_the_recording_only(actor, programs):
     assert report["events"] == summary["events"]
 
 
+
+def test_a_limit_that_nothing_fits_into(actor, programs):
+    """The limit is named, not the rings, though it is met only by what is drained last; what is misspelt is told too."""
+    done = actor.iprobe("run", "--max-size", "100", "-f", "main,nobody", "-o", actor.dir() / "trace", "--", finish(programs), "exit", 0)
+    assert done.returncode == 0, repr(done)
+    assert "--max-size" in done.stderr and "rings" not in done.stderr, repr(done)
+    assert "nothing matches nobody\n" in done.stderr, repr(done)
+
+
 def test_interrupting_run_ends_the_command_not_the_trace(actor, programs):
     """Ctrl-C goes to both; the command dies of it, the trace is finished."""
     directory = actor.dir() / "trace"
