@@ -245,6 +245,42 @@ static int read_arch(struct ip_target *target)
 	return 0;
 }
 
+static uint64_t permitted_capabilities(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+	uint64_t set = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapPrm: %lx", &set) == 1)
+			break;
+	return set;
+}
+
+/* Why the kernel does not let us look at the process (ptrace(2), "Ptrace access mode checking"). */
+static void explain_refusal(pid_t pid)
+{
+	long uid = ip_proc_status(pid, "Uid");
+	uint64_t more = permitted_capabilities(pid) & ~permitted_capabilities(getpid());
+
+	if (uid != geteuid())
+		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, or root "
+			 "(CAP_SYS_PTRACE)",
+			 pid, uid, (int)geteuid());
+	else if (more)
+		ip_error("pid %d has capabilities that we lack (%#lx of CapPrm in /proc/%d/status): tracing "
+			 "it needs "
+			 "CAP_SYS_PTRACE, which root has outside of containers",
+			 pid, more, pid);
+	else
+		ip_error("pid %d may not be traced by us though it is ours: it has made itself undumpable "
+			 "(prctl, setuid) or "
+			 "lives in another user namespace: tracing it needs CAP_SYS_PTRACE",
+			 pid);
+}
+
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 {
 	struct ip_target *target;
@@ -260,13 +296,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
-		long uid = ip_proc_status(pid, "Uid");
-
 		if (errno == EACCES || errno == EPERM)
-			ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, "
-				 "or root "
-				 "(CAP_SYS_PTRACE)",
-				 pid, uid, (int)geteuid());
+			explain_refusal(pid);
 		else if (errno == ENOENT || errno == ESRCH)
 			ip_error("pid %d has ended", pid);
 		else
@@ -416,10 +447,12 @@ static int find_anchor(struct ip_target *target)
 		return 0;
 	}
 	if (find_linked_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) < 0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
 			return -1;
 		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, this iprobe %u: use "
+			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, this "
+					"iprobe %u: use "
 					"the iprobe that came with it",
 					target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->linked_in = true;

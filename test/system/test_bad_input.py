@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -388,6 +389,14 @@ def test_process_that_is_traced_already(actor, programs, targets, tracer):
     memory.wait_for("still traced", lambda: memory.status_field(target.pid, "TracerPid") == "0")
     assert target.alive()
     target.wait_for_progress()
+
+
+def test_an_undumpable_process(user):
+    """One's own process may forbid it; the reason is not that it is somebody else's."""
+    proc = user.popen([sys.executable, "-c", "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print(1, flush=True); time.sleep(60)"])
+    assert proc.stdout.readline() == "1\n"
+    assert "undumpable" in one_line(on_pid(user, PID_COMMANDS[0], proc.pid))
+    actors.end(proc)
 
 
 @pytest.mark.parametrize("args", [
