@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/error.h"
 #include "common/selection_item.h"
 
 /* The names of one function, made when an item first asks for them. */
@@ -139,6 +140,33 @@ char *ip_selection_unused(const struct ip_selection *selection)
 	}
 	if (out && fclose(out) != 0) {
 		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+bool ip_selection_only_takes_away(const struct ip_selection *selection)
+{
+	return selection && selection->nitems && !selection->npositive;
+}
+
+char *ip_selection_text(const struct ip_selection *selection)
+{
+	static const char *const prefixes[] = {
+		[IP_SELECT_FUNCTION] = "", [IP_SELECT_FILE] = "file:", [IP_SELECT_LIB] = "lib:"};
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t i = 0; out && selection && i < selection->nitems; i++) {
+		const struct ip_selection_item *item = &selection->items[i];
+
+		fprintf(out, "%s%s%s%s", i ? "," : "", item->negative ? "!" : "", prefixes[item->kind],
+			item->glob);
+	}
+	if (!out || fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
 		return NULL;
 	}
 	return text;

@@ -35,6 +35,13 @@ void ip_selection_destroy(struct ip_selection *selection);
 bool ip_selection_match(const struct ip_selection *selection, const char *linker_name, const char *file,
 			const char *module);
 
+/* Whether it consists of nothing but ! items. */
+bool ip_selection_only_takes_away(const struct ip_selection *selection);
+
+/* The items as one text that ip_selection_parse() reads to the same effect without opening a file (malloc'ed; "" for all).
+ * NULL, with an error, where memory ran out. */
+char *ip_selection_text(const struct ip_selection *selection);
+
 bool ip_selection_is_all(const struct ip_selection *selection);
 
 /* The items that select and have matched nothing in all calls of ip_selection_match() so far: misspelt, most likely. "a, lib:b",

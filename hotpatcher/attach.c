@@ -34,7 +34,7 @@ static int wake(struct ip_session *s)
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0 || ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
-	ret = ip_plan_select(s->target, &s->modules, s->selection, &plan);
+	ret = ip_plan_select(s->target, &s->modules, &s->selections, &plan);
 	ip_plan_clear(&plan);
 	if (ret < 0)
 		return -1;
@@ -53,7 +53,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_clock_read(&s.start);
-	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
+	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
 	    ip_area_lock_session(s.area, pid) < 0)
 		goto out;

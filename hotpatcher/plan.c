@@ -37,7 +37,7 @@ static int add_function(struct ip_plan *plan, const struct ip_module *module, ui
 }
 
 static int select_module(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
-			 const struct ip_selection *selection)
+			 const struct ip_selections *selections)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(module->list->header->machine);
 	const struct ip_probe_list *list = module->list;
@@ -64,8 +64,8 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 
 		if (!*s) {
 			bool selected = *other ? *other > 1
-					       : ip_selection_match(
-							 selection, ip_probe_list_string(list, f->name),
+					       : ip_selections_match(
+							 selections, ip_probe_list_string(list, f->name),
 							 f->file ? ip_probe_list_string(list, f->file) : NULL,
 							 module->path);
 
@@ -135,28 +135,59 @@ static int nothing_matched(const struct ip_target *target, const struct ip_modul
 	return -1;
 }
 
-int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_selection *selection, struct ip_plan *ret)
+int ip_plan_match(const struct ip_modules *modules, const struct ip_selections *selections, struct ip_plan *ret)
 {
-	uint64_t nprobes = 0;
-
 	*ret = (struct ip_plan){0};
-	for (size_t i = 0; i < modules->n; i++) {
-		const struct ip_module *module = &modules->items[i];
-
-		if (!module->list)
-			continue;
-		nprobes += module->list->header->nprobes;
-		if (select_module(ret, module, i, selection) < 0) {
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].list && select_module(ret, &modules->items[i], i, selections) < 0) {
 			ip_plan_clear(ret);
 			return -1;
 		}
+	return 0;
+}
+
+static uint64_t count_probes(const struct ip_modules *modules)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < modules->n; i++)
+		n += modules->items[i].list ? modules->items[i].list->header->nprobes : 0;
+	return n;
+}
+
+int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *modules,
+		       const struct ip_selections *selections)
+{
+	const struct ip_selections_item *last = ip_selections_last(selections);
+	uint64_t nprobes = count_probes(modules);
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_probe_list *list = modules->items[i].list;
+
+		for (uint32_t f = 0; list && f < list->header->nfunctions; f++) {
+			const struct ip_pl_function *function = &list->functions[f];
+
+			if (ip_selection_match(last->selection, ip_probe_list_string(list, function->name),
+					       function->file ? ip_probe_list_string(list, function->file) : NULL,
+					       modules->items[i].path) != last->takes_away)
+				return 0;
+		}
 	}
+	return nprobes ? nothing_matched(target, modules, last->selection, nprobes) : ip_modules_no_probes(target, modules);
+}
+
+int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_selections *selections, struct ip_plan *ret)
+{
+	uint64_t nprobes = count_probes(modules);
+
+	if (ip_plan_match(modules, selections, ret) < 0)
+		return -1;
 	if (!nprobes)
 		return ip_modules_no_probes(target, modules);
 	if (!ret->nchanges) {
 		ip_plan_clear(ret);
-		return nothing_matched(target, modules, selection, nprobes);
+		return nothing_matched(target, modules, ip_selections_last(selections)->selection, nprobes);
 	}
 	return 0;
 }

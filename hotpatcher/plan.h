@@ -8,10 +8,10 @@
 
 #include <stdint.h>
 
-#include "common/selection.h"
 #include "hotpatcher/area.h"
 #include "hotpatcher/modules.h"
 #include "hotpatcher/patch.h"
+#include "hotpatcher/selections.h"
 
 /* One selected (function, inlined or not): what a trace knows by one number. */
 struct ip_plan_function {
@@ -43,7 +43,15 @@ struct ip_plan {
 /* Applies the selection. -1 with an error where nothing matches (naming the nearest) or nothing has probes.
  */
 int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_selection *selection, struct ip_plan *ret);
+		   const struct ip_selections *selections, struct ip_plan *ret);
+
+/* The same where it is no error that nothing matches. */
+int ip_plan_match(const struct ip_modules *modules, const struct ip_selections *selections, struct ip_plan *ret);
+
+/* Whether the selection that was added last speaks of any function of the modules; -1 with the error of ip_plan_select(). */
+int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *modules,
+		       const struct ip_selections *selections);
+
 void ip_plan_clear(struct ip_plan *plan);
 
 /* Gives every selected function its number and stub, writes the stubs into the target's pools (nothing jumps there yet)

@@ -57,11 +57,11 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_selection_parse(options->functions, &s.selection) < 0 ||
+	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 ||
 	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) ||
 	    ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
-	    ip_plan_select(s.target, &modules, s.selection, &plan) < 0 ||
+	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;
 	ret->summary.sites = plan.nchanges;

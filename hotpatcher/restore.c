@@ -13,10 +13,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-enum site_state { SITE_IDLE, SITE_LIVE, SITE_TRANSIT, SITE_FOREIGN };
-
-static enum site_state site_state(const struct ip_target *target, const struct ip_arch *arch,
-				  const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,
+				 const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
 	unsigned boundary = 4096 - address % 4096;
 	uint8_t idle[IP_SITE_MAX], transit[IP_SITE_MAX];
@@ -24,20 +22,18 @@ static enum site_state site_state(const struct ip_target *target, const struct i
 	unsigned n;
 
 	if (arch->idle(probe->form, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
-		return SITE_IDLE;
+		return IP_SITE_IDLE;
 	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && ip_target_is_stub(target, called))
-		return SITE_LIVE;
+		return IP_SITE_LIVE;
 	if (boundary < probe->length) {
 		n = arch->transit(probe->form, ip_probe_transit_regs(probe), probe->length, boundary, transit);
 		if (n && !memcmp(bytes, transit, n))
-			return SITE_TRANSIT;
+			return IP_SITE_TRANSIT;
 	}
-	return SITE_FOREIGN;
+	return IP_SITE_FOREIGN;
 }
 
-/* Calls visit for each site of the module with the bytes that it has in memory. Reads text in large pieces.
- */
-static int each_site(const struct ip_target *target, const struct ip_module *module,
+int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 		     int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
 		     void *data)
 {
@@ -90,10 +86,10 @@ static void note_foreign(struct ip_module_state *state, uint64_t address)
 static int inspect_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
 	struct inspection *in = data;
-	enum site_state s = site_state(in->target, in->arch, probe, address, bytes);
+	enum ip_site_state s = ip_site_state(in->target, in->arch, probe, address, bytes);
 
-	in->state->patched += s == SITE_LIVE || s == SITE_TRANSIT;
-	if (s == SITE_FOREIGN)
+	in->state->patched += s == IP_SITE_LIVE || s == IP_SITE_TRANSIT;
+	if (s == IP_SITE_FOREIGN)
 		note_foreign(in->state, address);
 	return 0;
 }
@@ -147,7 +143,7 @@ int ip_module_inspect(struct ip_target *target, const struct ip_module *module, 
 	struct inspection in = {target, target->arch, ret};
 
 	*ret = (struct ip_module_state){.text_matches_file = true};
-	if (module->list && each_site(target, module, inspect_site, &in) < 0)
+	if (module->list && ip_each_site(target, module, inspect_site, &in) < 0)
 		return -1;
 	for (size_t i = 0; i < module->elf->nloads; i++)
 		if ((module->elf->loads[i].flags & PF_X) &&
@@ -166,10 +162,10 @@ struct restoration {
 static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
 	struct restoration *r = data;
-	enum site_state s = site_state(r->target, r->arch, probe, address, bytes);
+	enum ip_site_state s = ip_site_state(r->target, r->arch, probe, address, bytes);
 	struct ip_change *c;
 
-	if (s != SITE_LIVE && s != SITE_TRANSIT)
+	if (s != IP_SITE_LIVE && s != IP_SITE_TRANSIT)
 		return 0;
 	if (r->n == r->capacity) {
 		size_t grown = r->capacity ? 2 * r->capacity : 256;
@@ -197,7 +193,7 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	*ret = (struct ip_patch_result){0};
 	for (size_t i = 0; i < modules->n; i++)
 		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
-		    each_site(target, &modules->items[i], restore_site, &r) < 0)
+		    ip_each_site(target, &modules->items[i], restore_site, &r) < 0)
 			goto out;
 	if (!r.n) {
 		done = 0;

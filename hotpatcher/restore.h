@@ -9,6 +9,22 @@
 #include "hotpatcher/modules.h"
 #include "hotpatcher/patch.h"
 
+enum ip_site_state {
+	IP_SITE_IDLE,
+	IP_SITE_LIVE,	 /* it leads to a stub, whoever wrote it */
+	IP_SITE_TRANSIT, /* a writer was killed between two pages (patch.h) */
+	IP_SITE_FOREIGN, /* neither: somebody else changed it */
+};
+
+/* What a site holds; bytes: probe->length of them, as read at address. */
+enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,
+				 const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes);
+
+/* Calls visit for each site of the module, in the order of its list, with the bytes that it has in memory. Reads text in
+ * large pieces. -1: where memory cannot be read, or as soon as visit returns it. */
+int ip_each_site(const struct ip_target *target, const struct ip_module *module,
+		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes), void *data);
+
 struct ip_module_state {
 	size_t patched; /* sites that are live or in transit */
 	size_t foreign; /* sites that hold something that is not ours, and other bytes that differ from the

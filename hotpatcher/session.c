@@ -110,7 +110,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	struct ip_patch *patch = NULL;
 	int ret = -1;
 
-	if (restore_leftovers(s, modules) < 0 || ip_plan_select(s->target, modules, s->selection, plan) < 0)
+	if (restore_leftovers(s, modules) < 0 || ip_plan_select(s->target, modules, &s->selections, plan) < 0)
 		return -1;
 	if (!s->trace && begin_trace(s) < 0)
 		return -1;
@@ -163,7 +163,7 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 
 void ip_session_tell_unused(const struct ip_session *s)
 {
-	_cleanup_free_ char *unused = ip_selection_unused(s->selection);
+	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
 
 	if (unused)
 		fprintf(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
@@ -302,7 +302,7 @@ void ip_session_clear(struct ip_session *s)
 	if (s->area && s->area->nsubbufs)
 		ip_area_end(s->area);
 	ip_area_close(s->area);
-	ip_selection_destroy(s->selection);
+	ip_selections_clear(&s->selections);
 	ip_modules_clear(&s->modules);
 	ip_target_close(s->target);
 }

@@ -5,7 +5,6 @@
 #ifndef IP_SESSION_INTERNAL_H
 #define IP_SESSION_INTERNAL_H
 
-#include "common/selection.h"
 #include "hotpatcher/area.h"
 #include "hotpatcher/collector.h"
 #include "hotpatcher/modules.h"
@@ -21,7 +20,7 @@ struct ip_session {
 	struct ip_target *target;
 	struct ip_area *area;
 	struct ip_modules modules; /* of the present image; files and lists stay open until the end */
-	struct ip_selection *selection;
+	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_collector *collector;
 	uint64_t shown_ns, shown_events; /* of the live line */
