@@ -9,7 +9,7 @@ import collections
 import re
 import subprocess
 
-from iptest.probe_list import ENTRY, EXIT, FORM_CALL, FORM_JUMP, FORM_RETURN, REGS_ALL, TAIL_EXIT
+from iptest.probe_list import ENTRY, EXIT, FLAGS_DEAD, FORM_CALL, FORM_JUMP, FORM_RETURN, REGS_ALL, TAIL_EXIT
 
 IDLE = {
     (FORM_CALL, 5): "0f1f440000", (FORM_CALL, 6): "660f1f440000", (FORM_JUMP, 5): "0f1f440000",
@@ -219,10 +219,11 @@ def check_idle(path, probes):
 
 def left_out(probes):
     """
-    Functions with a site that is never live: it crosses a page behind its first byte, everything is live there, and no
-    single byte makes a harmless instruction of whatever follows (common/arch/x86_64/site.c).
+    Functions with a site that is never live: it crosses a page behind its first byte, everything is live there, the flags too, and
+    no single byte makes a harmless instruction of whatever follows (common/arch/x86_64/site.c).
     """
-    return {p.function.name for p in probes if p.regs == REGS_ALL and p.offset % 4096 == 4095}
+    return {p.function.name for p in probes
+            if p.regs == REGS_ALL and not p.flags & FLAGS_DEAD and p.offset % 4096 == 4095}
 
 
 def check_no_relocation_in_text(path):

@@ -6,7 +6,7 @@ import pathlib
 import struct
 
 ENTRY, EXIT, TAIL_EXIT, POINT = 1, 2, 3, 4
-INLINED, ENTRY_ONLY = 1, 2
+INLINED, ENTRY_ONLY, FLAGS_DEAD = 1, 2, 4
 FORM_CALL, FORM_RETURN, FORM_JUMP = 0, 1, 2
 REGS_CALL, REGS_ENTRY, REGS_RETURN, REGS_ALL = 0, 1, 2, 3
 PLACEMENTS = {1: "instrument", 2: "fentry", 3: "inline"}
