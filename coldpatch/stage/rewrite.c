@@ -33,177 +33,43 @@
  */
 #include "coldpatch/stage/rewrite.h"
 
-#include "coldpatch/stage/line.h"
+#include "coldpatch/stage/instruction.h"
 #include "coldpatch/stage/naked.h"
+#include "coldpatch/stage/output.h"
+#include "coldpatch/stage/section.h"
 #include "coldpatch/table.h"
 #include "common/probe_list.h"
 
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define NO_SECTION  0u
-#define CALL_LINES  6 /* the longest call of __fentry__ */
-#define BUFFER_SIZE 65536
-
-/* What gcc calls a section, and the number of the label at its start. */
-struct section {
-	char *directive;
-	size_t length;
-	unsigned label;
-};
+#define CALL_LINES 6 /* the longest call of __fentry__ */
 
 struct stage_rewriter {
-	stage_sink *sink;
-	void *context;
 	const struct ip_selection *exclude; /* NULL: nothing */
 	char *file;			    /* of the source, as .file says; NULL: not known */
 	bool excluded;			    /* so is the function that we are in */
-	bool failed, red_zone;
+	bool failed; /* out of memory */
+	bool red_zone;
 	bool fresh, naked; /* of the function that we are in: nothing of the compiler's yet; it is naked */
 	unsigned sites;	  /* so far: numbers their labels */
 	unsigned section; /* where we are: label, NO_SECTION: not known */
 	bool app, app_section; /* inside of #APP; it has changed the section */
 	unsigned section_before_app;
-	struct section *sections; /* hash table */
-	size_t nsections, room;
-	size_t used;
-	char buffer[BUFFER_SIZE];
+	struct sections sections;
+	struct output out;
 };
-
-static void flush(struct stage_rewriter *r)
-{
-	if (r->used && !r->failed && !r->sink(r->context, r->buffer, r->used))
-		r->failed = true;
-	r->used = 0;
-}
-
-static void put(struct stage_rewriter *r, const char *data, size_t size)
-{
-	if (size > BUFFER_SIZE - r->used)
-		flush(r);
-	if (size > BUFFER_SIZE) {
-		if (!r->failed && !r->sink(r->context, data, size))
-			r->failed = true;
-		return;
-	}
-	memcpy(r->buffer + r->used, data, size);
-	r->used += size;
-}
-
-__attribute__((format(printf, 2, 3))) static void print(struct stage_rewriter *r, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	put(r, text, vsnprintf(text, sizeof(text), format, args));
-	va_end(args);
-}
-
-/* --- sections */
-
-static size_t hash(const char *text, size_t length)
-{
-	uint64_t h = 14695981039346656037u;
-
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (unsigned char)text[i]) * 1099511628211u;
-	return h ^ h >> 32;
-}
-
-static struct section *section_slot(struct section *sections, size_t room, const char *directive, size_t length)
-{
-	size_t i = hash(directive, length) & (room - 1);
-
-	while (sections[i].directive &&
-	       (sections[i].length != length || memcmp(sections[i].directive, directive, length)))
-		i = (i + 1) & (room - 1);
-	return &sections[i];
-}
-
-static bool grow(struct stage_rewriter *r)
-{
-	size_t room = r->room ? 2 * r->room : 64;
-	struct section *sections = calloc(room, sizeof(*sections));
-
-	if (!sections)
-		return false;
-	for (size_t i = 0; i < r->room; i++)
-		if (r->sections[i].directive)
-			*section_slot(sections, room, r->sections[i].directive, r->sections[i].length) = r->sections[i];
-	free(r->sections);
-	r->sections = sections;
-	r->room = room;
-	return true;
-}
-
-/* What tells a section of code from others. gcc gives the flags only where it names one for the first time, and they count
- * only where they are not the usual ones: a group of its own makes another section of the same name. 0: none of code. */
-static size_t section_key(struct line l)
-{
-	const char *comma = memchr(l.text, ',', l.length);
-
-	if (begins(l, "\t.text"))
-		return l.length;
-	if (!begins(l, "\t.section"))
-		return 0;
-	if (!comma)
-		return l.length;
-	if (!begins((struct line){.text = comma, .length = l.text + l.length - comma}, ",\"ax"))
-		return 0;
-	return comma[4] == '"' ? (size_t)(comma - l.text) : l.length;
-}
 
 /* A directive that changes the section: notes where we are, labels a section that is new. */
 static void enter_section(struct stage_rewriter *r, struct line l)
 {
-	size_t length = section_key(l);
-	struct section *s;
+	int fresh = section_enter(&r->sections, l, &r->section);
 
-	put(r, l.text, l.length);
-	r->section = NO_SECTION;
-	if (length && 2 * (r->nsections + 1) > r->room && !grow(r)) {
-		r->failed = true;
-		return;
-	}
-	if (length) {
-		s = section_slot(r->sections, r->room, l.text, length);
-		if (!s->directive) {
-			s->directive = malloc(length);
-			if (!s->directive) {
-				r->failed = true;
-				return;
-			}
-			memcpy(s->directive, l.text, length);
-			s->length = length;
-			s->label = ++r->nsections;
-			print(r, ";.Liprobes%u:", s->label);
-		}
-		r->section = s->label;
-	}
+	output_put(&r->out, l.text, l.length);
+	r->failed |= fresh < 0;
+	if (fresh > 0)
+		output_print(&r->out, ";.Liprobes%u:", r->section);
 	if (l.next)
-		put(r, "\n", 1);
-}
-
-static bool changes_section(struct line l)
-{
-	static const char *const directives[] = {".section", ".text", ".data", ".bss", ".subsection", ".previous"};
-	size_t skip = 0;
-
-	while (skip < l.length && (l.text[skip] == ' ' || l.text[skip] == '\t'))
-		skip++;
-	l.text += skip;
-	l.length -= skip;
-	for (size_t i = 0; i < sizeof(directives) / sizeof(directives[0]); i++) {
-		size_t n = strlen(directives[i]);
-
-		if (begins(l, directives[i]) && (l.length == n || strchr(" \t;#", l.text[n])))
-			return true;
-	}
-	return false;
+		output_put(&r->out, "\n", 1);
 }
 
 /* --- what is excluded */
@@ -249,17 +115,17 @@ static void put_site(struct stage_rewriter *r, unsigned kind, unsigned form, uns
 
 	/* what is inlined has another name than its host: left to ColdPatch */
 	if (r->excluded && !r->app) {
-		put(r, "\n\n\n\n", 4);
+		output_put(&r->out, "\n\n\n\n", 4);
 		return;
 	}
-	print(r, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", n, end);
+	output_print(&r->out, ".Liprobe%u:\t.byte 0x0f,0x1f,0x44,0,0%c\t.pushsection " COLD_TABLE_SECTION ",\"o?\",@progbits,", n, end);
 	/* one table for each section of code: the assembler makes as many as there are symbols here */
-	print(r, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n, end);
-	print(r, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
+	output_print(&r->out, ".Liprobe%s%u%c", r->section ? "s" : "", r->section ? r->section : n, end);
+	output_print(&r->out, "\t.quad .Liprobe%u;.byte %u,5,%u,%u;.long ", n, kind, form, regs);
 	if (r->section)
-		print(r, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section, end);
+		output_print(&r->out, ".Liprobe%u-.Liprobes%u%c\t.popsection\n", n, r->section, end);
 	else
-		print(r, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
+		output_print(&r->out, "%u%c\t.popsection\n", COLD_TABLE_NO_OFFSET, end);
 }
 
 /* The three lines of gcc's own table behind a site. 1: they are there, *p is behind them; 0: no; -1: the text ends. */
@@ -284,59 +150,6 @@ static int skip_record(const char **p, const char *end, const char *section)
 	return 1;
 }
 
-/* A thunk that stands in the function itself (-mfunction-return=thunk-inline, -mindirect-branch=thunk-inline) drops its
- * return address to return, or writes the target over it to jump. */
-static bool returns_by_thunk(const char *p, const char *end)
-{
-	for (int i = 0; i < 16 && p && p < end; i++) {
-		struct line l = line_at(p, end);
-
-		if (is_mnemonic(l, "\tret"))
-			return false;
-		if (begins(l, "\tlea") || begins(l, "\tadd"))
-			return true;
-		p = l.next;
-	}
-	return false;
-}
-
-/* What an exit NOP stands in front of; 0: nothing that leaves the function. */
-static unsigned exit_kind(struct line l, const char *end)
-{
-	static const char *const prefixes[] = {"rep", "bnd", "notrack"};
-
-	l.text++;
-	l.length--;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		size_t n = strlen(prefixes[i]);
-
-		if (!is_mnemonic(l, prefixes[i]))
-			continue;
-		while (n < l.length && strchr(" \t;", l.text[n]))
-			n++;
-		l.text += n;
-		l.length -= n;
-	}
-	if (is_mnemonic(l, "ret") || is_mnemonic(l, "retq"))
-		return IP_PROBE_EXIT;
-	if (is_mnemonic(l, "jmp"))
-		return has(l, "__x86_return_thunk") ? IP_PROBE_EXIT : IP_PROBE_TAIL_EXIT;
-	if (is_mnemonic(l, "call") && has(l, ".LIND"))
-		return returns_by_thunk(l.next, end) ? IP_PROBE_EXIT : IP_PROBE_TAIL_EXIT;
-	return 0;
-}
-
-/* The lines of the call behind "1:", as far as they are known. */
-static bool is_call_part(struct line l)
-{
-	static const char *const parts[] = {"movabsq\t$", "leaq\t1b(%rip), %r10", "addq\t%r11, %r10", "call\t*%r10"};
-
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (begins(l, "\t") && begins((struct line){.text = l.text + 1, .length = l.length - 1}, parts[i]))
-			return true;
-	return false;
-}
-
 /*
  * The site that starts at p, if one does. Returns where the text goes on; p itself: there is none; NULL: the text ends before
  * that can be told.
@@ -357,7 +170,7 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 		l = line_at(at, end);
 		if (!l.next)
 			return NULL;
-		if (!is_call_part(l))
+		if (!stage_is_call_part(l))
 			break;
 		called |= has(l, "__fentry__");
 		at = l.next;
@@ -384,7 +197,7 @@ static const char *rewrite_entry(struct stage_rewriter *r, const char *p, const 
 		}
 	}
 	while (lines--)
-		put(r, "\n", 1);
+		output_put(&r->out, "\n", 1);
 	return at;
 }
 
@@ -410,33 +223,45 @@ static const char *rewrite_exit(struct stage_rewriter *r, const char *p, const c
 		return there ? NULL : p;
 	if (!next_instruction(at, end, &next))
 		return NULL;
-	kind = exit_kind(next, end);
+	kind = stage_exit_kind(next, end);
 	if (kind) {
 		put_site(r, kind, IP_FORM_CALL, kind == IP_PROBE_EXIT ? IP_REGS_RETURN : IP_REGS_ALL);
-		put(r, "\n", 1);
+		output_put(&r->out, "\n", 1);
 	} else {
 		/* whatever it is, it is no exit; the code stays as it was */
-		put(r, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n", strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
+		output_put(&r->out, "\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n", strlen("\t.byte 0x0f,0x1f,0x44,0,0\n\n\n\n\n"));
 	}
 	return at;
 }
 
-/* A site of placement inline. Inside of asm we may be in a section of the user's, not where the function is. */
-static bool rewrite_inline(struct stage_rewriter *r, struct line l)
+/*
+ * A site of placement inline. Inside of asm we may be in a section of the user's, not where the function is. 1: it is one; 0: no;
+ * -1: the text ends before that can be told.
+ *
+ * Where the code behind it may look at the flags, a site that crosses a page cannot be patched byte by byte (ip_x86_transit): such a
+ * one is kept within 16 bytes, by NOPs in front of it where it would not be.
+ */
+static int rewrite_inline(struct stage_rewriter *r, struct line l, const char *end, bool last)
 {
-	static const char mark[] = "\t.byte 0x0f,0x1f,0x44,0,0 #iprobe:";
 	unsigned kind;
+	int dead;
 
-	if (!begins(l, mark) || l.length != sizeof(mark))
-		return false;
+	if (!begins(l, STAGE_INLINE_MARK) || l.length != sizeof(STAGE_INLINE_MARK))
+		return 0;
 	kind = l.text[l.length - 1] - '0';
 	if (kind != IP_PROBE_ENTRY && kind != IP_PROBE_EXIT)
-		return false;
-	if (r->naked)
-		put(r, "\n", 1);
-	else
-		put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
-	return true;
+		return 0;
+	if (r->naked) {
+		output_put(&r->out, "\n", 1);
+		return 1;
+	}
+	dead = stage_flags_dead(l.next, end);
+	if (dead < 0 && !last)
+		return -1;
+	if (dead <= 0)
+		output_print(&r->out, "\t.p2align 4,,4;");
+	put_site(r, kind, r->red_zone ? IP_FORM_JUMP : IP_FORM_CALL, IP_REGS_ALL);
+	return 1;
 }
 
 static void note_app(struct stage_rewriter *r, struct line l)
@@ -449,7 +274,7 @@ static void note_app(struct stage_rewriter *r, struct line l)
 		r->app = false;
 		if (r->app_section)
 			r->section = NO_SECTION;
-	} else if (r->app && changes_section(l)) {
+	} else if (r->app && section_changes(l)) {
 		/* back to where it came from, or not known */
 		r->app_section = !has(l, ".previous");
 	}
@@ -459,7 +284,7 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 {
 	const char *p = text, *end = text + size;
 
-	while (p < end && !r->failed) {
+	while (p < end && !r->failed && !r->out.failed) {
 		struct line l = line_at(p, end), after;
 		const char *next = p;
 
@@ -477,7 +302,7 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 					if (next == l.next)
 						next = p;
 					else if (next)
-						put(r, "\n", 1);
+						output_put(&r->out, "\n", 1);
 				}
 			} else if (l.text[0] == '1') {
 				next = rewrite_entry(r, p, end, false);
@@ -490,7 +315,7 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 				p = next;
 				continue;
 			}
-			if (l.text[0] == '\t' && l.length > 4 && l.text[1] == '.' && changes_section(l) &&
+			if (l.text[0] == '\t' && l.length > 4 && l.text[1] == '.' && section_changes(l) &&
 			    !begins(l, "\t.previous")) {
 				enter_section(r, l);
 				p = l.next ? l.next : end;
@@ -514,16 +339,22 @@ ptrdiff_t stage_rewrite(struct stage_rewriter *r, const char *text, size_t size,
 		}
 		if (l.length && (r->app || l.text[0] == '#'))
 			note_app(r, l);
-		if (r->app && l.next && rewrite_inline(r, l)) {
-			p = l.next;
-			continue;
+		if (r->app && l.next) {
+			int there = rewrite_inline(r, l, end, last);
+
+			if (there < 0)
+				break;
+			if (there) {
+				p = l.next;
+				continue;
+			}
 		}
 		next = l.next ? l.next : end;
-		put(r, p, next - p);
+		output_put(&r->out, p, next - p);
 		p = next;
 	}
-	flush(r);
-	return r->failed ? -1 : p - text;
+	output_flush(&r->out);
+	return r->failed || r->out.failed ? -1 : p - text;
 }
 
 bool stage_concerns(const char *text, size_t size)
@@ -540,17 +371,15 @@ struct stage_rewriter *stage_rewriter_create(const struct ip_selection *exclude,
 	if (!r)
 		return NULL;
 	r->exclude = exclude;
-	r->sink = sink;
-	r->context = context;
+	r->out.sink = sink;
+	r->out.context = context;
 	r->red_zone = red_zone;
 	return r;
 }
 
 void stage_rewriter_destroy(struct stage_rewriter *r)
 {
-	for (size_t i = 0; i < r->room; i++)
-		free(r->sections[i].directive);
-	free(r->sections);
+	sections_release(&r->sections);
 	free(r->file);
 	free(r);
 }

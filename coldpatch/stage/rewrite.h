@@ -10,10 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "coldpatch/stage/output.h"
 #include "common/selection.h"
-
-/* Takes size bytes; false: they cannot be written, give up. */
-typedef bool stage_sink(void *context, const char *data, size_t size);
 
 struct stage_rewriter;
 

@@ -136,6 +136,24 @@ def test_inline_sites(box):
     runs(box)
 
 
+@pytest.mark.parametrize("behind, live", [
+    (["je\t1f"], True), (["movl\t$1, %eax", "setne\t%al"], True), (["jmp\t*%rax"], True), (["rep stosq"], True),
+    (["cmpb\t$1, %al", "je\t1f"], False), (["movaps\t%xmm0, %xmm1", "ret"], False), (["testl\t%eax, %eax"], False),
+])
+def test_sites_whose_flags_are_live_cross_no_page(box, behind, live):
+    """Such a site could not be patched; one whose flags are not is not moved. Text as gcc writes it, at each place in 16 bytes."""
+    code = "\n".join("\t" + line for line in behind)
+    text = "\n".join(f"\t.p2align 4\n\t{'nop;' * before}\n#APP\n\t.byte 0x0f,0x1f,0x44,0,0 #iprobe:1\n#NO_APP\n{code}\n1:\n\tret"
+                     for before in range(16))
+    (box.folder / "text.s").write_text(f"\t.text\n\t.globl\tf\nf:\n{text}\n")
+    box.silent(box.cc("-c", "text.s", "-o", "text.o", IPROBE_PLACEMENT="inline", IPROBE_CC="gcc"))
+    box.silent(box.run(["objcopy", "--dump-section", ".pdr.iprobe=records", "text.o", "copy.o"]))
+    records = (box.folder / "records").read_bytes()
+    offsets = [int.from_bytes(records[at + 12:at + 16], "little") for at in range(0, len(records), 16)]
+    assert len(offsets) == 16
+    assert [offset % 16 for offset in offsets] == ([*range(12), 0, 0, 0, 0] if live else [*range(16)])
+
+
 def test_debug_information_is_there_for_those_who_asked(box):
     box.placement = "inline"
 

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading instructions. See instruction.h.
+ */
+#include "coldpatch/stage/instruction.h"
+
+#include "common/probe_list.h"
+
+#define FAR 64 /* lines of code; past them flags are not known to be dead */
+
+/* A thunk that stands in the function itself (-mfunction-return=thunk-inline, -mindirect-branch=thunk-inline) drops its
+ * return address to return, or writes the target over it to jump. */
+static bool returns_by_thunk(const char *p, const char *end)
+{
+	for (int i = 0; i < 16 && p && p < end; i++) {
+		struct line l = line_at(p, end);
+
+		if (is_mnemonic(l, "\tret"))
+			return false;
+		if (begins(l, "\tlea") || begins(l, "\tadd"))
+			return true;
+		p = l.next;
+	}
+	return false;
+}
+
+unsigned stage_exit_kind(struct line l, const char *end)
+{
+	static const char *const prefixes[] = {"rep", "bnd", "notrack"};
+
+	l.text++;
+	l.length--;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (!is_mnemonic(l, prefixes[i]))
+			continue;
+		while (n < l.length && strchr(" \t;", l.text[n]))
+			n++;
+		l.text += n;
+		l.length -= n;
+	}
+	if (is_mnemonic(l, "ret") || is_mnemonic(l, "retq"))
+		return IP_PROBE_EXIT;
+	if (is_mnemonic(l, "jmp"))
+		return has(l, "__x86_return_thunk") ? IP_PROBE_EXIT : IP_PROBE_TAIL_EXIT;
+	if (is_mnemonic(l, "call") && has(l, ".LIND"))
+		return returns_by_thunk(l.next, end) ? IP_PROBE_EXIT : IP_PROBE_TAIL_EXIT;
+	return 0;
+}
+
+bool stage_is_call_part(struct line l)
+{
+	static const char *const parts[] = {"movabsq\t$", "leaq\t1b(%rip), %r10", "addq\t%r11, %r10", "call\t*%r10"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (begins(l, "\t") && begins((struct line){.text = l.text + 1, .length = l.length - 1}, parts[i]))
+			return true;
+	return false;
+}
+
+/* --- flags */
+
+static bool is_one_of(const char *text, size_t length, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(words[i]) == length && !memcmp(words[i], text, length))
+			return true;
+	return false;
+}
+
+/* Sets every flag, whatever they were. With a suffix for the width: without it SSE's are meant (cmpps, andpd, ...). */
+static bool sets_flags(const char *mnemonic, size_t length)
+{
+	static const char *const words[] = {"add", "and", "cmp", "neg", "or", "sub", "test", "xor"};
+
+	return length > 2 && strchr("bwlq", mnemonic[length - 1]) &&
+	       is_one_of(mnemonic, length - 1, words, sizeof(words) / sizeof(*words));
+}
+
+/* Leaves them as they are, or makes them something else without looking; what is not listed may do anything. */
+static bool ignores_flags(const char *mnemonic, size_t length)
+{
+	static const char *const words[] = {"pushq", "popq", "leave", "cltq", "cqto", "cltd", "cwtl", "nop", "endbr64"};
+	static const char *const starts[] = {"mov", "lea", "cvt", "vmov", "vcvt", "pxor", "vpxor"};
+	static const char *const vector_ends[] = {"ss", "sd", "ps", "pd"};
+
+	if (is_one_of(mnemonic, length, words, sizeof(words) / sizeof(*words)))
+		return true;
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++)
+		if (length >= strlen(starts[i]) && !memcmp(mnemonic, starts[i], strlen(starts[i])))
+			return true;
+	/* of vector arithmetic all but comparisons into the flags, which set them all */
+	return length > 4 && is_one_of(mnemonic + length - 2, 2, vector_ends, 4);
+}
+
+int stage_flags_dead(const char *p, const char *end)
+{
+	bool app = false;
+
+	for (int lines = 0; lines < FAR && p < end;) {
+		struct line l = line_at(p, end);
+		size_t length;
+
+		if (!l.next)
+			return -1;
+		p = l.next;
+		if (begins(l, "#APP"))
+			app = true;
+		else if (begins(l, "#NO_APP"))
+			app = false;
+		else if (app && l.length && l.text[0] != '#' && !begins(l, STAGE_INLINE_MARK))
+			return false; /* the user's asm */
+		if (app || !is_instruction(l))
+			continue;
+		lines++;
+		l.text++;
+		for (length = 0; length + 1 < l.length && !strchr(" \t;", l.text[length]);)
+			length++;
+		/* nothing hands flags to a function, nor back */
+		if (is_one_of(l.text, length, (const char *const[]){"call", "ret"}, 2) || sets_flags(l.text, length))
+			return true;
+		if (!ignores_flags(l.text, length))
+			return false;
+	}
+	return p < end ? false : -1;
+}
