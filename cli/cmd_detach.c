@@ -26,7 +26,8 @@ static const char help[] = "usage: iprobe detach [--list FILE] [--json] PID\n\n"
 /* Where the file is not to be had the address at which it is mapped must do. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
 {
-	return ip_area_has_stubs(area, module->start) || (module->elf && ip_area_has_stubs(area, module->load_bias));
+	return ip_area_has_stubs(area, module->start) ||
+	       (module->elf && ip_area_has_stubs(area, module->load_bias));
 }
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
@@ -61,12 +62,19 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 
 		if (!modules.items[i].list && area && may_be_live(area, &modules.items[i]))
 			ret = ip_error("pid %d: %s may hold live sites, but: %s", pid, modules.items[i].path,
-				       modules.items[i].problem ? modules.items[i].problem
-								: "its probe list is not found: name it with --list");
+				       modules.items[i].problem
+					       ? modules.items[i].problem
+					       : "its probe list is not found: name it with --list");
 		if (!modules.items[i].list)
 			continue;
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
 			ret = -1;
+		else if (state.foreign && state.foreign == state.probed && !state.patched)
+			fprintf(stderr,
+				"iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu idle sites, "
+				"the first at %#lx: "
+				"left alone\n",
+				pid, modules.items[i].path, state.foreign, state.first_foreign);
 		else if (state.foreign)
 			ret = ip_error(
 				"pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, "
@@ -83,8 +91,10 @@ out:
 
 int cmd_detach(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct ip_patch_result result = {0};
 	bool json = false;
 	char stop[16];

@@ -192,6 +192,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "functions", s->functions);
 	ip_json_uint(&j, "threads", s->threads);
 	ip_json_uint(&j, "pages", s->pages);
+	ip_json_uint(&j, "foreign", s->foreign);
 	ip_json_array(&j, "stop_us");
 	for (size_t i = 0; i < s->nstops; i++)
 		ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);

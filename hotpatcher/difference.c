@@ -82,7 +82,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	bool wanted = at < c->end && live->probe_of[at] == (uint32_t)(probe - c->module->list->probes);
 
 	c->at += wanted;
-	if (state == IP_SITE_FOREIGN) {
+	if (ip_site_is_foreign(state)) {
 		if (!c->d->foreign++)
 			c->d->first_foreign = address;
 		return 0;

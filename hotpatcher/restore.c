@@ -12,30 +12,13 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-
-enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,
-				 const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
-{
-	unsigned boundary = 4096 - address % 4096;
-	uint8_t idle[IP_SITE_MAX], transit[IP_SITE_MAX];
-	uint64_t called;
-	unsigned n;
-
-	if (arch->idle(probe->form, probe->length, idle) == 0 && !memcmp(bytes, idle, probe->length))
-		return IP_SITE_IDLE;
-	if (arch->live_target(probe->form, probe->length, address, bytes, &called) && ip_target_is_stub(target, called))
-		return IP_SITE_LIVE;
-	if (boundary < probe->length) {
-		n = arch->transit(probe->form, ip_probe_transit_regs(probe), probe->length, boundary, transit);
-		if (n && !memcmp(bytes, transit, n))
-			return IP_SITE_TRANSIT;
-	}
-	return IP_SITE_FOREIGN;
-}
+#include "common/grow.h"
+#include "hotpatcher/mend.h"
+#include "hotpatcher/site_state.h"
 
 int ip_each_site(const struct ip_target *target, const struct ip_module *module,
-		     int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
-		     void *data)
+		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
+		 void *data)
 {
 	const size_t piece = 1 << 20;
 	_cleanup_free_ uint8_t *text = malloc(piece + IP_SITE_MAX);
@@ -73,7 +56,6 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 
 struct inspection {
 	const struct ip_target *target;
-	const struct ip_arch *arch;
 	struct ip_module_state *state;
 };
 
@@ -86,10 +68,11 @@ static void note_foreign(struct ip_module_state *state, uint64_t address)
 static int inspect_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
 	struct inspection *in = data;
-	enum ip_site_state s = ip_site_state(in->target, in->arch, probe, address, bytes);
+	enum ip_site_state s = ip_site_state(in->target, in->target->arch, probe, address, bytes);
 
-	in->state->patched += s == IP_SITE_LIVE || s == IP_SITE_TRANSIT;
-	if (s == IP_SITE_FOREIGN)
+	in->state->patched += ip_site_is_ours(s);
+	in->state->probed += s == IP_SITE_TRAPPED_IDLE || s == IP_SITE_KERNEL;
+	if (ip_site_is_foreign(s))
 		note_foreign(in->state, address);
 	return 0;
 }
@@ -140,7 +123,7 @@ static int compare_segment(struct ip_target *target, const struct ip_module *mod
 
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
 {
-	struct inspection in = {target, target->arch, ret};
+	struct inspection in = {target, ret};
 
 	*ret = (struct ip_module_state){.text_matches_file = true};
 	if (module->list && ip_each_site(target, module, inspect_site, &in) < 0)
@@ -152,41 +135,78 @@ int ip_module_inspect(struct ip_target *target, const struct ip_module *module, 
 	return 0;
 }
 
+struct change_list {
+	struct ip_change *items;
+	size_t n;
+};
+
 struct restoration {
 	const struct ip_target *target;
-	const struct ip_arch *arch;
-	struct ip_change *changes;
-	size_t n, capacity;
+	struct change_list whole; /* sites that become idle */
+	struct change_list tails; /* sites below a uprobe: all but the first byte */
 };
 
 static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
 {
 	struct restoration *r = data;
-	enum ip_site_state s = ip_site_state(r->target, r->arch, probe, address, bytes);
+	enum ip_site_state s = ip_site_state(r->target, r->target->arch, probe, address, bytes);
+	struct change_list *list = s == IP_SITE_TRAPPED_LIVE ? &r->tails : &r->whole;
 	struct ip_change *c;
 
-	if (s != IP_SITE_LIVE && s != IP_SITE_TRANSIT)
+	if (!ip_site_is_ours(s))
 		return 0;
-	if (r->n == r->capacity) {
-		size_t grown = r->capacity ? 2 * r->capacity : 256;
-		void *changes = realloc(r->changes, grown * sizeof(*r->changes));
-
-		if (!changes)
-			return ip_error("out of memory");
-		r->changes = changes;
-		r->capacity = grown;
-	}
-	c = &r->changes[r->n++];
-	*c = (struct ip_change){.address = address, .length = probe->length, .kind = probe->kind, .form = probe->form,
-				  .regs = probe->regs, .transit_regs = ip_probe_transit_regs(probe)};
+	if (ip_grow(&list->items, list->n, sizeof(*list->items)) < 0)
+		return -1;
+	c = &list->items[list->n++];
+	*c = (struct ip_change){.address = address,
+				.length = probe->length,
+				.kind = probe->kind,
+				.form = probe->form,
+				.regs = probe->regs,
+				.transit_regs = ip_probe_transit_regs(probe)};
 	memcpy(c->old_bytes, bytes, probe->length);
-	return r->arch->idle(probe->form, probe->length, c->new_bytes);
+	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
+		return -1;
+	if (s == IP_SITE_TRAPPED_LIVE)
+		c->new_bytes[0] = bytes[0];
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct ip_change *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Below uprobes. What is not as it was any more is left to the next try. */
+static int restore_tails(struct ip_target *target, struct change_list *tails, uint64_t deadline_ns,
+			 struct ip_patch_result *ret)
+{
+	struct ip_patch_result result;
+	int done;
+
+	qsort(tails->items, tails->n, sizeof(*tails->items), by_address);
+	done = ip_mend(target, tails->items, tails->n, deadline_ns, &result);
+	if (!ret->sites) {
+		ret->stop_tsc = result.stop_tsc;
+		ret->threads = result.threads;
+	}
+	ret->stop_ns += result.stop_ns;
+	ret->sites += result.sites;
+	ret->pages += result.pages;
+	if (done == (int)tails->n)
+		return 0;
+	ret->transient = done >= 0 || result.transient;
+	return done < 0
+		       ? -1
+		       : ip_error("pid %d: a uprobe came or went on a site just now: try again", target->pid);
 }
 
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret)
 {
-	struct restoration r = {.target = target, .arch = target->arch};
+	struct restoration r = {.target = target};
 	struct ip_patch *patch = NULL;
 	int done = -1;
 
@@ -195,15 +215,19 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
 		    ip_each_site(target, &modules->items[i], restore_site, &r) < 0)
 			goto out;
-	if (!r.n) {
-		done = 0;
-		goto out;
+	done = 0;
+	if (r.whole.n) {
+		done = ip_patch_prepare(target, r.whole.items, r.whole.n, &patch);
+		if (done < 0)
+			ret->transient = ip_target_alive(target); /* somebody has changed a site just now */
+		else
+			done = ip_patch_apply(patch, deadline_ns, 0, ret);
 	}
-	if (ip_patch_prepare(target, r.changes, r.n, &patch) < 0)
-		goto out;
-	done = ip_patch_apply(patch, deadline_ns, 0, ret);
+	if (done == 0 && r.tails.n)
+		done = restore_tails(target, &r.tails, deadline_ns, ret);
 out:
 	ip_patch_destroy(patch);
-	free(r.changes);
+	free(r.whole.items);
+	free(r.tails.items);
 	return done;
 }

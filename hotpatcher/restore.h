@@ -8,27 +8,19 @@
 
 #include "hotpatcher/modules.h"
 #include "hotpatcher/patch.h"
-
-enum ip_site_state {
-	IP_SITE_IDLE,
-	IP_SITE_LIVE,	 /* it leads to a stub, whoever wrote it */
-	IP_SITE_TRANSIT, /* a writer was killed between two pages (patch.h) */
-	IP_SITE_FOREIGN, /* neither: somebody else changed it */
-};
-
-/* What a site holds; bytes: probe->length of them, as read at address. */
-enum ip_site_state ip_site_state(const struct ip_target *target, const struct ip_arch *arch,
-				 const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes);
+#include "hotpatcher/site_state.h"
 
 /* Calls visit for each site of the module, in the order of its list, with the bytes that it has in memory. Reads text in
  * large pieces. -1: where memory cannot be read, or as soon as visit returns it. */
 int ip_each_site(const struct ip_target *target, const struct ip_module *module,
-		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes), void *data);
+		 int (*visit)(void *, const struct ip_pl_probe *, uint64_t address, const uint8_t *bytes),
+		 void *data);
 
 struct ip_module_state {
-	size_t patched; /* sites that are live or in transit */
+	size_t patched; /* sites that hold bytes of ours other than idle ones */
 	size_t foreign; /* sites that hold something that is not ours, and other bytes that differ from the
 			   file */
+	size_t probed; /* of those foreign: idle sites below a uprobe or a debugger's breakpoint: nothing of ours is in them */
 	uint64_t first_foreign;
 	bool text_matches_file; /* every byte of every executable segment */
 };
@@ -37,7 +29,10 @@ struct ip_module_state {
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret);
 
 /* Brings every site of all modules that any iprobe left live back to its idle form, in one stop, and closes
- * the gate. 0 with result->sites == 0 where there was nothing to do (no stop then). A foreign site is left alone. */
+ * the gate. 0 with result->sites == 0 where there was nothing to do (no stop then). A site that somebody else has changed is left
+ * alone, but for two forms that are known to be ours (site_state.h): what a uprobe left that came and went becomes idle as a live
+ * site does; below a uprobe that is still there all but the first byte becomes idle, in a stop of its own (mend.h), so that the uprobe
+ * works on, and leaves a NOP when it goes. */
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret);
 

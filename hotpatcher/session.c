@@ -16,12 +16,14 @@
 #include "common/error.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
+#include "hotpatcher/foreign.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
 #define GIB		   (1ull << 30)
 #define TRIES		   20
+#define FOREIGN_TRIES	   3
 #define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
@@ -104,13 +106,41 @@ static void set_priority(bool recording)
 	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }
 
+/* What somebody else changes between our looks and the stop is left out too; then it is tried again. */
+static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_foreign *foreign,
+		      struct ip_patch_result *result)
+{
+	for (int i = 0;; i++) {
+		struct ip_patch *patch = NULL;
+		size_t known = foreign->sites;
+		int ret = ip_patch_prepare(s->target, plan->changes, plan->nchanges, &patch);
+
+		if (ret == 0) {
+			s->live = true; /* from here on: even a failure leaves nothing to chance */
+			ret = apply(s, patch, s->area->header->session, result);
+		}
+		ip_patch_destroy(patch);
+		if (ret < 0 && i < FOREIGN_TRIES) {
+			_cleanup_free_ char *why = strdup(ip_error_message());
+
+			if (ip_foreign_leave_out(plan, s->target, foreign) < 0)
+				return -1;
+			if (foreign->sites > known)
+				continue;
+			ip_error("%s", why ? why : "out of memory");
+		}
+		return ret;
+	}
+}
+
 static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
 {
+	_cleanup_foreign_ struct ip_foreign foreign = {0};
 	struct ip_patch_result result = {0};
-	struct ip_patch *patch = NULL;
 	int ret = -1;
 
-	if (restore_leftovers(s, modules) < 0 || ip_plan_select(s->target, modules, &s->selections, plan) < 0)
+	if (restore_leftovers(s, modules) < 0 || ip_plan_select(s->target, modules, &s->selections, plan) < 0 ||
+	    ip_foreign_leave_out(plan, s->target, &foreign) < 0)
 		return -1;
 	if (!s->trace && begin_trace(s) < 0)
 		return -1;
@@ -123,10 +153,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
-	if (ip_patch_prepare(s->target, plan->changes, plan->nchanges, &patch) < 0)
-		goto out;
-	s->live = true; /* from here on: even a failure leaves nothing to chance */
-	ret = apply(s, patch, s->area->header->session, &result);
+	ret = patch_live(s, plan, &foreign, &result);
 	if (ret == 0) {
 		set_priority(true);
 		note_stop(s, "attach", &result);
@@ -134,12 +161,13 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		s->summary->sites += plan->nchanges;
 		s->summary->functions += plan->ndistinct;
 		s->summary->left_out += plan->left_out;
+		s->summary->foreign += foreign.sites;
+		ip_foreign_tell(&foreign, s->target->pid);
 		s->summary->pages += result.pages;
 		s->summary->threads = result.threads;
 	} /* else what was written was written back; going idle makes sure of it */
 out:
 	ip_area_unlock_patch(s->area);
-	ip_patch_destroy(patch);
 	free(result.inside);
 	return ret;
 }

@@ -34,6 +34,7 @@ struct ip_session_options {
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
+	size_t foreign; /* selected sites that somebody else had changed: left as they were (foreign.h) */
 	uint64_t stop_ns[IP_MAX_STOPS];
 	size_t nstops;
 	uint64_t events, lost, unserved, invalid;

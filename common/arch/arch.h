@@ -22,6 +22,7 @@ struct ip_arch {
 	size_t stub_size;    /* bytes of one stub, also its alignment */
 	size_t jump_stub_size; /* the same of a stub for IP_FORM_JUMP; a multiple of stub_size */
 	uint64_t reach;	     /* how far a live site may be from its stub; UINT64_MAX: anywhere */
+	uint8_t trap;	     /* a breakpoint (debugger's, uprobe's): replaces the first byte of an instruction */
 
 	/* Writes the idle bytes of a site of that form (enum ip_site_form). -1 where the architecture knows no
 	 * such site. */

@@ -79,6 +79,7 @@ const struct ip_arch ip_arch_i386 = {
 	.stub_size = STUB_SIZE,
 	.jump_stub_size = 2 * STUB_SIZE,
 	.reach = UINT64_MAX,
+	.trap = 0xcc, /* int3 */
 	.idle = i386_idle,
 	.live = i386_live,
 	.live_target = i386_live_target,

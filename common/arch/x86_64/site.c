@@ -247,6 +247,7 @@ const struct ip_arch ip_arch_x86_64 = {
 	.stub_size = STUB_SIZE,
 	.jump_stub_size = JUMP_STUB_SIZE,
 	.reach = 0x7ff00000, /* +-2 GiB less 1 MiB: the planner may reckon from any byte of site or stub */
+	.trap = 0xcc, /* int3 */
 	.idle = ip_x86_idle,
 	.live = x86_64_live,
 	.live_target = x86_64_live_target,

@@ -5,6 +5,7 @@ The executable bytes of a live process against the files they came from, without
 
 import errno
 import os
+import signal
 import time
 
 
@@ -137,3 +138,14 @@ def segment_bias(pid, path):
         if m.offset == 0 and os.path.realpath(m.path) == real:
             return m.start
     raise AssertionError(f"{path} is not mapped in {pid}")
+
+
+def freeze(pid):
+    """SIGSTOP, until every thread has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for("a thread does not stop", lambda: all(
+        status_field(pid, "State", tid)[0] in "TZX" for tid in os.listdir(f"/proc/{pid}/task")))
+
+
+def thaw(pid):
+    os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""uprobes that come and go at a site of a target (test/programs/uprobe.c), and sites as /proc/PID/mem shows them."""
+
+import json
+
+import pytest
+
+from . import actor as actors
+from . import memory
+
+NOP5 = bytes.fromhex("0f1f440000")
+TRAP = 0xcc
+
+
+class Site:
+    """One probe of a program that is mapped in a process."""
+
+    def __init__(self, actor, target, function, kind="entry"):
+        done = actor.iprobe("list", target.program, "-f", function, "--json")
+        assert done.returncode == 0, repr(done)
+        probe = next(p for p in json.loads(done.stdout)["modules"][0]["probes"] if p["kind"] == kind)
+        self.pid, self.length, self.offset = target.pid, probe["length"], probe["offset"]
+        self.address = memory.segment_bias(target.pid, target.program) + self.offset
+
+    def bytes(self):
+        return memory.read_memory(self.pid, self.address, self.length)
+
+    def write(self, data):
+        memory.write_memory(self.pid, self.address, data)
+
+    def is_call(self):
+        return self.bytes()[0] == 0xe8
+
+
+class Uprobe:
+    """A uprobe at a site, there or not; `toggle()` returns when the kernel has done it."""
+
+    def __init__(self, who, programs, target, site):
+        # text is at the same offset in memory and in the file where programs are linked as they are here
+        self.proc = who.popen([programs.simple("uprobe", prepared=False), target.program, hex(site.offset), target.pid])
+        if self.proc.stdout.readline() != "ready\n":
+            pytest.skip("the kernel has no uprobes for perf")
+
+    def toggle(self):
+        self.proc.stdin.write("\n")
+        self.proc.stdin.flush()
+        line = self.proc.stdout.readline()
+        if not line:
+            pytest.skip(f"no uprobe can be set: {self.proc.stderr.read().strip()}")
+        return line.strip()
+
+    def end(self):
+        actors.end(self.proc)
