@@ -152,6 +152,7 @@ static int bound_runs(struct ip_trace_reader *t)
 		run->end = t->end;
 		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
 			t->threads++;
+		t->processes += !i || sorted[i - 1]->pid != run->pid;
 		if (next && next->pid == run->pid && next->tid == run->tid && next->begin < run->end)
 			run->end = next->begin;
 		/* another thread has the stream now: this one had gone before, nobody knows how long */
@@ -264,7 +265,8 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 
 	*ret_events = 0;
 	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
-		const struct ip_run *run = &t->runs[i];
+		struct ip_run *run = &t->runs[i];
+		uint64_t before = *ret_events;
 
 		if (!stream)
 			ret = ip_stream_open(t->names[run->stream], &stream);
@@ -272,6 +274,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 			if (visitor)
 				visitor->run(visitor->context, run);
 			ret = visit_run(stream, run, frames, ret_events);
+			run->events = *ret_events - before;
 		}
 		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {
 			ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));

@@ -19,6 +19,7 @@ struct ip_run {
 	uint32_t stream; /* index into names */
 	uint32_t pid, tid;
 	uint32_t packets;
+	uint64_t events; /* once they have been counted or visited */
 	uint64_t begin;
 	uint64_t end; /* up to when the thread may have run: the next run of the stream or of the thread, an
 			 exec, or the trace's end */
@@ -32,6 +33,7 @@ struct ip_trace_reader {
 	struct ip_run *runs; /* by stream, in the order of the file */
 	size_t nruns;
 	uint64_t threads;    /* different threads */
+	uint64_t processes;  /* different processes */
 	uint64_t begin, end; /* TSC: the session's, or of the first and last event where it has none */
 	uint64_t lost;	     /* events, over all */
 	uint64_t missing;    /* packets that are not there */

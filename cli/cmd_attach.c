@@ -31,6 +31,7 @@ static const char help[] =
 	"                        points\n"
 	"      --retval          record what functions return\n"
 	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
+	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
 	"      --json            the summary as one line of JSON on stdout\n"

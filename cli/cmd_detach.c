@@ -13,6 +13,7 @@
 #include "common/units.h"
 #include "hotpatcher/area.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/family.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 
@@ -57,6 +58,10 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 			break;
 		nanosleep(&nap, NULL);
 	}
+	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
+	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
+	    ip_area_lock_session(area, pid) == 0)
+		ret = ip_family_restore_dead(area, target, IP_DEFAULT_MAX_STOP);
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 

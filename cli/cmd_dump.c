@@ -40,7 +40,8 @@ struct dump {
 	bool *selected;
 	char **fragments;	 /* what a function's lines have in common, made when first needed */
 	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
-	uint32_t tid;
+	uint32_t pid, tid;
+	bool several; /* processes: lines of text name them */
 	bool json, stop;
 };
 
@@ -102,10 +103,11 @@ static bool begin_line(struct dump *d, uint32_t function, const char *event, siz
 	if (!text)
 		return false;
 	if (d->json)
-		printf("{\"ts\":%" PRIu64 ",\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns, d->tid, event,
-		       depth, text);
+		printf("{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns, d->pid,
+		       d->tid, event, depth, text);
 	else
-		printf("%5" PRIu64 ".%09" PRIu64 " %8u  %*s%s%s", ns / 1000000000, ns % 1000000000, d->tid,
+		printf("%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000, ns % 1000000000,
+		       d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
 		       (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
 		       *event == 'e' && event[1] == 'x' ? "} " : "", text);
 	return true;
@@ -237,6 +239,7 @@ static void on_run(void *context, const struct ip_run *run)
 {
 	struct dump *d = context;
 
+	d->pid = run->pid;
 	d->tid = run->tid;
 }
 
@@ -279,6 +282,7 @@ static int show(const char *dir, const char *selection, uint32_t tid, bool json)
 	int ret = ip_trace_reader_open(dir, &d.trace);
 
 	if (ret == 0) {
+		d.several = d.trace->processes > 1;
 		d.selected = cli_reader_select(d.trace, selection);
 		ret = d.selected ? 0 : -1;
 	}

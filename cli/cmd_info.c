@@ -5,12 +5,14 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "analysis/names.h"
 #include "cli/cli.h"
 #include "cli/reader.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
@@ -82,6 +84,73 @@ static void json_stops(struct ip_json *j, const struct ip_recording *s)
 	ip_json_end_array(j);
 }
 
+static int by_process(const void *a, const void *b)
+{
+	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+struct process {
+	uint32_t pid;
+	uint64_t threads, events;
+};
+
+/* Their number; 0 where memory ran out. */
+static size_t list_processes(const struct ip_trace_reader *t, struct process **ret)
+{
+	const struct ip_run **runs = calloc(t->nruns + 1, sizeof(*runs));
+	struct process *processes = calloc(t->processes + 1, sizeof(*processes));
+	size_t n = 0;
+
+	for (size_t i = 0; runs && i < t->nruns; i++)
+		runs[i] = &t->runs[i];
+	if (runs)
+		qsort(runs, t->nruns, sizeof(*runs), by_process);
+	for (size_t i = 0; runs && processes && i < t->nruns; i++) {
+		bool new = !i || runs[i - 1]->pid != runs[i]->pid;
+
+		if (new)
+			processes[n++].pid = runs[i]->pid;
+		processes[n - 1].threads += new || runs[i - 1]->tid != runs[i]->tid;
+		processes[n - 1].events += runs[i]->events;
+	}
+	free(runs);
+	*ret = processes;
+	return n;
+}
+
+static void json_processes(struct ip_json *j, const struct ip_trace_reader *t)
+{
+	_cleanup_free_ struct process *processes = NULL;
+	size_t n = list_processes(t, &processes);
+
+	ip_json_array(j, "processes");
+	for (size_t i = 0; i < n; i++) {
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "pid", processes[i].pid);
+		ip_json_uint(j, "threads", processes[i].threads);
+		ip_json_uint(j, "events", processes[i].events);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+/* Where there is one only, the fields tell all. */
+static void print_processes(const struct ip_trace_reader *t)
+{
+	_cleanup_free_ struct process *processes = NULL;
+	size_t n = t->processes > 1 ? list_processes(t, &processes) : 0;
+	char events[32], threads[32];
+
+	for (size_t i = 0; i < n; i++)
+		printf("process    %u: %s events of %s thread%s\n", processes[i].pid,
+		       ip_format_count(processes[i].events, events), ip_format_count(processes[i].threads, threads),
+		       processes[i].threads == 1 ? "" : "s");
+}
+
 static void json_threads(struct ip_json *j, const struct ip_recording *s)
 {
 	ip_json_array(j, "thread_names");
@@ -120,6 +189,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
 	json_stops(&j, s);
+	json_processes(&j, t);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
 }
@@ -188,6 +258,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	putchar('\n');
 	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	print_modules(s);
+	print_processes(t);
 	print_stops(s);
 	for (size_t i = 0; i < s->nthreads; i++) {
 		printf("%-10s %u ", "thread", s->threads[i].tid);

@@ -27,7 +27,8 @@ enum {
 	OPT_ARGS,
 	OPT_RETVAL,
 	OPT_STRING_LIMIT,
-	OPT_LIST
+	OPT_LIST,
+	OPT_FOLLOW_FORK
 };
 
 static const struct option long_options[] = {
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
 	{"args", no_argument, NULL, OPT_ARGS},
 	{"retval", no_argument, NULL, OPT_RETVAL},
 	{"string-limit", required_argument, NULL, OPT_STRING_LIMIT},
+	{"follow-fork", no_argument, NULL, OPT_FOLLOW_FORK},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -134,6 +136,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			if (parse_string_limit(optarg, &ret->session.values.string_limit) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			break;
+		case OPT_FOLLOW_FORK:
+			ret->session.follow_fork = true;
+			break;
 		case OPT_DRY_RUN:
 			if (!dry_run)
 				return cli_usage(command, "--dry-run goes with attach");
@@ -200,6 +205,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
 	ip_json_string(&j, "dir", options->session.dir);
+	ip_json_uint(&j, "processes", s->processes);
+	ip_json_uint(&j, "children_restored", s->children_restored);
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
 	if (options->session.values.args || options->session.values.retval) {
@@ -271,6 +278,9 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	}
 	if (options->quiet)
 		return;
+	if (s->children_restored)
+		fprintf(stderr, "iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
+			s->children_restored, s->children_restored == 1 ? "" : "es");
 	fprintf(stderr,
 		"iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; stopped for",
 		ip_format_count(s->events, events), plural(s->events),

@@ -10,7 +10,7 @@
  *   gate     one private page of the target, wiped in a forked child
  *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
  *            Only the hotpatcher writes it: opens it while the target is stopped,
- *            closes it at any time.
+ *            closes it at any time. Only a forked child of a session that follows forks opens its own.
  *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
  *            of sub-buffers, what values to record where, sub-buffers. Forked children share it with their parent; one session at a
  *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
@@ -44,7 +44,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     2
+#define IP_RT_ABI     3
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -108,6 +108,8 @@ struct ip_gate {
 	uint32_t session; /* 0: silent */
 	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is
 			     silent */
+	uint32_t base;	  /* the hotpatcher's number of the session: that of a followed child is its own */
+	uint32_t told;	  /* this forked child has counted itself in ip_area_header.nforked */
 };
 
 #define IP_AREA_SLOTS	 8192u
@@ -142,7 +144,7 @@ struct ip_area_module {
 struct ip_area_header {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t session;    /* counts sessions, never repeats; the last one's number */
+	uint32_t session;    /* number of the last session; never repeats */
 	uint32_t nsubbufs;   /* in this session's pool */
 	int32_t nfree;	     /* atomic, a hint: <= 0 means do not search */
 	uint32_t hint;	     /* where the next search starts */
@@ -159,6 +161,9 @@ struct ip_area_header {
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
 	uint32_t may_read;    /* 1: hooks may read memory by a system call (no thread is under seccomp) */
+	uint32_t last_session; /* atomic: the last number given, to a session or to a forked child that records */
+	uint32_t follow;       /* number of a session whose forked children record too, by themselves; 0: none do */
+	uint32_t nforked;      /* atomic: forked children that came to a hook while their gate was closed */
 };
 
 /* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in

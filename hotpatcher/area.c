@@ -250,9 +250,10 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	h->may_read = 0;
 	area->nprograms = 0;
 	h->session_pid = pid;
-	h->session++;
-	if (!h->session)
-		h->session++;
+	h->follow = 0;
+	do
+		h->session = __atomic_add_fetch(&h->last_session, 1, __ATOMIC_SEQ_CST);
+	while (!h->session);
 	return 0;
 }
 

@@ -63,7 +63,13 @@ struct ip_collector {
 	uint64_t reaped_ns;
 	uint64_t *suspended; /* per sub-buffer: since when it is out of circulation; 0: it is not */
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
+	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
+	void *family;
+	uint8_t *pids; /* bitmap of processes that have recorded */
+	uint64_t processes;
 };
+
+#define PID_LIMIT (1u << 22) /* of the kernel */
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -81,7 +87,8 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 	c->copy = malloc(IP_SUBBUF_SIZE);
 	c->records = malloc(IP_SUBBUF_SIZE);
 	c->suspended = calloc(area->nsubbufs, sizeof(*c->suspended));
-	if (!c->suspended || !c->slots || !c->ready || !c->copy || !c->records) {
+	c->pids = calloc(1, PID_LIMIT / 8);
+	if (!c->pids || !c->suspended || !c->slots || !c->ready || !c->copy || !c->records) {
 		ip_collector_destroy(c);
 		return ip_error("out of memory");
 	}
@@ -95,6 +102,7 @@ void ip_collector_destroy(struct ip_collector *c)
 		return;
 	free(c->slots);
 	free(c->suspended);
+	free(c->pids);
 	free(c->ready);
 	free(c->copy);
 	free(c->records);
@@ -265,6 +273,10 @@ static void meet(struct ip_collector *c, uint32_t index)
 	s->holes = 0;
 	s->tid = slot->tid;
 	s->pid = slot->pid;
+	if ((uint32_t)s->pid < PID_LIMIT && !(c->pids[s->pid / 8] & 1 << s->pid % 8)) {
+		c->pids[s->pid / 8] |= 1 << s->pid % 8;
+		c->processes++;
+	}
 }
 
 static uint32_t slots_used(const struct ip_collector *c)
@@ -491,6 +503,7 @@ static int reap(struct ip_collector *c)
 	ssize_t n;
 	bool same = same_pid_namespace(c->target->pid);
 	size_t ngone = 0;
+	bool ended;
 	int drained;
 
 	if (!gone || !claims)
@@ -499,12 +512,23 @@ static int reap(struct ip_collector *c)
 	 * one that ended. */
 	for (uint32_t i = 0; i < used; i++)
 		claims[i] = is_claimed(c, i) ? c->area->slots[i].claimed : 0;
-	n = list_threads(c->target->pid, &threads);
+	ended = c->family_gone && !ip_target_alive(c->target); /* others of its family may go on */
+	n = ended ? 0 : list_threads(c->target->pid, &threads);
 	if (n < 0)
 		return 0;
 	for (uint32_t i = 0; i < used; i++) {
-		pid_t tid = c->area->slots[i].tid;
+		pid_t tid = c->area->slots[i].tid, pid = c->area->slots[i].pid;
 
+		if (claims[i] && pid != c->target->inner_pid && c->family_gone) {
+			gone[i] = c->family_gone(c->family, pid, tid);
+			ngone += gone[i];
+			continue;
+		}
+		if (ended) {
+			gone[i] = claims[i] != 0;
+			ngone += gone[i];
+			continue;
+		}
 		/* A listing can miss a living thread while others come and go: two in a row must agree. */
 		if (!claims[i] || bsearch(&tid, threads, n, sizeof(pid_t), by_tid))
 			c->slots[i].missing = 0;
@@ -564,6 +588,44 @@ int ip_collector_flush(struct ip_collector *c)
 	return 0;
 }
 
+int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
+{
+	uint32_t used = slots_used(c);
+	_cleanup_free_ uint8_t *gone = calloc(used + 1, 1);
+	int taken;
+
+	if (!gone)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < used; i++)
+		gone[i] = is_claimed(c, i) && (pid_t)c->area->slots[i].pid == pid;
+	do {
+		c->gone = gone;
+		taken = drain_full(c, false);
+		c->gone = NULL;
+	} while (taken > 0);
+	for (uint32_t i = 0; i < used && taken == 0; i++) {
+		if (!gone[i] || !is_claimed(c, i))
+			continue;
+		taken = finish_slot(c, i);
+		if (taken == 0)
+			release_slot(c, i);
+	}
+	return taken;
+}
+
+void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid), void *data)
+{
+	c->family_gone = gone;
+	c->family = data;
+}
+
+void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid), void *data)
+{
+	for (uint32_t i = 0; i < slots_used(c); i++)
+		if (is_claimed(c, i))
+			visit(data, c->area->slots[i].pid);
+}
+
 bool ip_collector_full(const struct ip_collector *c)
 {
 	return c->full;
@@ -580,7 +642,7 @@ bool ip_collector_in_flight(const struct ip_collector *c)
 void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats *ret)
 {
 	*ret = (struct ip_collector_stats){
-		.events = c->events, .lost = c->lost_done + c->beyond, .invalid = c->invalid};
+		.events = c->events, .lost = c->lost_done + c->beyond, .invalid = c->invalid, .processes = c->processes};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		const struct ip_slot *slot = &c->area->slots[i];
 		uint64_t position = slot->cur & IP_POSITION_MASK;

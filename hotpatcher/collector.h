@@ -20,6 +20,7 @@ struct ip_collector_stats {
 	uint64_t lost;	   /* dropped: no room, no slot, or a hook that never came back */
 	uint64_t unserved; /* of those: threads beyond the slots */
 	uint64_t invalid;  /* words that were no record: the target scribbled over its rings */
+	uint64_t processes; /* that recorded anything */
 	uint64_t pending;  /* recorded but not drained yet (an estimate, for people) */
 };
 
@@ -29,6 +30,10 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 			uint64_t max_size, struct ip_collector **ret);
 void ip_collector_destroy(struct ip_collector *c);
 
+/* Tells the threads of other processes that use the area (forked children) from ended ones: gone(data, pid, tid), both as the
+ * process names them. Without it only the target's are known. */
+void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid), void *data);
+
 /* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
  * the trace cannot be written (recording should end). */
 int ip_collector_poll(struct ip_collector *c);
@@ -36,6 +41,12 @@ int ip_collector_poll(struct ip_collector *c);
 /* Every thread the area knows is gone (the process ended or exec'ed): drains all of them and frees their
  * slots. */
 int ip_collector_flush(struct ip_collector *c);
+
+/* The same for one process, as it names itself: it has exec'ed. */
+int ip_collector_flush_process(struct ip_collector *c, pid_t pid);
+
+/* Calls visit for each process (as it names itself) that holds a slot. */
+void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid), void *data);
 
 /* Whether max_size has been reached. */
 bool ip_collector_full(const struct ip_collector *c);

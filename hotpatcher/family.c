@@ -1,22 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding forked children by what they have mapped: a daemon has another parent and no descriptors of old.
+ * Finding forked children, and putting them back. See family.h, whose steps are named here.
  */
 #include "hotpatcher/family.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/stop.h"
 
-#define TRIES 20
+#define TRIES	   20
+#define PASSES	   10
+#define LOOK_NS	   5000000ull	/* between looks, at least */
+#define LOOK_SHARE 20		/* of our time go to them, one in so many */
+#define IDLE_NS	   250000000ull /* between looks where nothing calls for one */
+#define GROWN_NS   20000000ull	/* how long a silent child has lived when it is put back */
+
+enum kind {
+	CHILD,	  /* has the area mapped, and maybe live sites */
+	CLEAN,	  /* a silent one that was put back; its own children may have been forked before */
+	STRANGER, /* has become another program, or may not be looked at */
+};
+
+struct relative {
+	pid_t pid, inner;
+	int fd; /* a pidfd: the number may be another process's one day */
+	enum kind kind;
+	uint64_t found_ns;
+	unsigned tries;
+};
+
+struct ip_family {
+	struct ip_area *area;
+	struct ip_target *target;
+	bool follow;
+	uint64_t deadline_ns;
+	uint64_t inode; /* of the area */
+	bool same_namespace;
+	struct relative *items;
+	size_t n;
+	uint32_t nforked; /* of the area, seen by the last look */
+	uint64_t look_ns; /* no look before */
+	uint64_t idle_ns; /* a look by then */
+	size_t restored;
+};
+
+static bool same_pid_namespace(pid_t pid)
+{
+	char name[64], ours[64] = "", theirs[64] = "?";
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/pid", pid);
+	return readlink("/proc/self/ns/pid", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
+}
+
+int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
+		     struct ip_family **ret)
+{
+	struct ip_family *f = calloc(1, sizeof(*f));
+	struct stat st;
+
+	if (!f)
+		return ip_error("out of memory");
+	if (fstat(area->fd, &st) < 0) {
+		free(f);
+		return ip_error_errno("pid %d: cannot look at its ring memory", target->pid);
+	}
+	f->area = area;
+	f->target = target;
+	f->follow = follow;
+	f->deadline_ns = deadline_ns;
+	f->inode = st.st_ino;
+	f->same_namespace = same_pid_namespace(target->pid);
+	f->nforked = area->header->nforked;
+	*ret = f;
+	return 0;
+}
+
+void ip_family_destroy(struct ip_family *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].fd >= 0)
+			close(f->items[i].fd);
+	free(f->items);
+	free(f);
+}
+
+void ip_family_allow(struct ip_family *f, bool allow)
+{
+	__atomic_store_n(&f->area->header->follow, allow && f->follow ? f->area->header->session : 0,
+			 __ATOMIC_SEQ_CST);
+}
 
 static bool maps_inode(pid_t pid, uint64_t inode)
 {
@@ -33,56 +123,291 @@ static bool maps_inode(pid_t pid, uint64_t inode)
 	return false;
 }
 
+/* Its id as it sees itself: the last field of NSpid. */
+static pid_t inner_pid(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			return atoi(strrchr(line, '\t') + 1);
+	return pid;
+}
+
+static bool has_ended(const struct relative *r)
+{
+	struct pollfd p = {.fd = r->fd, .events = POLLIN};
+
+	if (r->fd >= 0)
+		return poll(&p, 1, 0) != 0;
+	return kill(r->pid, 0) < 0 && errno == ESRCH;
+}
+
+static void forget_ended(struct ip_family *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		if (!has_ended(&f->items[i])) {
+			f->items[kept++] = f->items[i];
+			continue;
+		}
+		if (f->items[i].fd >= 0)
+			close(f->items[i].fd);
+	}
+	f->n = kept;
+}
+
+static struct relative *find(const struct ip_family *f, pid_t pid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].pid == pid)
+			return &f->items[i];
+	return NULL;
+}
+
+/* Step 2. */
+static void meet(struct ip_family *f, pid_t pid)
+{
+	struct relative r = {.pid = pid, .found_ns = ip_now_ns()};
+
+	if (pid == f->target->pid || pid == getpid() || find(f, pid) ||
+	    ip_grow(&f->items, f->n, sizeof(*f->items)) < 0)
+		return;
+	r.fd = syscall(SYS_pidfd_open, pid, 0);
+	r.inner = f->same_namespace ? pid : inner_pid(pid);
+	r.kind = maps_inode(pid, f->inode) ? CHILD : STRANGER;
+	f->items[f->n++] = r;
+}
+
+/* Step 1: the children of all of its threads. */
+static void meet_children(struct ip_family *f, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+		int child;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
+		file = fopen(name, "re");
+		while (file && fscanf(file, "%d", &child) == 1)
+			meet(f, child);
+	}
+}
+
+/* Step 4: all processes that have the area mapped. */
+static void meet_all(struct ip_family *f)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (pid && !find(f, pid) && maps_inode(pid, f->inode))
+			meet(f, pid);
+	}
+}
+
 /* The number of sites put back, or -1. */
-static long restore_one(pid_t pid, uint64_t deadline_ns)
+static long restore_one(struct ip_family *f, const struct relative *r, unsigned tries)
 {
 	const struct timespec nap = {.tv_nsec = 5000000};
+	const uint32_t closed = 0;
 	struct ip_patch_result result = {0};
 	struct ip_modules modules;
 	struct ip_target *target;
 	int ret;
 
-	if (ip_target_open(pid, true, &target) < 0)
-		return -1;
+	if (ip_target_open(r->pid, true, &target) < 0)
+		return has_ended(r) ? 0 : -1;
+	if (f->follow && target->anchor.gate)
+		ip_target_write(target, target->anchor.gate, &closed, sizeof(closed));
 	ret = ip_modules_load(target, &modules);
 	if (ret == 0) {
-		for (int i = 0; i < TRIES; i++) {
-			ret = ip_restore(target, &modules, deadline_ns, &result);
+		for (unsigned i = 0; i < tries; i++) {
+			if (i)
+				nanosleep(&nap, NULL);
+			ret = ip_restore(target, &modules, f->deadline_ns, &result);
 			if (ret == 0 || !result.transient)
 				break;
-			nanosleep(&nap, NULL);
 		}
 		ip_modules_clear(&modules);
 	}
 	free(result.inside);
-	if (ret < 0 && !ip_target_alive(target))
-		ret = 0;
+	if (ret < 0 && (!ip_target_alive(target) || !maps_inode(r->pid, f->inode)))
+		ret = 0; /* ended, or became another program */
 	ip_target_close(target);
 	return ret < 0 ? -1 : (long)result.sites;
 }
 
-void ip_family_restore(const struct ip_area *area, pid_t pid, uint64_t deadline_ns)
+/* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
+ * and later. Whether it may open a gate does not matter: it is silent. */
+static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
 {
-	_cleanup_closedir_ DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	struct stat st;
-
-	if (!dir || fstat(area->fd, &st) < 0)
-		return;
-	while ((entry = readdir(dir))) {
-		pid_t other = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
 		long sites;
 
-		if (!other || other == pid || other == getpid() || !maps_inode(other, st.st_ino))
+		if (r->kind != CHILD || now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
 			continue;
-		sites = restore_one(other, deadline_ns);
-		if (sites > 0)
-			fprintf(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n", other,
-				pid, sites);
-		else if (sites < 0)
-			fprintf(stderr,
-				"iprobe: pid %d, forked from pid %d, may keep live sites (they are silent): "
-				"%s\n",
-				other, pid, ip_error_message());
+		if (!maps_inode(r->pid, f->inode)) {
+			r->kind = STRANGER;
+			continue;
+		}
+		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
+			return true;
+		sites = restore_one(f, r, 1);
+		ip_area_unlock_patch(f->area);
+		r->tries++;
+		if (sites < 0)
+			return true;
+		f->restored += sites > 0;
+		r->kind = CLEAN;
+		return true;
 	}
+	return false;
+}
+
+static void check_holder(void *data, pid_t pid)
+{
+	struct ip_family *f = data;
+
+	if (pid == f->target->inner_pid || !f->same_namespace)
+		return;
+	if (!find(f, pid))
+		meet(f, pid);
+}
+
+/* Step 2, for followed ones: what became another program has ended as far as the trace is concerned. */
+static int drop_execed(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
+
+		if (r->kind != CHILD || maps_inode(r->pid, f->inode) || has_ended(r))
+			continue;
+		r->kind = STRANGER;
+		if (ip_collector_flush_process(collector, r->inner) < 0)
+			return -1;
+		ip_trace_add_exec(trace, r->inner);
+	}
+	return 0;
+}
+
+int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+{
+	uint64_t now = ip_now_ns();
+	uint32_t nforked = __atomic_load_n(&f->area->header->nforked, __ATOMIC_RELAXED);
+	bool worked = true;
+
+	if (now < f->look_ns)
+		return 0;
+	if (f->follow || nforked != f->nforked || now > f->idle_ns) {
+		f->nforked = nforked;
+		f->idle_ns = now + IDLE_NS;
+		forget_ended(f);
+		if (f->follow) {
+			if (drop_execed(f, collector, trace) < 0)
+				return -1;
+			ip_collector_each_process(collector, check_holder, f);
+		}
+		meet_children(f, f->target->pid);
+		for (size_t i = 0; i < f->n; i++) /* grows: new ones are met, too */
+			if (f->items[i].kind != STRANGER)
+				meet_children(f, f->items[i].pid);
+	} else {
+		worked = false;
+	}
+	if (!f->follow)
+		worked |= restore_a_grown_one(f, now);
+	if (worked)
+		f->look_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
+	return 0;
+}
+
+bool ip_family_lives(struct ip_family *f)
+{
+	if (!f->follow)
+		return false;
+	for (int pass = 0; pass < 2; pass++) {
+		forget_ended(f);
+		for (size_t i = 0; i < f->n; i++)
+			if (f->items[i].kind == CHILD)
+				return true;
+		meet_all(f); /* whose parent has ended are not found by it */
+	}
+	return false;
+}
+
+bool ip_family_is_gone(void *data, pid_t pid, pid_t tid)
+{
+	const struct ip_family *f = data;
+
+	if (f->same_namespace)
+		return syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH;
+	return false; /* it will be known at the end */
+}
+
+size_t ip_family_restored(const struct ip_family *f)
+{
+	return f->restored;
+}
+
+void ip_family_restore(struct ip_family *f)
+{
+	bool again = true;
+
+	ip_family_allow(f, false);
+	for (int pass = 0; again && pass < PASSES; pass++) {
+		again = false;
+		forget_ended(f);
+		/* A child that has called no hook since we last looked may have become another program; and one that was clean has
+		 * nothing to find: all are looked at once more. */
+		for (size_t i = 0; i < f->n; i++)
+			if (f->items[i].fd >= 0)
+				close(f->items[i].fd);
+		f->n = 0;
+		meet_all(f);
+		for (size_t i = 0; i < f->n; i++) {
+			struct relative *r = &f->items[i];
+			long sites = restore_one(f, r, TRIES);
+
+			if (sites > 0) {
+				fprintf(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
+					r->pid, f->target->pid, sites);
+				f->restored++;
+				again = true;
+			} else if (sites < 0) {
+				fprintf(stderr,
+					"iprobe: pid %d, forked from pid %d, may keep live sites (they are "
+					"silent): "
+					"%s\n",
+					r->pid, f->target->pid, ip_error_message());
+			}
+		}
+	}
+}
+
+int ip_family_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns)
+{
+	struct ip_family *f;
+
+	if (!__atomic_load_n(&area->header->follow, __ATOMIC_SEQ_CST))
+		return 0;
+	if (ip_family_create(area, target, true, deadline_ns, &f) < 0)
+		return -1;
+	ip_family_restore(f);
+	ip_family_destroy(f);
+	return 0;
 }

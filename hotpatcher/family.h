@@ -1,16 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that a target has forked: they share its area, are silent, and carry copies of its live
- * sites.
+ * The processes that a target has forked: they share its area and carry copies of its live sites.
+ *
+ * Silent ones (their gate is closed) are put back one by one while the session goes on; --follow-fork lets them open their gates
+ * by themselves (runtime/record.c), so that they record from their first call on, and the session goes on until the last has
+ * ended. We are nobody's tracer for it:
+ *
+ *   1. A child shows itself: it counts itself in the area at its first hook (silent), or holds a slot there (followed).
+ *      Besides, /proc/PID/task/TID/children of those that are known is read now and then: a child that calls no hook.
+ *   2. It is one of the family while it has the area mapped; one that has become another program is not, any more.
+ *   3. A silent child that has lived for a while (most exec at once, or end) is put back in a stop of its own.
+ *   4. At the end: forbid children to open gates; then, for each process on the machine that has the area mapped (a daemon has
+ *      another parent, and no descriptors of old): close its gate, put it back. Again, until nobody had anything to put
+ *      back: a child that was forked meanwhile by one that was not yet put back is found by the next pass.
  */
 #ifndef IP_FAMILY_H
 #define IP_FAMILY_H
 
-#include "hotpatcher/area.h"
-#include "hotpatcher/target.h"
+#include <stdbool.h>
 
-/* Puts the live sites of every process but pid that has the area mapped back. A line on stderr for each that
- * had some; one that may not be traced is named there too, it is no failure. */
-void ip_family_restore(const struct ip_area *area, pid_t pid, uint64_t deadline_ns);
+#include "hotpatcher/area.h"
+#include "hotpatcher/collector.h"
+#include "hotpatcher/target.h"
+#include "hotpatcher/trace.h"
+
+struct ip_family;
+
+/* area and target are borrowed. follow: the children record. */
+int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
+		     struct ip_family **ret);
+void ip_family_destroy(struct ip_family *family);
+
+/* Step 4's permission: from now on (or no longer) children that are forked open their gates. */
+void ip_family_allow(struct ip_family *family, bool allow);
+
+/* Steps 1 to 3; does nothing most of the time. -1 where the trace cannot be written. */
+int ip_family_turn(struct ip_family *family, struct ip_collector *collector, struct ip_trace *trace);
+
+/* Whether the session goes on without its target: a followed child lives. */
+bool ip_family_lives(struct ip_family *family);
+
+/* Whether a thread has ended, for ip_collector_set_family(); data is the family. */
+bool ip_family_is_gone(void *data, pid_t pid, pid_t tid);
+
+/* Step 4, without the target. A line on stderr for each that had live sites; one that may not be traced is named there too,
+ * it is no failure. */
+void ip_family_restore(struct ip_family *family);
+
+/* The same for a session that followed forks and whose iprobe was killed: the gates of its children are still open. The session lock
+ * must be held. Does nothing where there was no such session. */
+int ip_family_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns);
+
+/* Silent children that were put back so far. */
+size_t ip_family_restored(const struct ip_family *family);
 
 #endif

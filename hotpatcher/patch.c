@@ -321,7 +321,7 @@ static int verify_written(const struct ip_patch *patch)
 
 static int write_gate(const struct ip_target *target, int64_t session)
 {
-	const struct ip_gate gate = {.session = session, .pid = target->inner_pid};
+	const struct ip_gate gate = {.session = session, .pid = target->inner_pid, .base = session};
 
 	if (session < 0 || !target->has_runtime || !target->anchor.gate)
 		return 0;

@@ -309,8 +309,9 @@ static const char *record(struct launch *l)
 		const char *reason;
 
 		if (has_ended(l)) {
+			/* its turn tells, which goes on for the sake of followed children */
 			if (s->collector)
-				return "target ended";
+				goto turn;
 			ip_error(l->saw_image || s->target
 					 ? "pid %d: no program that it ran was built with iprobe-cc"
 					 : "pid %d never loaded iprobe's runtime: it is statically linked, "
@@ -329,9 +330,10 @@ static const char *record(struct launch *l)
 			wait_a_little(l);
 			continue;
 		}
+turn:
 		reason = ip_session_turn(s);
 		/* the loop itself tells the command's end, and a look at a dying image is no end */
-		if (reason && strcmp(reason, "target ended"))
+		if (reason && (l->ended || strcmp(reason, "target ended")))
 			return reason;
 	}
 }

@@ -15,7 +15,6 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/catalog.h"
-#include "hotpatcher/family.h"
 #include "hotpatcher/foreign.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
@@ -89,12 +88,18 @@ static int begin_trace(struct ip_session *s)
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	uint64_t max_size;
 
-	if (ip_area_begin(s->area, s->target->pid, s->options->memory) < 0)
+	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
+	    ip_area_begin(s->area, s->target->pid, s->options->memory) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
-	return ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector);
+	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
+	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns, &s->family) < 0)
+		return -1;
+	if (s->options->follow_fork)
+		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
+	return 0;
 }
 
 /* While we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
@@ -153,6 +158,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
+	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = patch_live(s, plan, &foreign, &result);
 	if (ret == 0) {
 		set_priority(true);
@@ -261,6 +267,8 @@ int ip_session_go_idle(struct ip_session *s)
 {
 	int ret = 0;
 
+	if (s->family)
+		ip_family_allow(s->family, false);
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);
@@ -273,9 +281,9 @@ int ip_session_go_idle(struct ip_session *s)
 	}
 	if (!s->collector)
 		return ret;
-	ip_family_restore(s->area, s->target->pid, s->options->max_stop_ns);
+	ip_family_restore(s->family);
 	for (uint64_t limit = ip_now_ns() + SETTLE_NS;
-	     ip_target_alive(s->target) && ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
+	     (ip_target_alive(s->target) || s->options->follow_fork) && ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		nap(200000);
 	if (!s->write_failed && ip_collector_flush(s->collector) < 0) {
 		s->write_failed = true;
@@ -317,6 +325,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->lost = stats.lost;
 	sum->unserved = stats.unserved;
 	sum->invalid = stats.invalid;
+	sum->processes = stats.processes;
+	sum->children_restored = ip_family_restored(s->family);
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
@@ -325,6 +335,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 
 void ip_session_clear(struct ip_session *s)
 {
+	ip_family_destroy(s->family);
 	ip_collector_destroy(s->collector);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs)

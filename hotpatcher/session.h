@@ -27,6 +27,7 @@ struct ip_session_options {
 	uint64_t memory;      /* of the rings, bytes */
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
+	bool follow_fork; /* forked children record, too */
 	bool live_line; /* show one on stderr */
 	struct ip_value_options values;
 };
@@ -38,6 +39,8 @@ struct ip_session_summary {
 	uint64_t stop_ns[IP_MAX_STOPS];
 	size_t nstops;
 	uint64_t events, lost, unserved, invalid;
+	uint64_t processes; /* that recorded anything */
+	size_t children_restored; /* silent ones that had live sites */
 	const char *end; /* why it ended, static text */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */

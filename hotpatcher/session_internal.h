@@ -7,6 +7,7 @@
 
 #include "hotpatcher/area.h"
 #include "hotpatcher/collector.h"
+#include "hotpatcher/family.h"
 #include "hotpatcher/modules.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/session.h"
@@ -23,6 +24,7 @@ struct ip_session {
 	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_collector *collector;
+	struct ip_family *family;
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	bool live;			 /* sites of the target's present image may be live */

@@ -59,11 +59,12 @@ const char *ip_session_turn(struct ip_session *s)
 	struct pollfd p = {.fd = s->target->pidfd, .events = POLLIN};
 	const struct timespec tick = {.tv_nsec = 1000000};
 	uint64_t now;
+	bool alive;
 	int taken = ip_collector_poll(s->collector);
 
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
-	if (taken < 0) {
+	if (taken < 0 || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
@@ -78,9 +79,10 @@ const char *ip_session_turn(struct ip_session *s)
 		return IP_END_SIZE_LIMIT;
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
-	if (!ip_target_alive(s->target))
+	alive = ip_target_alive(s->target);
+	if (!alive && !ip_family_lives(s->family))
 		return "target ended";
 	if (taken == 0)
-		ppoll(&p, s->target->pidfd >= 0, &tick, NULL);
+		ppoll(&p, alive && s->target->pidfd >= 0, &tick, NULL);
 	return NULL;
 }

@@ -197,13 +197,15 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 	struct ip_payload what;
 	struct run r;
 
+	if (!session)
+		session = rt_follow();
 	if (!session || payload >= IP_AREA_PAYLOADS)
 		return;
 	what.number = ((volatile struct ip_payload *)rt_payloads)[payload].number;
 	what.program = ((volatile struct ip_payload *)rt_payloads)[payload].program;
 	if (!what.number)
 		return;
-	if (!what.program || what.program > IP_AREA_PROGRAMS || !copy_program(what.program - 1, session, &program)) {
+	if (!what.program || what.program > IP_AREA_PROGRAMS || !copy_program(what.program - 1, rt_gate->base, &program)) {
 		rt_record(what.number, kind, sp);
 		return;
 	}

@@ -7,7 +7,7 @@
  * layout in common/trace_format.h):
  *
  *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no
- *      session, or we are a forked child: the kernel wiped the gate), do nothing.
+ *      session, or we are a forked child: the kernel wiped the gate), do nothing, unless the session follows forks (rt_follow).
  *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path, step 6.
  *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
  *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a handler
@@ -63,12 +63,58 @@ static inline uint64_t *word_at(uint64_t cur)
 	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
 }
 
+/*
+ * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live sites included, so that its next hook
+ * comes here. Where the session follows forks (the area, which parent and child share, says so) it opens the gate by itself, with
+ * a number of its own: the slot that its thread has inherited is the parent's, and belongs to another number. So it records
+ * from its first call on, nobody stops it, and the parent does not notice. Else it counts itself once, without a system call, so
+ * that the hotpatcher looks for it and puts its sites back.
+ *
+ *   1. follow is read; 0: silent.
+ *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may be at it, too.
+ *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the gates of all children that
+ *      it finds then: who opened too late to be found sees the change here, and closes again.
+ *
+ * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a forked child that was never in a
+ * hook before, it opens it in its own name, and its parent's threads count as unserved: lost, not silent.
+ */
+uint32_t rt_follow(void)
+{
+	struct ip_gate *gate = (struct ip_gate *)rt_gate;
+	uint32_t session, number, nobody = 0;
+
+	if (!gate)
+		return 0;
+	session = __atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST);
+	if (!session) {
+		if (!gate->told) {
+			gate->told = 1;
+			__atomic_fetch_add(&rt_header->nforked, 1, __ATOMIC_RELAXED);
+		}
+		return 0;
+	}
+	gate->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	gate->base = session;
+	do
+		number = __atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST);
+	while (!number);
+	if (!__atomic_compare_exchange_n(&gate->session, &nobody, number, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return nobody;
+	if (__atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST) != session) {
+		__atomic_store_n(&gate->session, 0, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	return number;
+}
+
 /* Step 1: a slot for this thread in the session of the gate; NULL: stay silent. */
 static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 {
-	uint32_t session = rt_gate ? rt_gate->session : 0;
+	uint32_t session = rt_session();
 	uint32_t pid;
 
+	if (!session)
+		session = rt_follow();
 	if (!session)
 		return NULL;
 	if (rt_self.session == session && rt_self.slot)

@@ -65,6 +65,10 @@ static inline uint32_t rt_session(void)
 	return rt_gate ? rt_gate->session : 0;
 }
 
+/* For who finds the gate closed. A forked child of a session that follows forks opens it, for itself; its number, or 0: be
+ * silent (record.c). */
+uint32_t rt_follow(void);
+
 /* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
  * rt_hooks_base. */
 extern const char rt_hooks_base[];

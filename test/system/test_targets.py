@@ -41,13 +41,14 @@ def start_session(actor, target):
 
 
 def test_fork_during_a_session(actor, steady):
-    """The child has live sites, records nothing, computes right; detach cleans it as it cleans any process."""
+    """The child has live sites at first, records nothing, computes right, and is put back while the session goes on."""
     session = start_session(actor, steady)
     steady.say("f")
     child = int(re.fullmatch(r"child (\d+)\n", steady.proc.stdout.readline()).group(1))
     steady.beating = [*steady.beating, BEATS - 2]
     steady.wait_for_progress()
-    assert memory.text_differences(child) != [], "the case is not what it is meant to be"
+    memory.wait_for("the child keeps its live sites", lambda: memory.text_differences(child) == [])
+    assert memory.text_differences(steady.pid) != [], "the case is not what it is meant to be"
     session.send_signal(signal.SIGINT)
     done = last_words(session)
     assert done.returncode == 0, repr(done)

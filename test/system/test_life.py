@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session lives through what its target does: forks, execs, loads and unloads libraries, makes threads."""
+
+import json
+import re
+import signal
+import time
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words
+
+PLACEMENTS = ["fentry", "instrument"]
+
+
+@pytest.fixture
+def storm(programs):
+    return programs.simple("storm", placement="fentry")
+
+
+def own_counts(text):
+    """(calls, processes) of all processes together."""
+    return tuple(map(int, re.search(r"^calls (\d+) processes (\d+)$", text, re.M).groups()))
+
+
+def dumped(actor, directory):
+    done = actor.iprobe("dump", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def reported_calls(actor, directory):
+    done = actor.iprobe("report", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    return sum(f["calls"] for f in json.loads(done.stdout)["functions"])
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_all_processes_of_a_storm_are_recorded(me, programs, placement):
+    """Each way of making a process, from several threads at once: not one call is missing, not one is there twice."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--follow-fork", "--json", "-o", directory, "--",
+                     programs.simple("storm", placement=placement), "-n", "40")
+    assert done.returncode == 0, repr(done)
+    calls, processes = own_counts(done.stdout)
+    summary = done.summary()
+    assert summary["events"] + summary["lost"] == 2 * calls
+    assert summary["processes"] == processes
+    assert summary["lost"] == 0
+    assert reported_calls(me, directory) == calls
+    assert len({event["pid"] for event in dumped(me, directory)}) == processes
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    assert len(info["processes"]) == processes
+    assert sum(p["events"] for p in info["processes"]) == 2 * calls
+
+
+def test_attach_follows_forks(actor, storm, targets):
+    target = targets.start(actor, [storm, "-w", "-n", "24"])
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("attach", target.pid, "--follow-fork", "--json", "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    target.say()
+    calls, processes = own_counts(target.proc.stdout.readline())
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert summary["events"] + summary["lost"] == 2 * calls
+    assert summary["processes"] == processes
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
+
+
+def test_without_the_option_only_the_target_is_recorded(actor, storm):
+    directory = actor.dir() / "trace"
+    done = actor.iprobe("run", "--json", "-o", directory, "--", storm, "-n", "16", "-t", "1")
+    assert done.returncode == 0, repr(done)
+    # 16 rounds of 20 and 5 at the end, of three calls each
+    assert done.summary()["events"] == 2 * 3 * (16 * 20 + 5)
+    assert done.summary()["processes"] == 1
+
+
+@pytest.fixture
+def flag(actor):
+    path = actor.dir() / "go-on"
+    path.touch()
+    path.chmod(0o644)
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def child_of(pid):
+    """The child left behind; None: not yet."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        found = f.read().split()
+    return int(found[0]) if found else None
+
+
+def test_the_session_goes_on_for_a_child(actor, storm, flag):
+    """The first process has ended; its child is recorded until it ends, too."""
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("run", "--follow-fork", "--json", "-o", directory, "--", storm, "-x", "-n", "1", "-t", "1",
+                                 env={"STORM_FLAG": str(flag)})
+    line = session.stdout.readline()
+    calls, _ = own_counts(line)
+    time.sleep(0.5)
+    assert session.poll() is None, "the session ended with the first process"
+    flag.unlink()
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["events"] > 2 * calls + 2 * 3 * 50
+    assert done.summary()["processes"] == 3
+
+
+def test_ctrl_c_puts_all_processes_back(me, storm, flag, targets):
+    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    session = me.start_iprobe("attach", target.pid, "--follow-fork", "--json", "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say()
+    own_counts(target.proc.stdout.readline())
+    child = memory.wait_for("no child", lambda: child_of(target.pid))
+    assert memory.text_differences(child) != []
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    memory.assert_untouched(child)
+    target.say()
+    target.finish()
+
+
+def test_a_silent_child_is_put_back_soon(actor, programs, targets, flag):
+    """Not at the session's end only: as soon as it is clear that it stays."""
+    program = programs.simple("storm", placement="fentry")
+    target = targets.start(actor, [program, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    session = actor.start_iprobe("attach", target.pid, "--json", "-o", actor.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say()
+    own_counts(target.proc.stdout.readline())
+    child = memory.wait_for("no child", lambda: child_of(target.pid))
+    memory.wait_for("the child keeps its live sites", lambda: memory.text_differences(child) == [])
+    assert session.poll() is None
+    assert memory.text_differences(target.pid) != []
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["children_restored"] >= 1
+    memory.assert_untouched(target.pid)
+    memory.assert_untouched(child)
+    target.say()
+    target.finish()
+
+
+@pytest.mark.parametrize("by", ["detach", "attach"])
+def test_iprobe_is_killed_while_it_follows(me, storm, flag, targets, by):
+    """The children record into nothing then; the next detach, or session, of the first process puts them back too."""
+    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    session = me.start_iprobe("attach", target.pid, "--follow-fork", "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say()
+    own_counts(target.proc.stdout.readline())
+    child = memory.wait_for("no child", lambda: child_of(target.pid))
+    session.kill()
+    session.wait()
+    assert memory.text_differences(child) != [] and memory.text_differences(target.pid) != []
+    if by == "detach":
+        done = me.iprobe("detach", target.pid)
+    else:
+        done = me.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
+    assert done.returncode == 0, repr(done)
+    assert f"pid {child}, forked from" in done.stderr
+    memory.assert_untouched(target.pid)
+    memory.assert_untouched(child)
+    target.say()
+    target.finish()
+
+
+def test_detach_of_a_followed_child(me, storm, flag, targets):
+    """iprobe was killed: each child can be put back by itself."""
+    target = targets.start(me, [storm, "-w", "-x", "-n", "1", "-t", "1"], env={"STORM_FLAG": str(flag)})
+    session = me.start_iprobe("attach", target.pid, "--follow-fork", "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say()
+    own_counts(target.proc.stdout.readline())
+    child = memory.wait_for("no child", lambda: child_of(target.pid))
+    session.kill()
+    session.wait()
+    done = me.iprobe("detach", child)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(child)
+    assert memory.text_differences(target.pid) != []
+    done = me.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
