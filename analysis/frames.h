@@ -46,11 +46,13 @@ struct ip_frame {
 	uint64_t self;	   /* ticks during which it was the innermost frame */
 	uint32_t function; /* index into session->functions */
 	uint32_t flags;	   /* IP_FRAME_... */
+	uint32_t tag;	   /* the visitor's own: opened() may set it, what comes later about the frame has it; 0 at first */
 };
 
-/* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. */
+/* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. In opened() the frames
+ * below it lie in front of it: frame[-1] is its caller's where depth is not 0. */
 struct ip_frames_ops {
-	void (*opened)(void *context, const struct ip_frame *frame, size_t depth);
+	void (*opened)(void *context, struct ip_frame *frame, size_t depth);
 	void (*left)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
 	void (*resumed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
 	void (*closed)(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,

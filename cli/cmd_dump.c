@@ -183,7 +183,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		end_line(d, "  (unwound)", ",\"unwound\":true}");
 }
 
-static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	if (begin_line(context, frame->function, "entry", depth, frame->start)) {
 		print_args(context);

@@ -21,6 +21,7 @@ static const struct {
 	{"detach", cmd_detach, "put back what any iprobe left live in a process"},
 	{"status", cmd_status, "what is patched where, checked against the files on disk"},
 	{"report", cmd_report, "a trace as a table: calls and times per function"},
+	{"graph", cmd_graph, "a trace as a tree of calls; callers and callees of a function"},
 	{"dump", cmd_dump, "a trace event by event"},
 	{"info", cmd_info, "where a trace comes from: host, command, modules, clock, losses, stops"},
 	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},

@@ -48,7 +48,7 @@ static void show_values(const struct ip_recording *session, const uint64_t *payl
 	free(text);
 }
 
-static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	counts.open++;
 }

@@ -37,7 +37,7 @@ static void say(char what, uint32_t function)
 		 session->functions[function].linker_name);
 }
 
-static void on_opened(void *context, const struct ip_frame *frame, size_t depth)
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	say('+', frame->function);
 }
@@ -270,7 +270,7 @@ static void test_cases(void **state)
 
 static uint64_t opened, closed;
 
-static void count_opened(void *context, const struct ip_frame *frame, size_t depth)
+static void count_opened(void *context, struct ip_frame *frame, size_t depth)
 {
 	opened++;
 }

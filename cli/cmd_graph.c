@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe graph: who called whom, how often, and what it cost.
+ */
+#include <getopt.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/graph_print.h"
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe graph [OPTIONS] [DIR]\n\n"
+	"Shows the calls of a trace (iprobe.data) as a tree, the most expensive first: time with callees, "
+	"alone,\n"
+	"number of calls.\n\n"
+	"  -f, --functions SEL  trees that begin at these functions (with --bottom-up: these functions "
+	"only)\n"
+	"      --bottom-up      below each function its callers, in the order of its own time\n"
+	"      --of SEL         for each of these functions its callers and what it calls, as gprof shows "
+	"them\n"
+	"      --fold           a function that calls itself, directly or not, as one row\n"
+	"      --depth N        so many levels\n"
+	"      --min-percent P  leave out what costs less than P percent of all (default 0.5)\n"
+	"      --tid TID        this thread only\n"
+	"      --json           one JSON document with all nodes\n"
+	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
+
+enum { OPT_BOTTOM_UP = 256, OPT_OF, OPT_FOLD, OPT_DEPTH, OPT_MIN_PERCENT, OPT_TID, OPT_JSON, OPT_DOT };
+
+struct options {
+	const char *functions, *of;
+	bool bottom_up, fold, json, dot;
+	size_t depth;
+	double min_percent;
+	int tid;
+};
+
+static bool parse_number(const char *text, double *ret)
+{
+	char *end;
+
+	*ret = strtod(text, &end);
+	return *text >= '0' && *text <= '9' && !*end;
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct options *ret)
+{
+	static const struct option long_options[] = {
+		{"functions", required_argument, NULL, 'f'},
+		{"bottom-up", no_argument, NULL, OPT_BOTTOM_UP},
+		{"of", required_argument, NULL, OPT_OF},
+		{"fold", no_argument, NULL, OPT_FOLD},
+		{"depth", required_argument, NULL, OPT_DEPTH},
+		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
+		{"tid", required_argument, NULL, OPT_TID},
+		{"json", no_argument, NULL, OPT_JSON},
+		{"dot", no_argument, NULL, OPT_DOT},
+		{"help", no_argument, NULL, 'h'},
+		{0}};
+	double number;
+	int option;
+
+	*ret = (struct options){.min_percent = 0.5};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			if (cli_functions(argv[0], optarg, &ret->functions))
+				return 2;
+			break;
+		case OPT_OF:
+			if (cli_functions(argv[0], optarg, &ret->of))
+				return 2;
+			break;
+		case OPT_BOTTOM_UP:
+			ret->bottom_up = true;
+			break;
+		case OPT_FOLD:
+			ret->fold = true;
+			break;
+		case OPT_DEPTH:
+			if (!parse_number(optarg, &number) || number < 1 || number > 1e9 ||
+			    number != (size_t)number)
+				return cli_usage(argv[0], "'%s' is no number of levels", optarg);
+			ret->depth = number;
+			break;
+		case OPT_MIN_PERCENT:
+			if (!parse_number(optarg, &number) || number > 100)
+				return cli_usage(argv[0], "'%s' is no percentage", optarg);
+			ret->min_percent = number;
+			break;
+		case OPT_TID:
+			if (ip_parse_pid(optarg, &ret->tid) < 0)
+				return cli_usage(argv[0], "'%s' is no thread id", optarg);
+			break;
+		case OPT_JSON:
+			ret->json = true;
+			break;
+		case OPT_DOT:
+			ret->dot = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up))
+		return cli_usage(
+			argv[0],
+			"--json, --dot, --of and --bottom-up do not go together, but for --json --bottom-up");
+	return -1;
+}
+
+static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
+{
+	const struct ip_calltree_options options = {
+		.roots = o->functions && !o->bottom_up ? selected : NULL, .fold = o->fold, .tid = o->tid};
+	struct ip_calltree *inverted;
+
+	if (ip_calltree_collect(g->trace, &options, &g->tree) < 0)
+		return -1;
+	if (o->tid && g->tree->n == 1)
+		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->tid);
+	if (o->bottom_up) {
+		inverted = ip_calltree_invert(g->tree, selected);
+		ip_calltree_destroy(g->tree);
+		g->tree = inverted;
+		if (!inverted)
+			return -1;
+	}
+	return ip_calltree_sort(g->tree, o->bottom_up ? IP_BY_SELF : IP_BY_TOTAL);
+}
+
+static int show(const char *dir, const struct options *o)
+{
+	struct cli_graph g = {
+		.max_depth = o->depth, .min_percent = o->min_percent, .bottom_up = o->bottom_up};
+	_cleanup_free_ bool *selected = NULL, *of = NULL;
+	int ret = ip_trace_reader_open(dir, &g.trace);
+
+	if (ret == 0) {
+		selected = cli_reader_select(g.trace, o->functions);
+		of = selected && o->of ? cli_reader_select(g.trace, o->of) : NULL;
+		g.names = ip_names_create(g.trace->session);
+		ret = selected && g.names && (of || !o->of) ? collect(&g, o, selected) : -1;
+	}
+	if (ret == 0) {
+		cli_reader_warn(g.trace);
+		if (o->json)
+			cli_graph_json(&g);
+		else if (o->dot)
+			ret = cli_graph_dot(&g);
+		else if (o->of)
+			ret = cli_graph_callers(&g, of);
+		else
+			cli_graph_tree(&g);
+	}
+	if (ret == 0)
+		ret = cli_reader_check_stdout();
+	ip_calltree_destroy(g.tree);
+	ip_names_destroy(g.names);
+	ip_trace_reader_close(g.trace);
+	return ret < 0 ? cli_fail() : 0;
+}
+
+int cmd_graph(int argc, char **argv)
+{
+	struct options options;
+	const char *dir;
+	int code = parse(argc, argv, &options);
+
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	/* a pager that was left ends us without a word */
+	signal(SIGPIPE, SIG_DFL);
+	setlocale(LC_CTYPE, "");
+	return show(dir, &options);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Views of iprobe graph that are made of pairs of caller and callee.
+ *
+ * In a recursion times are those of outermost calls, as in report; calls are all of them.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/graph_print.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+/* A function: the sum of the arcs that lead to it. */
+struct sum {
+	uint64_t calls, total, self;
+	uint32_t function;
+};
+
+static void print_name(const struct cli_graph *g, uint32_t function)
+{
+	ip_print_clean(stdout, function == IP_NO_NODE ? "(not recorded)" : ip_names_get(g->names, function));
+	putchar('\n');
+}
+
+static void print_figures(const struct cli_graph *g, uint64_t total, uint64_t self, uint64_t calls)
+{
+	const struct ip_recording *s = g->trace->session;
+	char buffers[2][16], count[32];
+
+	printf("%8s %8s %13s  ", ip_format_ns(ip_recording_ns(s, total), buffers[0]),
+	       ip_format_ns(ip_recording_ns(s, self), buffers[1]), ip_format_count(calls, count));
+}
+
+static struct sum *add_up(const struct cli_graph *g, const struct ip_call_arc *arcs, size_t n)
+{
+	struct sum *sums = calloc(g->trace->session->nfunctions, sizeof(*sums));
+
+	for (size_t i = 0; sums && i < n; i++) {
+		struct sum *sum = &sums[arcs[i].callee];
+
+		sum->function = arcs[i].callee;
+		sum->calls += arcs[i].calls;
+		sum->total += arcs[i].total;
+		sum->self += arcs[i].self;
+	}
+	return sums;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct sum *x = a, *y = b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+static void print_block(const struct cli_graph *g, const struct sum *sum, const struct ip_call_arc *arcs,
+			size_t n)
+{
+	const struct ip_call_arc **callers = calloc(n ? n : 1, sizeof(*callers));
+	size_t ncallers = 0;
+
+	for (size_t i = 0; callers && i < n; i++)
+		if (arcs[i].callee == sum->function)
+			callers[ncallers++] = &arcs[i];
+	/* the caller who costs most last, next to the function */
+	for (size_t i = 1; i < ncallers; i++)
+		for (size_t k = i; k && callers[k - 1]->total > callers[k]->total; k--) {
+			const struct ip_call_arc *swapped = callers[k];
+
+			callers[k] = callers[k - 1];
+			callers[k - 1] = swapped;
+		}
+	for (size_t i = 0; i < ncallers; i++) {
+		print_figures(g, callers[i]->total, callers[i]->self, callers[i]->calls);
+		fputs("    ", stdout);
+		print_name(g, callers[i]->caller);
+	}
+	print_figures(g, sum->total, sum->self, sum->calls);
+	print_name(g, sum->function);
+	for (size_t i = 0; i < n; i++)
+		if (arcs[i].caller == sum->function) {
+			print_figures(g, arcs[i].total, arcs[i].self, arcs[i].calls);
+			fputs("    ", stdout);
+			print_name(g, arcs[i].callee);
+		}
+	free(callers);
+}
+
+int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
+{
+	_cleanup_free_ struct ip_call_arc *arcs = NULL;
+	_cleanup_free_ struct sum *sums = NULL;
+	size_t nfunctions = g->trace->session->nfunctions, blocks = 0;
+	ssize_t n = ip_calltree_arcs(g->tree, &arcs);
+
+	if (n < 0)
+		return -1;
+	sums = add_up(g, arcs, n);
+	if (!sums)
+		return ip_error("out of memory");
+	qsort(sums, nfunctions, sizeof(*sums), by_total);
+	printf("Above each function its callers, below it what it calls; their rows are its share of "
+	       "them.\n\n");
+	printf("%8s %8s %13s  %s\n", "total", "self", "calls", "function");
+	for (size_t i = 0; i < nfunctions; i++)
+		if (sums[i].calls && wanted[sums[i].function]) {
+			printf("%s", blocks++ ? "--------------------------------------------------\n" : "");
+			print_block(g, &sums[i], arcs, n);
+		}
+	return 0;
+}
+
+/* A name within "" of the DOT language. */
+static void print_quoted(const char *text)
+{
+	_cleanup_free_ char *clean = strdup(text);
+
+	if (clean)
+		ip_clean(clean);
+	putchar('"');
+	for (const char *p = clean ? clean : "?"; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			putchar('\\');
+		putchar(*p);
+	}
+	putchar('"');
+}
+
+int cli_graph_dot(const struct cli_graph *g)
+{
+	const struct ip_recording *s = g->trace->session;
+	_cleanup_free_ struct ip_call_arc *arcs = NULL;
+	_cleanup_free_ struct sum *sums = NULL;
+	ssize_t n = ip_calltree_arcs(g->tree, &arcs);
+	double all = g->tree->ticks ? g->tree->ticks : 1;
+	char buffers[2][16], count[32];
+
+	if (n < 0)
+		return -1;
+	sums = add_up(g, arcs, n);
+	if (!sums)
+		return ip_error("out of memory");
+	puts("digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
+	     "[fontname=\"sans-serif\"];");
+	for (uint32_t f = 0; f < s->nfunctions; f++) {
+		_cleanup_free_ char *label = NULL;
+
+		if (!sums[f].calls || 100 * sums[f].total / all < g->min_percent)
+			continue;
+		if (asprintf(&label, "%s\ntotal %s, self %s\n%s calls", ip_names_get(g->names, f),
+			     ip_format_ns(ip_recording_ns(s, sums[f].total), buffers[0]),
+			     ip_format_ns(ip_recording_ns(s, sums[f].self), buffers[1]),
+			     ip_format_count(sums[f].calls, count)) < 0)
+			return ip_error("out of memory");
+		printf("\tf%u [label=", f);
+		for (char *line = label, *next; line; line = next) { /* \n in a label is two characters */
+			next = strchr(line, '\n');
+			if (next)
+				*next++ = '\0';
+			print_quoted(line);
+			fputs(next ? " + \"\\n\" + " : "", stdout);
+		}
+		printf(", penwidth=%.1f];\n", 1 + 4 * sums[f].self / all);
+	}
+	for (ssize_t i = 0; i < n; i++) {
+		const struct ip_call_arc *a = &arcs[i];
+
+		if (a->caller != IP_NO_NODE && 100 * sums[a->caller].total / all >= g->min_percent &&
+		    100 * sums[a->callee].total / all >= g->min_percent)
+			printf("\tf%u -> f%u [label=\"%s\\n%s\"];\n", a->caller, a->callee,
+			       ip_format_count(a->calls, count),
+			       ip_format_ns(ip_recording_ns(s, a->total), buffers[0]));
+	}
+	puts("}");
+	return 0;
+}

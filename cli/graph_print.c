@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tree of iprobe graph, for people and as JSON. Trees may be as deep as the target's recursions: all walks are loops.
+ */
+#include "cli/graph_print.h"
+
+#include <inttypes.h>
+#include <langinfo.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/json.h"
+#include "common/units.h"
+
+/* Deeper rows are not indented any further; 100 columns hold the figures, so much, and a name. */
+#define INDENT_MAX 24u
+
+struct art {
+	const char *branch, *last, *through;
+};
+
+static const struct art *line_art(void)
+{
+	static const struct art plain = {"|- ", "`- ", "|  "},
+				fine = {"\u251c\u2500 ", "\u2514\u2500 ", "\u2502  "};
+
+	return strcmp(nl_langinfo(CODESET), "UTF-8") ? &plain : &fine;
+}
+
+static uint64_t cost(const struct cli_graph *g, const struct ip_call_node *node)
+{
+	return g->bottom_up ? node->self : node->total;
+}
+
+static double percent(const struct cli_graph *g, uint64_t ticks)
+{
+	return g->tree->ticks ? 100.0 * ticks / g->tree->ticks : 0;
+}
+
+static bool is_shown(const struct cli_graph *g, uint32_t node)
+{
+	return node != IP_NO_NODE && percent(g, cost(g, &g->tree->nodes[node])) >= g->min_percent;
+}
+
+/* One row. more: by depth, whether rows of that depth follow. */
+static void print_row(const struct cli_graph *g, const struct ip_call_node *node, size_t depth,
+		      const bool *more, const struct art *art)
+{
+	const struct ip_recording *s = g->trace->session;
+	_cleanup_free_ char *name = strdup(ip_names_get(g->names, node->function));
+	char total[16], self[16], calls[32];
+
+	if (g->bottom_up)
+		printf("%8s %6.1f %13s  ", ip_format_ns(ip_recording_ns(s, node->self), self),
+		       percent(g, node->self), ip_format_count(node->calls, calls));
+	else
+		printf("%8s %6.1f %8s %13s  ", ip_format_ns(ip_recording_ns(s, node->total), total),
+		       percent(g, node->total), ip_format_ns(ip_recording_ns(s, node->self), self),
+		       ip_format_count(node->calls, calls));
+	for (size_t d = 1; d < depth && d <= INDENT_MAX; d++)
+		fputs(more[d] ? art->through : "   ", stdout);
+	if (depth > INDENT_MAX)
+		printf("(%zu) ", depth);
+	if (depth)
+		fputs(more[depth <= INDENT_MAX ? depth : 0] ? art->branch : art->last, stdout);
+	if (name)
+		ip_clean(name);
+	puts(name ? name : "?");
+}
+
+static void print_head(const struct cli_graph *g)
+{
+	const struct ip_trace_reader *t = g->trace;
+	char events[32], threads[32], lost[32], duration[16], sum[16];
+
+	ip_print_clean(stdout, t->dir);
+	if (t->session->command && *t->session->command) {
+		fputs(": ", stdout);
+		ip_print_clean(stdout, t->session->command);
+	}
+	printf("\n%s events, %s lost, %s thread%s, %s; 100 %% is %s%s\n\n",
+	       ip_format_count(g->tree->events, events), t->lost ? ip_format_count(t->lost, lost) : "none",
+	       ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
+	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
+	       ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
+	       t->threads == 1 ? "" : ", of all threads together");
+}
+
+/* Whether the node's children may have rows. */
+static bool goes_down(const struct cli_graph *g, size_t depth)
+{
+	return !g->max_depth || depth + 1 < g->max_depth;
+}
+
+void cli_graph_tree(const struct cli_graph *g)
+{
+	const struct ip_call_node *nodes = g->tree->nodes;
+	const struct art *art = line_art();
+	bool more[INDENT_MAX + 1] = {false};
+	size_t depth = 0, shown = 0;
+	uint32_t at = nodes[0].first_child;
+
+	print_head(g);
+	if (g->bottom_up)
+		printf("%8s %6s %13s  %s\n", "self", "%", "calls", "function, below it its callers");
+	else
+		printf("%8s %6s %8s %13s  %s\n", "total", "%", "self", "calls", "function");
+	while (at != IP_NO_NODE) {
+		uint32_t next = IP_NO_NODE;
+
+		/* in order of cost: behind one that is not shown none is */
+		if (is_shown(g, at)) {
+			next = nodes[at].next_sibling;
+			more[depth <= INDENT_MAX ? depth : 0] = is_shown(g, next);
+			print_row(g, &nodes[at], depth, more, art);
+			shown++;
+			if (goes_down(g, depth) && nodes[at].first_child != IP_NO_NODE) {
+				at = nodes[at].first_child;
+				depth++;
+				continue;
+			}
+		}
+		while (next == IP_NO_NODE && depth) {
+			at = nodes[at].parent;
+			next = nodes[at].next_sibling;
+			depth--;
+		}
+		at = next;
+	}
+	if (shown < g->tree->n - 1)
+		printf("\n%zu ways of calls are not shown: below %g %%%s\n", g->tree->n - 1 - shown,
+		       g->min_percent, g->max_depth ? ", or too deep" : "");
+}
+
+void cli_graph_json(const struct cli_graph *g)
+{
+	const struct ip_trace_reader *t = g->trace;
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_uint(&j, "events", g->tree->events);
+	ip_json_uint(&j, "lost", t->lost);
+	ip_json_uint(&j, "threads", t->threads);
+	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
+	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));
+	ip_json_string(&j, "direction", g->bottom_up ? "bottom-up" : "top-down");
+	/* not nested: a recursion may be deeper than any parser goes */
+	ip_json_array(&j, "nodes");
+	for (uint32_t i = 1; i < g->tree->n; i++) {
+		const struct ip_call_node *node = &g->tree->nodes[i];
+		const struct ip_recording_function *f = &t->session->functions[node->function];
+
+		ip_json_object(&j, NULL);
+		ip_json_uint(&j, "id", i);
+		ip_json_uint(&j, "parent", node->parent); /* 0: none */
+		ip_json_string(&j, "function", ip_names_get(g->names, node->function));
+		ip_json_string(&j, "module", ip_recording_module_name(t->session, f));
+		ip_json_uint(&j, "calls", node->calls);
+		ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, node->total));
+		ip_json_uint(&j, "self_ns", ip_recording_ns(t->session, node->self));
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
