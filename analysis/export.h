@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces for other people's viewers. Each writes the whole of out and leaves it open; a write error is the stream's, the caller
+ * looks at ferror(). 0, or -1 with an error.
+ */
+#ifndef IP_EXPORT_H
+#define IP_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analysis/trace.h"
+
+struct ip_export_options {
+	const bool *selected; /* by function */
+	uint32_t tid;	      /* of this thread alone; 0: of all */
+};
+
+/* Every event: the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox Profiler and speedscope ("Trace Event Format",
+ * Google, 2016). Frames are pairs of B and E, points instant events, values arguments. */
+int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
+/* One line for each way of calls with its own time in nanoseconds: flamegraph.pl, inferno, speedscope. Selected functions are where
+ * ways begin. */
+int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
+/* Functions, who calls whom, and what it costs: KCachegrind, callgrind_annotate ("Callgrind Format Specification", Valgrind). */
+int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe export: a trace for other people's viewers.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/export.h"
+#include "cli/cli.h"
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe export --format FORMAT [OPTIONS] [DIR]\n\n"
+	"Writes a trace (iprobe.data) for other people's viewers.\n\n"
+	"      --format FORMAT  chrome     every event: Perfetto's UI, chrome://tracing, Firefox Profiler, "
+	"speedscope\n"
+	"                       folded     own time of each way of calls: flamegraph.pl, speedscope\n"
+	"                       callgrind  functions and who calls whom: KCachegrind, callgrind_annotate\n"
+	"  -o, --output FILE    write to FILE, not to stdout\n"
+	"  -f, --functions SEL  these functions only; folded, callgrind: ways of calls that begin at them\n"
+	"      --tid TID        this thread only\n";
+
+typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
+static const struct {
+	const char *name;
+	exporter run;
+} formats[] = {
+	{"chrome", ip_export_chrome},
+	{"folded", ip_export_folded},
+	{"callgrind", ip_export_callgrind},
+};
+
+static exporter find_format(const char *name)
+{
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(name, formats[i].name))
+			return formats[i].run;
+	return NULL;
+}
+
+/* A new file beside the one that is wanted, which is there whole or not at all. What is no plain file (/dev/stdout, a FIFO) is
+ * written as it is: *ret_temporary is NULL then. */
+static FILE *open_output(const char *path, char **ret_temporary)
+{
+	struct stat st;
+	FILE *out;
+	int fd;
+
+	*ret_temporary = NULL;
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		out = fopen(path, "we");
+		if (!out)
+			ip_error_errno("cannot write %s", path);
+		return out;
+	}
+	if (asprintf(ret_temporary, "%s.XXXXXX", path) < 0) {
+		*ret_temporary = NULL;
+		ip_error("out of memory");
+		return NULL;
+	}
+	fd = mkostemp(*ret_temporary, O_CLOEXEC);
+	if (fd >= 0) {
+		mode_t mask = umask(0);
+
+		umask(mask);
+		fchmod(fd, 0666 & ~mask);
+		out = fdopen(fd, "w");
+		if (out)
+			return out;
+		close(fd);
+		unlink(*ret_temporary);
+	}
+	ip_error_errno("cannot write %s", path);
+	free(*ret_temporary);
+	*ret_temporary = NULL;
+	return NULL;
+}
+
+static int close_output(FILE *out, const char *path, char *temporary, int ret)
+{
+	bool failed = ferror(out);
+
+	failed |= fclose(out) != 0;
+	if (ret == 0 && failed)
+		ret = ip_error_errno("cannot write %s", path);
+	if (ret == 0 && temporary && rename(temporary, path) < 0)
+		ret = ip_error_errno("cannot write %s", path);
+	if (ret < 0 && temporary)
+		unlink(temporary);
+	free(temporary);
+	return ret;
+}
+
+static int write_file(struct ip_trace_reader *trace, exporter run, const struct ip_export_options *options,
+		      const char *path)
+{
+	char *temporary = NULL;
+	FILE *out;
+
+	if (!path) {
+		if (run(trace, options, stdout) < 0)
+			return -1;
+		return cli_reader_check_stdout();
+	}
+	out = open_output(path, &temporary);
+	return out ? close_output(out, path, temporary, run(trace, options, out)) : -1;
+}
+
+static int show(const char *dir, exporter run, const char *selection, uint32_t tid, const char *path)
+{
+	struct ip_export_options options = {.tid = tid};
+	_cleanup_free_ bool *selected = NULL;
+	struct ip_trace_reader *trace;
+	int ret = ip_trace_reader_open(dir, &trace);
+
+	if (ret == 0) {
+		selected = cli_reader_select(trace, selection);
+		options.selected = selected;
+		ret = selected ? write_file(trace, run, &options, path) : -1;
+		if (ret == 0)
+			cli_reader_warn(trace);
+		ip_trace_reader_close(trace);
+	}
+	return ret < 0 ? cli_fail() : 0;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
+						     {"output", required_argument, NULL, 'o'},
+						     {"functions", required_argument, NULL, 'f'},
+						     {"tid", required_argument, NULL, 't'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	const char *selection = NULL, *path = NULL, *dir;
+	exporter run = NULL;
+	int option, code, tid = 0;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "o:f:h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'F':
+			run = find_format(optarg);
+			if (!run)
+				return cli_usage(argv[0], "there is no format '%s'", optarg);
+			break;
+		case 'o':
+			if (!*optarg)
+				return cli_usage(argv[0], "-o needs the name of a file");
+			path = optarg;
+			break;
+		case 'f':
+			if (cli_functions(argv[0], optarg, &selection))
+				return 2;
+			break;
+		case 't':
+			if (ip_parse_pid(optarg, &tid) < 0)
+				return cli_usage(argv[0], "'%s' is no thread id", optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	if (!run)
+		return cli_usage(argv[0], "--format is needed: chrome, folded or callgrind");
+	/* a reader that was left ends us without a word */
+	if (!path)
+		signal(SIGPIPE, SIG_DFL);
+	return show(dir, run, selection, tid, path);
+}

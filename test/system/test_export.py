@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""iprobe export: what other viewers get, against the same trace's dump and graph, and read by the viewers' own tools."""
+
+import collections
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import tracegen  # noqa: E402
+from iptest.actor import one_line  # noqa: E402
+
+SEEDS = [1, 2]
+
+
+def export(me, directory, form, *options):
+    done = me.iprobe("export", "--format", form, *options, directory)
+    assert done.returncode == 0, repr(done)
+    return done.stdout
+
+
+def dump(me, directory):
+    return [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_chrome_has_every_event(me, seed):
+    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+    document = json.loads(export(me, directory, "chrome"))
+    events = [e for e in document["traceEvents"] if e["ph"] != "M"]
+    threads = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e.get("name") == "thread_name"}
+    assert threads == {1000: "demo main"} and document["otherData"]["command"] == "./demo --now"
+    shown, stacks, ends = collections.Counter(), collections.defaultdict(list), collections.Counter()
+    for e in events:
+        if e["ph"] == "B":
+            stacks[e["tid"]].append(e["name"])
+            shown[e["tid"], round(e["ts"] * 1000), e["name"], len(stacks[e["tid"]]) - 1] += 1
+            assert e["cat"] == "demo"
+        elif e["ph"] == "E":
+            ends[e["tid"], stacks[e["tid"]].pop()] += 1
+    assert not any(stacks.values()), "a frame is open at the end"
+    lines = dump(me, directory)
+    assert shown == collections.Counter((l["tid"], l["ts"], l["function"], l["depth"]) for l in lines if l["event"] == "entry")
+    for tid in stacks:  # over all threads: but for what is open when a thread ends
+        times = [e["ts"] for e in events if e["tid"] == tid]
+        assert times == sorted(times)
+    exits = collections.Counter((l["tid"], l["function"]) for l in lines if l["event"] == "exit")
+    assert not exits - ends  # and those that were open at the end
+
+
+def test_chrome_points_values_and_choice(me):
+    trace = tracegen.Trace()
+    t = trace.thread()
+    t.call("main")
+    t.point("tick")
+    t.ret()
+    directory = trace.write(me.dir() / "trace")
+    events = [e for e in json.loads(export(me, directory, "chrome"))["traceEvents"] if e["ph"] != "M"]
+    assert [(e["ph"], e.get("name")) for e in events] == [("B", "main"), ("i", "tick"), ("E", None)]
+    assert events[1]["s"] == "t"
+    events = json.loads(export(me, directory, "chrome", "-f", "tick"))["traceEvents"]
+    assert [e["name"] for e in events if e["ph"] != "M"] == ["tick"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_folded_is_the_tree(me, seed):
+    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+    nodes = {n["id"]: n for n in json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]}
+
+    def way(n):
+        return (way(nodes[n["parent"]]) if n["parent"] else ()) + (n["function"].replace(";", ":"),)
+
+    lines = [line.rpartition(" ") for line in export(me, directory, "folded").splitlines()]
+    assert {tuple(l[0].split(";")): int(l[2]) for l in lines} == {way(n): n["self_ns"] for n in nodes.values() if n["self_ns"]}
+    assert len(lines) > 100
+
+
+def read_callgrind(text):
+    """({(object, file, function): own}, {(caller, callee): (calls, inclusive)})"""
+    names = collections.defaultdict(dict)
+    own, arcs = collections.Counter(), {}
+    where, callee, pending = {}, {}, None
+    for line in text.splitlines():
+        spec = re.match(r"(c?)(ob|fl|fn|fi)=\((\d+)\)(?: (.*))?$", line)
+        calls = re.match(r"calls=(\d+) (\d+)$", line)
+        cost = re.match(r"(\d+) (\d+)$", line)
+        if spec:
+            called, kind, number, name = spec.groups()
+            kind = "fl" if kind == "fi" else kind
+            if name is not None:
+                assert names[kind].setdefault(number, name) == name
+            (callee if called else where)[kind] = names[kind][number]
+        elif calls:
+            pending = int(calls[1])
+        elif cost and pending is not None:
+            arcs[where["fn"], callee["fn"]] = pending, int(cost[2])
+            pending = None
+        elif cost:
+            own[where["ob"], where["fl"], where["fn"]] += int(cost[2])
+    return own, arcs
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_callgrind(me, seed):
+    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+    text = export(me, directory, "callgrind")
+    own, arcs = read_callgrind(text)
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
+    assert own == {("/usr/bin/demo", "/src/demo.c", f["function"]): f["self_ns"] for f in report}
+    calls = collections.Counter()
+    for (_, callee), (n, _) in arcs.items():
+        calls[callee] += n
+    roots = {f["function"]: f["calls"] - calls[f["function"]] for f in report}
+    assert roots.pop("main") > 0 and not any(roots.values())
+    if not shutil.which("callgrind_annotate"):
+        return
+    (me.dir() / "callgrind.out").write_text("")
+    path = me.dir() / "callgrind.out.1"
+    assert me.iprobe("export", "--format", "callgrind", "-o", path, directory).returncode == 0
+    done = subprocess.run(["callgrind_annotate", path], capture_output=True, text=True, check=True)
+    total = sum(f["self_ns"] for f in report)
+    (shown,) = re.findall(r"^([\d,]+) \(100\.0%\)  PROGRAM TOTALS", done.stdout, re.M)
+    assert abs(int(shown.replace(",", "")) - total) <= len(report)
+
+
+def test_output_is_whole_or_not_there(me):
+    directory = tracegen.random_trace(1).write(me.dir() / "trace")
+    folder = me.dir()
+    path = folder / "trace.json"
+    path.write_text("older")
+    assert me.iprobe("export", "--format", "chrome", "-o", path, directory).returncode == 0
+    assert path.read_text() == export(me, directory, "chrome") and path.stat().st_mode & 0o777 == 0o644
+    one_line(me.iprobe("export", "--format", "folded", "-o", folder / "no" / "where", directory))
+    assert "cannot write" in one_line(me.iprobe("export", "--format", "chrome", "-o", "/dev/full", directory))
+    one_line(me.iprobe("export", "--format", "chrome", "-o", path, folder))
+    assert [p.name for p in folder.iterdir()] == ["trace.json"], "a file is left"
+
+
+@pytest.mark.parametrize("args", [[], ["--format", "nonsense"], ["--format", "chrome", "-o", ""], ["--format", "chrome", "a", "b"]],
+                         ids=" ".join)
+def test_wrong_usage(me, args):
+    assert me.iprobe("export", *args).returncode == 2
