@@ -75,6 +75,79 @@ static void print_preview(const struct cli_record_options *options, const struct
 	ip_json_end_object(&j);
 }
 
+/* What a second attach did, or with --dry-run would do. */
+static void print_change(const struct cli_record_options *options, const struct ip_session_summary *s)
+{
+	const char *would = options->dry_run ? "would be " : "";
+	const struct ip_session_change *c = &s->change;
+	char stop[16];
+	FILE *out;
+	struct ip_json j;
+
+	cli_warn_unused(c->dir, c->unused);
+	if (s->foreign)
+		fprintf(stderr,
+			"iprobe: pid %d: %zu sites hold something that is not iprobe's (a breakpoint, a "
+			"uprobe): left alone\n",
+			s->pid, s->foreign);
+	if (options->json) {
+		ip_json_init(&j, stdout);
+		ip_json_object(&j, NULL);
+		ip_json_int(&j, "pid", s->pid);
+		ip_json_bool(&j, "changed", !options->dry_run && s->nstops);
+		if (options->dry_run)
+			ip_json_bool(&j, "dry_run", true);
+		ip_json_uint(&j, "functions_added", c->functions_added);
+		ip_json_uint(&j, "functions_removed", c->functions_removed);
+		ip_json_uint(&j, "sites_added", c->sites_added);
+		ip_json_uint(&j, "sites_removed", c->sites_removed);
+		ip_json_uint(&j, "functions", s->functions);
+		ip_json_uint(&j, "sites", s->sites);
+		ip_json_uint(&j, "threads", s->threads);
+		ip_json_uint(&j, "pages", s->pages);
+		ip_json_uint(&j, "foreign", s->foreign);
+		ip_json_array(&j, "stop_us");
+		for (size_t i = 0; i < s->nstops; i++)
+			ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
+		ip_json_end_array(&j);
+		ip_json_string(&j, "dir", c->dir);
+		ip_json_end_object(&j);
+		return;
+	}
+	if (options->quiet && !options->dry_run)
+		return;
+	out = options->dry_run ? stdout : stderr;
+	fprintf(out, options->dry_run ? "pid %d: " : "iprobe: pid %d: ", s->pid);
+	if (!c->sites_added && !c->sites_removed)
+		fputs("its session is as asked for already", out);
+	if (c->sites_added)
+		fprintf(out, "%zu function%s (%zu sites) %sadded to its session", c->functions_added,
+			c->functions_added == 1 ? "" : "s", c->sites_added, would);
+	if (c->sites_removed)
+		fprintf(out, "%s%zu function%s (%zu sites) %sremoved%s", c->sites_added ? ", " : "",
+			c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
+			c->sites_added ? "" : " from its session");
+	for (size_t i = 0; i < s->nstops; i++)
+		fprintf(out, "%s %s", i ? "," : "; stopped for", ip_format_ns(s->stop_ns[i], stop));
+	if (options->dry_run)
+		fputs("; nothing was changed\n", out);
+	else
+		fprintf(out, "; it records %zu function%s, trace in %s\n", s->functions,
+			s->functions == 1 ? "" : "s", c->dir);
+}
+
+static void clear_change(struct ip_session_change *c)
+{
+	free(c->dir);
+	free(c->unused);
+}
+
+/* 2 where the options do not go with the session that there is. */
+static int fail(const struct ip_session_summary *summary)
+{
+	return summary->contradicts ? cli_usage("attach", "%s", ip_error_message()) : cli_fail();
+}
+
 /* PID may stand before the options: `iprobe attach PID -f SEL` is how people type it. */
 static int find_pid(int argc, char **argv, int next, const char **ret)
 {
@@ -115,13 +188,21 @@ int cmd_attach(int argc, char **argv)
 		struct ip_session_preview preview;
 		int ret = ip_session_preview(pid, &options.session, &preview);
 
-		if (ret == 0)
+		if (ret == 0 && preview.summary.change.done)
+			print_change(&options, &preview.summary);
+		else if (ret == 0)
 			print_preview(&options, &preview);
+		code = ret < 0 ? fail(&preview.summary) : 0;
+		clear_change(&preview.summary.change);
 		ip_session_preview_clear(&preview);
-		return ret < 0 ? cli_fail() : 0;
+		return code;
 	}
 	cli_catch_signals();
-	code = ip_session_attach(pid, &options.session, &summary) < 0 ? cli_fail() : 0;
-	cli_record_summary(&options, &summary);
+	code = ip_session_attach(pid, &options.session, &summary) < 0 ? fail(&summary) : 0;
+	if (summary.change.done)
+		print_change(&options, &summary);
+	else
+		cli_record_summary(&options, &summary);
+	clear_change(&summary.change);
 	return code;
 }

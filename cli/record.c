@@ -115,10 +115,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			if (!*optarg)
 				return cli_usage(command, "-o needs the name of a directory");
 			ret->session.dir = optarg;
+			ret->session.own = "-o";
 			break;
 		case OPT_LIST:
 			if (ip_catalog_add(optarg) < 0)
 				return cli_fail();
+			ret->session.own = "--list";
 			break;
 		case OPT_JSON:
 			ret->json = true;
@@ -153,6 +155,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 		case OPT_MAX_STOP:
 			if (parse_value(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
+			if (option != OPT_MAX_STOP)
+				ret->session.own = option == OPT_DURATION ? "--duration"
+						   : option == OPT_MEMORY ? "--memory"
+									  : "--max-size";
 			break;
 		default:
 			return cli_bad_option(command, argc, argv);

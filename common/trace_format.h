@@ -52,7 +52,9 @@
  *            not known. "-": neither.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
- *   stop    KIND(attach|detach) TSC DURATION_NS THREADS PAGES SITES
+ *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
+ *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)
+ *   stop    KIND(attach|change|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   thread  TID NAME
  *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)

@@ -180,12 +180,28 @@ static int lock(struct ip_area *area, off_t byte, short type)
 	return fcntl(area->fd, F_OFD_SETLK, &l);
 }
 
-int ip_area_lock_session(struct ip_area *area, pid_t pid)
+bool ip_area_has_session(const struct ip_area *area)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = IP_AREA_LOCK_SESSION, .l_len = 1};
+
+	return fcntl(area->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+int ip_area_try_session(struct ip_area *area, pid_t pid)
 {
 	if (lock(area, IP_AREA_LOCK_SESSION, F_WRLCK) == 0)
 		return 0;
-	if (errno != EAGAIN && errno != EACCES)
-		return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+	if (errno == EAGAIN || errno == EACCES)
+		return 1;
+	return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+}
+
+int ip_area_lock_session(struct ip_area *area, pid_t pid)
+{
+	int ret = ip_area_try_session(area, pid);
+
+	if (ret <= 0)
+		return ret;
 	return ip_error(
 		"pid %d (or a process it was forked from) has a session already, by iprobe pid %u: end that "
 		"first",
@@ -249,6 +265,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	h->ended = 0;
 	h->may_read = 0;
 	area->nprograms = 0;
+	memset(area->bound, 0, sizeof(area->bound));
 	h->session_pid = pid;
 	h->follow = 0;
 	do
@@ -295,6 +312,7 @@ void ip_area_forget_stubs(struct ip_area *area)
 		area->modules[i].build_id_size = 0;
 	memset(area->header->stubs_used, 0, sizeof(area->header->stubs_used));
 	area->nprograms = 0;
+	memset(area->bound, 0, sizeof(area->bound));
 }
 
 void ip_area_end(struct ip_area *area)

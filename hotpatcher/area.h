@@ -27,6 +27,7 @@ struct ip_area {
 	struct ip_payload *payloads;
 	struct ip_value_program *programs;
 	uint32_t nprograms; /* of the current session */
+	bool bound[IP_AREA_MODULES]; /* payload numbers of the module have a meaning in the current session */
 	char *data;
 };
 
@@ -37,7 +38,11 @@ int ip_area_create(uint64_t memory, struct ip_area **ret);
 int ip_area_open(const struct ip_target *target, struct ip_area **ret);
 void ip_area_close(struct ip_area *area);
 
-/* Takes the session lock; -1 where another iprobe holds it. Released by close or death. */
+/* Whether an iprobe has the session. */
+bool ip_area_has_session(const struct ip_area *area);
+/* Takes the session lock; 1 where another iprobe holds it. */
+int ip_area_try_session(struct ip_area *area, pid_t pid);
+/* The same; -1 where another iprobe holds it. Released by close or death. */
 int ip_area_lock_session(struct ip_area *area, pid_t pid);
 /* Takes (waits for up to a second) and releases the lock that guards changes of text. */
 int ip_area_lock_patch(struct ip_area *area, pid_t pid);

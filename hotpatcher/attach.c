@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/change.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/wake.h"
@@ -45,6 +46,20 @@ static int wake(struct ip_session *s)
 	return 0;
 }
 
+/* Takes the session of the target, or asks the iprobe that has it. 0: it is ours; 1: the other one has done it; -1 error. */
+static int take_or_ask(struct ip_session *s)
+{
+	for (;;) {
+		int held = ip_area_try_session(s->area, s->target->pid), ret;
+
+		if (held <= 0)
+			return held;
+		ret = ip_session_ask(s, false);
+		if (ret <= 0)
+			return ret < 0 ? -1 : 1;
+	}
+}
+
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
@@ -55,8 +70,11 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	ip_clock_read(&s.start);
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
-	    ip_area_lock_session(s.area, pid) < 0)
+	    (done = take_or_ask(&s)) != 0) {
+		done = done > 0 ? 0 : -1;
 		goto out;
+	}
+	done = -1;
 	if (ip_session_go_live(&s, false) < 0) {
 		fail_keeping(&s, "could not go live");
 		goto out;

@@ -19,6 +19,7 @@ struct comparison {
 	struct ip_difference *d;
 	size_t at, end;	   /* of the wanted changes: those of the module that were not met yet */
 	size_t kept;	   /* changes of d->live that stay in it so far */
+	uint8_t *spoiled;  /* by wanted function: somebody else has changed a site of it */
 	uint32_t *idle_of; /* by function and instance: index + 1 into d->idle.functions */
 };
 
@@ -85,6 +86,8 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	if (ip_site_is_foreign(state)) {
 		if (!c->d->foreign++)
 			c->d->first_foreign = address;
+		if (wanted)
+			c->spoiled[live->function_of[at]] = 1;
 		return 0;
 	}
 	if (!wanted)
@@ -99,6 +102,21 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 	memcpy(live->changes[c->kept].old_bytes, bytes, probe->length);
 	c->kept++;
 	return 0;
+}
+
+/* Takes out what cannot go live as a whole. */
+static void drop_spoiled(struct ip_plan *plan, const uint8_t *spoiled)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		if (spoiled[plan->function_of[i]])
+			continue;
+		plan->changes[n] = plan->changes[i];
+		plan->probe_of[n] = plan->probe_of[i];
+		plan->function_of[n++] = plan->function_of[i];
+	}
+	plan->nchanges = n;
 }
 
 /* Forgets the functions of which nothing goes live. */
@@ -173,6 +191,12 @@ int ip_difference_make(struct ip_target *target, const struct ip_modules *module
 	*ret = (struct ip_difference){0};
 	if (ip_plan_match(modules, selections, live) < 0)
 		goto fail;
+	ret->functions = live->ndistinct;
+	c.spoiled = calloc(live->nfunctions + 1, 1);
+	if (!c.spoiled) {
+		ip_error("out of memory");
+		goto fail;
+	}
 	/* changes come module by module (ip_plan_match) */
 	for (uint32_t i = 0; i < modules->n; i++) {
 		c.module = &modules->items[i];
@@ -185,10 +209,13 @@ int ip_difference_make(struct ip_target *target, const struct ip_modules *module
 		c.at = c.end;
 	}
 	live->nchanges = c.kept;
+	drop_spoiled(live, c.spoiled);
 	if (drop_functions(live) < 0 || count_distinct(live) < 0)
 		goto fail;
+	free(c.spoiled);
 	return 0;
 fail:
+	free(c.spoiled);
 	ip_difference_clear(ret);
 	return -1;
 }

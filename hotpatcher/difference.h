@@ -4,7 +4,8 @@
  * (its selection changes, libraries come).
  *
  * What is live now is read from the text: there is no record of it that could be wrong. A selected site that is live stays as it
- * is, so its function goes on recording without a gap; one that somebody else has changed is left alone and counted.
+ * is, so its function goes on recording without a gap; one that somebody else has changed is left alone and counted, and the
+ * other sites of its function do not go live (foreign.h).
  *
  * How to use it: ip_session_update() (change.h) does all of it for a session. By hand:
  *
@@ -22,6 +23,7 @@
 struct ip_difference {
 	struct ip_plan live; /* what is to go live; functions: those alone */
 	struct ip_plan idle; /* what is to go idle, both forms filled in, functions numbered */
+	size_t functions;    /* that are selected, live or not */
 	size_t kept;	     /* sites that are live and stay so */
 	size_t foreign;	     /* sites that hold something that is not ours, selected or not: left alone */
 	uint64_t first_foreign;

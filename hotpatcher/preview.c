@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "hotpatcher/change.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/wake.h"
 
@@ -51,7 +52,7 @@ static size_t count_pages(const struct ip_plan *plan)
 
 int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
 {
-	struct ip_session s = {.options = options};
+	struct ip_session s = {.options = options, .summary = &ret->summary};
 	struct ip_modules modules = {0};
 	struct ip_plan plan = {0};
 	int done = -1;
@@ -59,8 +60,15 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	*ret = (struct ip_session_preview){.summary.pid = pid};
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 ||
-	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0) ||
-	    ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
+	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
+		goto out;
+	if (s.area && ip_area_has_session(s.area)) {
+		done = ip_session_ask(&s, true);
+		if (done <= 0)
+			goto out;
+	}
+	done = -1;
+	if (ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
 	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
 	    preview_modules(ret, &modules, &plan) < 0)
 		goto out;

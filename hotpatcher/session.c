@@ -35,7 +35,7 @@ static void nap(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-static void note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
+void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
 	if (!r->sites)
 		return;
@@ -45,11 +45,11 @@ static void note_stop(struct ip_session *s, const char *kind, const struct ip_pa
 		ip_trace_add_stop(s->trace, kind, r);
 }
 
-/* Applies a patch; what may work a moment later is tried again. */
-static int apply(struct ip_session *s, struct ip_patch *patch, int64_t gate, struct ip_patch_result *result)
+int ip_session_apply(struct ip_session *s, struct ip_patch *patch, uint64_t max_stop_ns, int64_t gate,
+		     struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
-		if (ip_patch_apply(patch, s->options->max_stop_ns, gate, result) == 0)
+		if (ip_patch_apply(patch, max_stop_ns, gate, result) == 0)
 			return 0;
 		if (!result->transient || i == TRIES)
 			return -1;
@@ -99,12 +99,13 @@ static int begin_trace(struct ip_session *s)
 		return -1;
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
+	if (ip_control_create(s->area, &s->control) < 0)
+		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n", s->target->pid,
+			ip_error_message());
 	return 0;
 }
 
-/* While we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
- * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
-static void set_priority(bool recording)
+void ip_session_priority(bool recording)
 {
 	const struct sched_param param = {.sched_priority = recording};
 
@@ -122,7 +123,7 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_fore
 
 		if (ret == 0) {
 			s->live = true; /* from here on: even a failure leaves nothing to chance */
-			ret = apply(s, patch, s->area->header->session, result);
+			ret = ip_session_apply(s, patch, s->options->max_stop_ns, s->area->header->session, result);
 		}
 		ip_patch_destroy(patch);
 		if (ret < 0 && i < FOREIGN_TRIES) {
@@ -144,8 +145,18 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	struct ip_patch_result result = {0};
 	int ret = -1;
 
-	if (restore_leftovers(s, modules) < 0 || ip_plan_select(s->target, modules, &s->selections, plan) < 0 ||
-	    ip_foreign_leave_out(plan, s->target, &foreign) < 0)
+	if (restore_leftovers(s, modules) < 0)
+		return -1;
+	/* another image of a session that was changed by request: what is taken away everywhere may be all there is */
+	if (s->selections.n > 1) {
+		if (ip_plan_match(modules, &s->selections, plan) < 0)
+			return -1;
+		if (!plan->nchanges)
+			return 0;
+	} else if (ip_plan_select(s->target, modules, &s->selections, plan) < 0) {
+		return -1;
+	}
+	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0)
 		return -1;
 	if (!s->trace && begin_trace(s) < 0)
 		return -1;
@@ -161,8 +172,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = patch_live(s, plan, &foreign, &result);
 	if (ret == 0) {
-		set_priority(true);
-		note_stop(s, "attach", &result);
+		ip_session_priority(true);
+		ip_session_note_stop(s, "attach", &result);
 		s->summary->recorded = true;
 		s->summary->sites += plan->nchanges;
 		s->summary->functions += plan->ndistinct;
@@ -256,7 +267,7 @@ static int restore_all(struct ip_session *s)
 	}
 	ip_area_unlock_patch(s->area);
 	if (ret == 0) {
-		note_stop(s, "detach", &result);
+		ip_session_note_stop(s, "detach", &result);
 		ip_patch_settle(s->target, &result, SETTLE_NS);
 	}
 	free(result.inside);
@@ -269,6 +280,7 @@ int ip_session_go_idle(struct ip_session *s)
 
 	if (s->family)
 		ip_family_allow(s->family, false);
+	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);
@@ -310,7 +322,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
 
-	set_priority(false);
+	ip_session_priority(false);
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
 	if (!sum->recorded) {
@@ -336,6 +348,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 void ip_session_clear(struct ip_session *s)
 {
 	ip_family_destroy(s->family);
+	ip_control_destroy(s->control);
 	ip_collector_destroy(s->collector);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs)

@@ -29,7 +29,16 @@ struct ip_session_options {
 	uint64_t max_stop_ns;
 	bool follow_fork; /* forked children record, too */
 	bool live_line; /* show one on stderr */
+	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	struct ip_value_options values;
+};
+
+/* What a second attach has changed. */
+struct ip_session_change {
+	bool done; /* the target had a session, which was changed */
+	size_t functions_added, functions_removed, sites_added, sites_removed;
+	char *dir;    /* of the session; malloc'ed */
+	char *unused; /* items that matched nothing; malloc'ed or NULL */
 };
 
 struct ip_session_summary {
@@ -45,6 +54,8 @@ struct ip_session_summary {
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;
+	struct ip_session_change change; /* functions and sites are those that are live now, then */
+	bool contradicts;		 /* the target has a session, and options->own is not its own */
 };
 
 /* What an attach would do. */
@@ -61,7 +72,8 @@ struct ip_session_preview {
 /* Set by signal handlers of the command: end the session properly. */
 extern volatile int ip_session_interrupted;
 
-/* Attaches, records until the end, puts everything back. 0; -1: the reason; what was recorded until then is kept and
+/* Attaches, records until the end, puts everything back. Where the target has a session already, that one is changed instead, at once:
+ * see ret->change. 0; -1: the reason; what was recorded until then is kept and
  * every site is back, or the message says what is left. */
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret);
 

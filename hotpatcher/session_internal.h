@@ -7,6 +7,7 @@
 
 #include "hotpatcher/area.h"
 #include "hotpatcher/collector.h"
+#include "hotpatcher/control.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/modules.h"
 #include "hotpatcher/plan.h"
@@ -25,7 +26,9 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_collector *collector;
 	struct ip_family *family;
+	struct ip_control *control; /* NULL: nobody can change the session */
 	uint64_t shown_ns, shown_events; /* of the live line */
+	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	bool live;			 /* sites of the target's present image may be live */
 	bool write_failed;
@@ -40,6 +43,17 @@ void ip_session_tell_unused(const struct ip_session *s);
 /* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
  * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
+
+/* Applies a patch; what may work a moment later is tried again. */
+int ip_session_apply(struct ip_session *s, struct ip_patch *patch, uint64_t max_stop_ns, int64_t gate,
+		     struct ip_patch_result *result);
+
+/* Into the summary and the trace; kind: "attach", "detach", "change"... */
+void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
+
+/* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
+ * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
+void ip_session_priority(bool recording);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
 const char *ip_session_turn(struct ip_session *s);

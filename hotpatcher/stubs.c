@@ -237,7 +237,10 @@ static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 		return ip_error("the runtime's memory is damaged (payload numbers)");
 	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
 		return -1;
-	memset(area->payloads + *ret_first, 0, map->npayloads * sizeof(*area->payloads));
+	/* once a session: what it has bound before records on */
+	if (!area->bound[m - area->modules])
+		memset(area->payloads + *ret_first, 0, map->npayloads * sizeof(*area->payloads));
+	area->bound[m - area->modules] = true;
 	return 0;
 }
 

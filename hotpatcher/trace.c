@@ -52,6 +52,7 @@ struct ip_trace {
 	char **modules; /* "build-id bias" of those written */
 	size_t nmodules;
 	uint8_t *known; /* bitmap of numbers written */
+	size_t nfunctions;
 	uint32_t nsignatures;
 	char *ending;
 	bool moved_old; /* what was there is DIR.old now */
@@ -250,6 +251,16 @@ static int add_module(struct ip_trace *trace, const struct ip_module *module, ui
 	return trace->nmodules++;
 }
 
+bool ip_trace_knows(const struct ip_trace *trace, uint32_t number)
+{
+	return number <= IP_NUMBER_MAX && trace->known[number / 8] & 1 << number % 8;
+}
+
+size_t ip_trace_functions(const struct ip_trace *trace)
+{
+	return trace->nfunctions;
+}
+
 static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
 {
 	const struct ip_probe_list *list = f->module->list;
@@ -259,7 +270,7 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	_cleanup_free_ char *readable = ip_demangle(name, true);
 	char *label = NULL;
 
-	if (f->number > IP_NUMBER_MAX || trace->known[f->number / 8] & 1 << f->number % 8)
+	if (f->number > IP_NUMBER_MAX || ip_trace_knows(trace, f->number))
 		return 0;
 	if ((trace->nlabels & (trace->nlabels - 1)) == 0) {
 		size_t capacity = trace->nlabels ? 2 * trace->nlabels : 1;
@@ -272,6 +283,8 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : f->module->path, readable) < 0)
 		return ip_error("out of memory");
 	trace->labels[trace->nlabels++] = (struct ip_ctf_label){f->number, label};
+	/* the number of the other instance is next to it (ip_plan_bind) */
+	trace->nfunctions += !ip_trace_knows(trace, f->inlined ? f->number - 1 : f->number + 1);
 	trace->known[f->number / 8] |= 1 << f->number % 8;
 	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
 	put_value(trace->text_out, name);
@@ -314,6 +327,37 @@ int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
 	put_value(trace->text_out, text);
 	putc('\n', trace->text_out);
 	return trace->nsignatures;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *numbers = NULL;
+
+	if (!plan->nfunctions)
+		return 0;
+	numbers = calloc(plan->nfunctions, sizeof(*numbers));
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		numbers[i] = plan->functions[i].number;
+	qsort(numbers, plan->nfunctions, sizeof(*numbers), by_number);
+	fprintf(trace->text_out, "%s\t%lu\t", what, tsc);
+	for (size_t i = 0, last; i < plan->nfunctions; i = last + 1) {
+		for (last = i; last + 1 < plan->nfunctions && numbers[last + 1] == numbers[last] + 1;)
+			last++;
+		fprintf(trace->text_out, "%s%u", i ? "," : "", numbers[i]);
+		if (last > i)
+			fprintf(trace->text_out, "-%u", numbers[last]);
+	}
+	putc('\n', trace->text_out);
+	return 0;
 }
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *r)

@@ -27,6 +27,12 @@ int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
  * Copies the modules' probe lists. */
 int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
 		      const struct ip_area *area);
+/* Whether the function with that number was added already. */
+bool ip_trace_knows(const struct ip_trace *trace, uint32_t number);
+/* How many functions were added; the two instances of one count once. */
+size_t ip_trace_functions(const struct ip_trace *trace);
+/* The functions of a plan that has been bound are recorded from tsc on ("added"), or are not any more ("removed"). */
+int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
 /* The process has become another program, just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);

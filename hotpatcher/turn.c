@@ -7,11 +7,13 @@
 #include <time.h>
 
 #include "common/units.h"
+#include "hotpatcher/change.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
+#define LISTEN_NS	   1000000ull
 #define LIVE_LINE_NS	  250000000ull
 
 volatile int ip_session_interrupted;
@@ -56,7 +58,7 @@ static void watch_confinement(struct ip_session *s)
 
 const char *ip_session_turn(struct ip_session *s)
 {
-	struct pollfd p = {.fd = s->target->pidfd, .events = POLLIN};
+	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
 	const struct timespec tick = {.tv_nsec = 1000000};
 	uint64_t now;
 	bool alive;
@@ -64,11 +66,15 @@ const char *ip_session_turn(struct ip_session *s)
 
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
-	if (taken < 0 || ip_family_turn(s->family, s->collector, s->trace) < 0) {
+	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
 	now = ip_now_ns();
+	if (now - s->listened_ns > LISTEN_NS) {
+		ip_control_poll(s->control, ip_session_serve, s);
+		s->listened_ns = ip_now_ns();
+	}
 	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
 		show_live_line(s, now);
 	if (ip_session_interrupted)
@@ -83,6 +89,6 @@ const char *ip_session_turn(struct ip_session *s)
 	if (!alive && !ip_family_lives(s->family))
 		return "target ended";
 	if (taken == 0)
-		ppoll(&p, alive && s->target->pidfd >= 0, &tick, NULL);
+		ppoll(p, 1 + alive, &tick, NULL); /* a negative descriptor is left out */
 	return NULL;
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking the iprobe that has the session of a target.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/change.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
+
+/* Why nobody listens although somebody has the session. */
+static int no_answer(const struct ip_session *s)
+{
+	uint32_t owner = s->area->header->owner_pid;
+	char name[64], ours[64] = "", theirs[64] = "";
+
+	snprintf(name, sizeof(name), "/proc/%u/ns/net", owner);
+	if (readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
+	    readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs))
+		return ip_error("pid %d has a session already, by iprobe pid %u, which lives in another "
+				"network namespace: "
+				"ask it from there (nsenter -n -t %u)",
+				s->target->pid, owner, owner);
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %u, "
+			"which does not answer: "
+			"it is about to end, stopped, in another network namespace, or of another version; "
+			"end that first",
+			s->target->pid, owner);
+}
+
+/* One try. */
+static int ask(struct ip_session *s, bool dry_run)
+{
+	const struct ip_session_options *o = s->options;
+	struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
+					     .inner_pid = s->target->inner_pid,
+					     .string_limit = o->values.string_limit,
+					     .max_stop_ns = o->max_stop_ns,
+					     .flags = (o->values.args ? IP_CONTROL_ARGS : 0) |
+						      (o->values.retval ? IP_CONTROL_RETVAL : 0) |
+						      (dry_run ? IP_CONTROL_DRY_RUN : 0)};
+	struct ip_session_change *change = &s->summary->change;
+	_cleanup_free_ char *selection = ip_selection_text(s->selections.items[0].selection), *text = NULL;
+	struct ip_control_reply reply;
+	size_t size;
+	int done;
+
+	if (!selection)
+		return -1;
+	done = ip_control_ask(s->area, s->target->pid, ip_proc_status(s->target->pid, "Uid"), &request,
+			      selection, &reply, &text, &size);
+	if (done)
+		return done;
+	s->summary->threads = reply.threads;
+	s->summary->pages = reply.pages;
+	s->summary->functions = reply.functions;
+	s->summary->sites = reply.sites;
+	s->summary->left_out = reply.left_out;
+	s->summary->foreign = reply.foreign;
+	for (s->summary->nstops = 0; s->summary->nstops < reply.nstops; s->summary->nstops++)
+		s->summary->stop_ns[s->summary->nstops] = reply.stop_ns[s->summary->nstops];
+	*change = (struct ip_session_change){.done = true,
+					     .functions_added = reply.functions_added,
+					     .functions_removed = reply.functions_removed,
+					     .sites_added = reply.sites_added,
+					     .sites_removed = reply.sites_removed,
+					     .dir = strdup(text)};
+	if (strlen(text) + 1 < size)
+		change->unused = strdup(text + strlen(text) + 1);
+	return change->dir ? 0 : ip_error("out of memory");
+}
+
+int ip_session_ask(struct ip_session *s, bool dry_run)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+
+	if (s->options->own) {
+		s->summary->contradicts = true;
+		return ip_error("pid %d has a session already, by iprobe pid %u: %s is for a new one; leave "
+				"it out to change "
+				"that session, or end it first",
+				s->target->pid, s->area->header->owner_pid, s->options->own);
+	}
+	for (;;) {
+		int ret = ask(s, dry_run);
+
+		if (ret <= 0)
+			return ret;
+		/* it may not listen yet, or not any more */
+		if (!ip_area_has_session(s->area))
+			return 1;
+		if (ip_now_ns() > limit || ip_session_interrupted)
+			return no_answer(s);
+		nanosleep(&nap, NULL);
+	}
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Updating a session. The steps are told in change.h; comments here name them.
+ */
+#include "hotpatcher/change.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/values.h"
+#include "hotpatcher/difference.h"
+#include "hotpatcher/pump.h"
+#include "hotpatcher/session_internal.h"
+
+#define TRIES 3 /* where somebody else changes a site between our looks */
+
+static bool wants_values(const struct ip_value_options *o)
+{
+	return o->args || o->retval;
+}
+
+/* Sites of functions that are new to the session. */
+static size_t count_new_sites(const struct ip_session *s, const struct ip_plan *plan)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++)
+		n += !ip_trace_knows(s->trace, plan->functions[plan->function_of[i]].number);
+	return n;
+}
+
+/* Step 2. */
+static int prepare(struct ip_session *s, struct ip_difference *d, const struct ip_change_options *o)
+{
+	size_t functions = ip_trace_functions(s->trace), sites;
+
+	if (!d->live.nchanges)
+		return 0;
+	if (wants_values(&o->values) && ip_values_plan(&d->live, s->target, &s->modules, &o->values, s->area,
+						       s->trace, &s->summary->value_gaps) < 0)
+		return -1;
+	if (ip_plan_bind(&d->live, s->target, s->area) < 0)
+		return -1;
+	sites = count_new_sites(s, &d->live);
+	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
+		return -1;
+	s->summary->functions += ip_trace_functions(s->trace) - functions;
+	s->summary->sites += sites;
+	return 0;
+}
+
+/* Steps 3 and 4. *ret_again: somebody else was at a site just now. */
+static int carry_out(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
+		     struct ip_change_result *ret, bool *ret_again)
+{
+	_cleanup_free_ struct ip_change *changes = NULL;
+	struct ip_patch_result result = {0};
+	struct ip_patch *patch = NULL;
+	struct ip_clock_reading now;
+	/* no site of this image has been live before: then the gate is closed still */
+	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
+	size_t n;
+	int done;
+
+	*ret_again = false;
+	changes = ip_difference_changes(d, &n);
+	if (!changes)
+		return -1;
+	if (ip_patch_prepare(s->target, changes, n, &patch) < 0) {
+		*ret_again = true;
+		return -1;
+	}
+	ip_session_priority(true);
+	s->live = true;
+	done = ip_session_apply(s, patch, o->max_stop_ns, gate, &result);
+	ip_clock_read(&now);
+	ip_patch_destroy(patch);
+	free(result.inside);
+	if (done < 0)
+		return -1;
+	ret->stop_ns = result.stop_ns;
+	ret->threads = result.threads;
+	ret->pages = result.pages;
+	s->summary->recorded = true;
+	ip_session_note_stop(s, o->kind, &result);
+	ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
+	ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
+	/* what is on disk is for who reads while we record, or after our death: not worth failing for */
+	if (d->idle.nchanges)
+		ip_trace_sync(s->trace);
+	return 0;
+}
+
+/* children: others are recorded besides the target. */
+static int update_once(struct ip_session *s, const struct ip_change_options *o, bool children,
+		       struct ip_change_result *ret, bool *ret_again)
+{
+	struct ip_difference d = {0};
+	int done = -1;
+
+	*ret = (struct ip_change_result){0};
+	*ret_again = false;
+	if (ip_target_refresh(s->target) < 0 ||
+	    (o->must_match && ip_plan_check_last(s->target, &s->modules, &s->selections) < 0) ||
+	    ip_difference_make(s->target, &s->modules, &s->selections, s->area, &d) < 0)
+		return -1;
+	ret->functions_added = d.live.ndistinct;
+	ret->functions_removed = d.idle.ndistinct;
+	ret->sites_added = d.live.nchanges;
+	ret->sites_removed = d.idle.nchanges;
+	ret->functions = d.functions;
+	ret->sites = d.kept + d.live.nchanges;
+	ret->left_out = d.live.left_out;
+	ret->foreign = d.foreign;
+	if (d.idle.nchanges && children) {
+		ip_error("pid %d: processes that it forked are recorded too (--follow-fork), with probes of "
+			 "their own: nothing can be "
+			 "taken away while they live",
+			 s->target->pid);
+	} else if (o->dry_run || (!d.live.nchanges && !d.idle.nchanges)) {
+		done = 0;
+	} else if (ip_area_lock_patch(s->area, s->target->pid) == 0) {
+		done = prepare(s, &d, o);
+		if (done == 0)
+			done = carry_out(s, &d, o, ret, ret_again);
+		ip_area_unlock_patch(s->area);
+	}
+	ip_difference_clear(&d);
+	return done;
+}
+
+int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
+		      struct ip_change_result *ret)
+{
+	bool children = ip_family_lives(s->family); /* before the pump, which asks the family too */
+	struct ip_pump *pump = ip_pump_start(s->collector);
+	bool again;
+	int done;
+
+	if (pump)
+		ip_session_priority(false); /* the target shall not wait for our plans */
+	for (int i = 0;; i++) {
+		done = update_once(s, options, children, ret, &again);
+		if (done == 0 || !again || i == TRIES)
+			break;
+	}
+	ip_session_priority(true);
+	if (pump) {
+		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
+
+		if (ip_pump_stop(pump) < 0)
+			s->write_failed = true;
+		else if (why)
+			ip_error("%s", why);
+	}
+	return s->write_failed ? -1 : done;
+}
+
+/* The directory, as others can find it, a zero, and what matched nothing. */
+static size_t describe(const struct ip_session *s, const char *unused, char *text)
+{
+	_cleanup_free_ char *dir = realpath(s->options->dir, NULL);
+	int n = snprintf(text, IP_CONTROL_TEXT_MAX, "%s%c%s", dir ? dir : s->options->dir, 0,
+			 unused ? unused : "");
+
+	return n < 0 ? 0 : n < (int)IP_CONTROL_TEXT_MAX ? n : IP_CONTROL_TEXT_MAX - 1;
+}
+
+static int serve(struct ip_session *s, const struct ip_control_request *request, const char *selection,
+		 struct ip_change_result *result, char **ret_unused)
+{
+	struct ip_change_options options = {.kind = "change",
+					    .must_match = true,
+					    .dry_run = request->flags & IP_CONTROL_DRY_RUN,
+					    .max_stop_ns = request->max_stop_ns,
+					    .values = s->options->values};
+	struct ip_selections next, before = s->selections;
+	int done;
+
+	if (request->inner_pid != (uint32_t)s->target->inner_pid)
+		return ip_error("the session is that of pid %d, which this process was forked from, or which "
+				"was forked from it: "
+				"end that first",
+				s->target->pid);
+	if (request->flags & (IP_CONTROL_ARGS | IP_CONTROL_RETVAL))
+		options.values = (struct ip_value_options){.args = request->flags & IP_CONTROL_ARGS,
+							   .retval = request->flags & IP_CONTROL_RETVAL,
+							   .string_limit = request->string_limit};
+	if (wants_values(&options.values) &&
+	    (!options.values.string_limit || options.values.string_limit > IP_STRING_LIMIT_MAX))
+		return ip_error("the request is damaged");
+	if (ip_selections_with(&before, *selection ? selection : NULL, &next) < 0)
+		return -1;
+	s->selections = next;
+	done = ip_session_update(s, &options, result);
+	if (done == 0)
+		*ret_unused = ip_selection_unused(ip_selections_last(&s->selections)->selection);
+	if (done < 0 || options.dry_run) {
+		ip_selections_clear(&s->selections);
+		s->selections = before;
+	} else {
+		ip_selections_clear(&before);
+	}
+	return done;
+}
+
+void ip_session_serve(void *context, const struct ip_control_request *request, const char *selection,
+		      struct ip_control_reply *reply, char *text, size_t *text_size)
+{
+	struct ip_session *s = context;
+	struct ip_change_result r = {0};
+	_cleanup_free_ char *unused = NULL;
+
+	if (serve(s, request, selection, &r, &unused) < 0) {
+		reply->failed = 1;
+		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message());
+		return;
+	}
+	reply->functions_added = r.functions_added;
+	reply->functions_removed = r.functions_removed;
+	reply->sites_added = r.sites_added;
+	reply->sites_removed = r.sites_removed;
+	reply->functions = r.functions;
+	reply->sites = r.sites;
+	reply->left_out = r.left_out;
+	reply->foreign = r.foreign;
+	reply->threads = r.threads;
+	reply->pages = r.pages;
+	reply->nstops = r.stop_ns != 0;
+	reply->stop_ns[0] = r.stop_ns;
+	*text_size = describe(s, unused, text);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing what a session records while it runs.
+ *
+ *   1. Read the maps again. Hold the selections against the modules, and the plan against the text: what is to go live and what idle
+ *      (difference.h). A pump drains the rings meanwhile (pump.h), since this may take a while.
+ *   2. Stubs for what goes live; its functions into the trace, on disk: readers know a number before its first event.
+ *   3. One patch, one stop, writes both. Sites that stay live keep their bytes, so their functions miss nothing. The gate stays open.
+ *   4. The trace learns when functions were added (the beginning of the stop) and removed (a moment behind its end: no site of theirs
+ *      is live then, only a hook that was in flight may still record). Readers close the frames of removed functions there.
+ *
+ * Failing at any step leaves the session as it was. Killed at any step, what is live is known by the text: `iprobe detach`.
+ */
+#ifndef IP_CHANGE_H
+#define IP_CHANGE_H
+
+#include "hotpatcher/control.h"
+#include "hotpatcher/session.h"
+
+struct ip_session;
+
+struct ip_change_options {
+	const char *kind; /* of the stop, for the trace: "change", "dlopen"... */
+	bool must_match;  /* the last selection has to speak of some function */
+	bool dry_run;	  /* only count */
+	uint64_t max_stop_ns;
+	struct ip_value_options values; /* of what goes live */
+};
+
+struct ip_change_result {
+	size_t functions_added, functions_removed, sites_added, sites_removed;
+	size_t functions, sites; /* selected, as far as their modules are there; live now */
+	size_t left_out, foreign;
+	size_t threads, pages;
+	uint64_t stop_ns; /* 0: there was nothing to do */
+};
+
+/* Makes exactly what s->selections mean of s->modules live. For changes of the selections and of the modules: put the new ones there
+ * and call this. -1 with an error: nothing has changed, the session goes on; but look at s->write_failed. */
+int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
+		      struct ip_change_result *ret);
+
+/* Carries out a request that came by the control socket (struct ip_session as context). */
+void ip_session_serve(void *context, const struct ip_control_request *request, const char *selection,
+		      struct ip_control_reply *reply, char *text, size_t *text_size);
+
+/* The other side, for who finds that the target has a session: s->target, s->area and s->options are there. Fills in s->summary. Tries
+ * for some seconds where nobody listens: 1 where the session is free by then. */
+int ip_session_ask(struct ip_session *s, bool dry_run);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of the control socket.
+ */
+#include "hotpatcher/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/session.h"
+#include "hotpatcher/stop.h"
+
+#define CLIENTS	    8
+#define ACCEPTS	    4		  /* in one turn */
+#define SILENCE_NS  1000000000ull /* how long a connection may say nothing */
+#define PATIENCE_MS 60000	  /* how long an answer may take: others may be served before */
+
+struct client {
+	int fd; /* -1: free */
+	uint64_t since;
+};
+
+struct ip_control {
+	int fd;
+	struct client clients[CLIENTS];
+	char packet[sizeof(struct ip_control_request) + IP_CONTROL_TEXT_MAX + 1];
+	char text[IP_CONTROL_TEXT_MAX];
+};
+
+static int address_of(const struct ip_area *area, struct sockaddr_un *ret, socklen_t *ret_size)
+{
+	struct stat st;
+	int n;
+
+	if (fstat(area->fd, &st) < 0)
+		return ip_error_errno("cannot look at the ring memory");
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "iprobe-session-%lx-%lx",
+		     (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	*ret_size = offsetof(struct sockaddr_un, sun_path) + 1 + n;
+	return 0;
+}
+
+int ip_control_create(const struct ip_area *area, struct ip_control **ret)
+{
+	struct sockaddr_un address;
+	struct ip_control *c;
+	socklen_t size;
+
+	if (address_of(area, &address, &size) < 0)
+		return -1;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return ip_error("out of memory");
+	for (unsigned i = 0; i < CLIENTS; i++)
+		c->clients[i].fd = -1;
+	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd < 0 || bind(c->fd, (struct sockaddr *)&address, size) < 0 || listen(c->fd, 64) < 0) {
+		ip_error_errno("cannot listen for changes of the session");
+		ip_control_destroy(c);
+		return -1;
+	}
+	*ret = c;
+	return 0;
+}
+
+static void drop(struct client *client)
+{
+	close(client->fd);
+	client->fd = -1;
+}
+
+void ip_control_destroy(struct ip_control *c)
+{
+	if (!c)
+		return;
+	for (unsigned i = 0; i < CLIENTS; i++)
+		if (c->clients[i].fd >= 0)
+			drop(&c->clients[i]);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+int ip_control_fd(const struct ip_control *c)
+{
+	return c ? c->fd : -1;
+}
+
+/* A packet of two parts; whole, or not at all. */
+static ssize_t send_packet(int fd, const void *head, size_t head_size, const void *text, size_t text_size)
+{
+	struct iovec parts[2] = {{(void *)head, head_size}, {(void *)text, text_size}};
+	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+
+	return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void refuse(struct client *client, const char *why)
+{
+	const struct ip_control_reply reply = {
+		.magic = IP_CONTROL_MAGIC, .failed = 1, .iprobe_pid = getpid()};
+
+	send_packet(client->fd, &reply, sizeof(reply), why, strlen(why));
+	drop(client);
+}
+
+static bool may_ask(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void accept_some(struct ip_control *c)
+{
+	for (unsigned i = 0, n = 0; i < CLIENTS && n < ACCEPTS; i++) {
+		struct client *client = &c->clients[i];
+
+		if (client->fd >= 0)
+			continue;
+		client->fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (client->fd < 0)
+			return;
+		n++;
+		client->since = ip_now_ns();
+		if (!may_ask(client->fd))
+			refuse(client, "the session belongs to another user: only that user, and root, may "
+				       "change it");
+	}
+}
+
+const char *ip_control_parse(const void *packet, size_t size, struct ip_control_request *ret,
+			     char **ret_selection)
+{
+	const char *text = (const char *)packet + sizeof(*ret);
+
+	if (size < sizeof(*ret))
+		return "the request is too short";
+	memcpy(ret, packet, sizeof(*ret));
+	size -= sizeof(*ret);
+	if (ret->magic != IP_CONTROL_MAGIC || (ret->flags & ~IP_CONTROL_FLAGS) || ret->reserved)
+		return "the request is of another version of iprobe";
+	if (size > IP_CONTROL_TEXT_MAX)
+		return "the selection is too long";
+	/* files are read by who asks: the session stands in another directory, maybe with other rights */
+	if (memchr(text, '\0', size) || (size && text[0] == '@'))
+		return "the request is damaged";
+	if (!ret->max_stop_ns)
+		return "the request gives no time";
+	*ret_selection = strndup(text, size);
+	return *ret_selection ? NULL : "out of memory";
+}
+
+/* Whether the client is still there: who has gone does not want it any more. */
+static bool has_gone(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+/* 1: a request was served. */
+static int read_client(struct ip_control *c, struct client *client, ip_control_serve serve, void *context)
+{
+	struct ip_control_reply reply = {.magic = IP_CONTROL_MAGIC, .iprobe_pid = getpid()};
+	struct ip_control_request request;
+	_cleanup_free_ char *selection = NULL;
+	size_t text_size = 0;
+	const char *why;
+	ssize_t n = recv(client->fd, c->packet, sizeof(c->packet), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		if (ip_now_ns() - client->since > SILENCE_NS)
+			drop(client);
+		return 0;
+	}
+	if (n <= 0) {
+		drop(client);
+		return 0;
+	}
+	why = ip_control_parse(c->packet, n, &request, &selection);
+	if (why) {
+		refuse(client, why);
+		return 0;
+	}
+	if (has_gone(client->fd)) {
+		drop(client);
+		return 0;
+	}
+	serve(context, &request, selection, &reply, c->text, &text_size);
+	send_packet(client->fd, &reply, sizeof(reply), c->text, text_size);
+	drop(client);
+	return 1;
+}
+
+void ip_control_poll(struct ip_control *c, ip_control_serve serve, void *context)
+{
+	if (!c)
+		return;
+	accept_some(c);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		if (c->clients[i].fd >= 0 && read_client(c, &c->clients[i], serve, context))
+			return;
+}
+
+/* Whether who listens may be believed. */
+static bool is_trusted(int fd, uid_t uid)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid() || peer.uid == uid);
+}
+
+static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	_cleanup_free_ char *packet = malloc(sizeof(*ret) + IP_CONTROL_TEXT_MAX);
+	ssize_t n;
+	char *text;
+	int ready;
+
+	if (!packet)
+		return ip_error("out of memory");
+	do {
+		ready = poll(&p, 1, PATIENCE_MS);
+	} while (ready < 0 && errno == EINTR && !ip_session_interrupted);
+	if (ready < 0)
+		return ip_error("pid %d: interrupted while its session was at it: it may be changed yet",
+				pid);
+	if (ready == 0)
+		return ip_error("pid %d: the iprobe that records it does not answer: is it stopped?", pid);
+	n = recv(fd, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX, MSG_DONTWAIT);
+	if (n < (ssize_t)sizeof(*ret))
+		return ip_error("pid %d: its session ended before it answered", pid);
+	memcpy(ret, packet, sizeof(*ret));
+	if (ret->magic != IP_CONTROL_MAGIC || ret->nstops > IP_CONTROL_STOPS)
+		return ip_error("pid %d: its session is of another version of iprobe", pid);
+	n -= sizeof(*ret);
+	text = calloc(1, n + 2); /* at least two strings */
+	if (!text)
+		return ip_error("out of memory");
+	memcpy(text, packet + sizeof(*ret), n);
+	*ret_text = text;
+	*ret_text_size = n;
+	if (!ret->failed)
+		return 0;
+	ip_error("%s", *text ? text : "the session could not do it");
+	free(text);
+	*ret_text = NULL;
+	return -1;
+}
+
+int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struct ip_control_request *request,
+		   const char *selection, struct ip_control_reply *ret, char **ret_text,
+		   size_t *ret_text_size)
+{
+	_cleanup_close_ int fd = -1;
+	struct sockaddr_un address;
+	socklen_t size;
+
+	if (strlen(selection) > IP_CONTROL_TEXT_MAX)
+		return ip_error("the selection is too long to change a session with: %u bytes at most",
+				IP_CONTROL_TEXT_MAX);
+	if (address_of(area, &address, &size) < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return ip_error_errno("cannot make a socket");
+	if (connect(fd, (struct sockaddr *)&address, size) < 0) {
+		if (errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT)
+			return 1;
+		return ip_error_errno("pid %d: cannot reach its session", pid);
+	}
+	if (!is_trusted(fd, uid))
+		return ip_error("pid %d: a process of another user answers in the place of its session", pid);
+	if (send_packet(fd, request, sizeof(*request), selection, strlen(selection)) < 0) {
+		if (errno == EPIPE || errno == ECONNRESET)
+			return 1;
+		return ip_error_errno("pid %d: cannot ask its session", pid);
+	}
+	return read_reply(fd, pid, ret, ret_text, ret_text_size);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How one iprobe asks another, which has the session of a target, to change it.
+ *
+ *   The session listens on an abstract Unix socket, whose name follows from the area (device and inode of the memfd): who can open the
+ *   area of a target, which takes the right to trace it, knows the name. It is a name in the network namespace.
+ *   Who may ask: the user that the session's iprobe runs as, and root (SO_PEERCRED). Who asks checks in turn who answers: root, itself,
+ *   or the user of the target; so a stranger who has taken the name is no more than in the way.
+ *
+ *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and text behind it.
+ *
+ * The session must never wait for a client: the socket does not block, a turn takes a bounded number of calls and at most one request,
+ * connections beyond CLIENTS wait in the kernel, one that says nothing is closed after a second, a packet that is no
+ * request is answered with an error, and a reply that finds no room is dropped with its connection.
+ */
+#ifndef IP_CONTROL_H
+#define IP_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hotpatcher/area.h"
+
+#define IP_CONTROL_MAGIC    0x3174736575716572ull /* "request1" */
+#define IP_CONTROL_TEXT_MAX (96u << 10)		  /* bytes of text: a packet is not divided */
+#define IP_CONTROL_STOPS    16u
+
+#define IP_CONTROL_DRY_RUN 0x1u
+#define IP_CONTROL_ARGS	   0x2u
+#define IP_CONTROL_RETVAL  0x4u
+#define IP_CONTROL_FLAGS   0x7u
+
+/* Behind it: the selection, as ip_selection_text() makes it, without a zero. */
+struct ip_control_request {
+	uint64_t magic;
+	uint32_t flags;
+	uint32_t
+		inner_pid; /* of the target, as it sees itself: a forked child shares the area with its parent */
+	uint32_t string_limit;
+	uint32_t reserved; /* 0 */
+	uint64_t max_stop_ns;
+};
+
+/* Behind it: where it failed the reason; else the trace directory, a zero, and the items that matched nothing. */
+struct ip_control_reply {
+	uint64_t magic;
+	uint32_t failed;
+	uint32_t iprobe_pid;
+	uint64_t functions_added, functions_removed, sites_added, sites_removed;
+	uint64_t functions, sites; /* live now */
+	uint64_t left_out, foreign, threads, pages;
+	uint64_t nstops;
+	uint64_t stop_ns[IP_CONTROL_STOPS];
+};
+
+struct ip_control;
+
+/* Listens for the session of the area. -1 with an error. */
+int ip_control_create(const struct ip_area *area, struct ip_control **ret);
+void ip_control_destroy(struct ip_control *control);
+
+/* To be polled for POLLIN by who has nothing else to do. */
+int ip_control_fd(const struct ip_control *control);
+
+/* Carries out one request: fills in reply (which is zero) and text, of IP_CONTROL_TEXT_MAX bytes; *text_size bytes of it go behind the
+ * reply. selection ends in a zero and holds no other. */
+typedef void (*ip_control_serve)(void *context, const struct ip_control_request *request,
+				 const char *selection, struct ip_control_reply *reply, char *text,
+				 size_t *text_size);
+
+/* Never blocks, but for what serve does, which is called once at most. control may be NULL. */
+void ip_control_poll(struct ip_control *control, ip_control_serve serve, void *context);
+
+/* What a packet says: NULL, or why it is no request. *ret_selection (malloc'ed) is the text with a zero. */
+const char *ip_control_parse(const void *packet, size_t size, struct ip_control_request *ret,
+			     char **ret_selection);
+
+/* Asks the session of the area; uid: of the target. 0: done, *ret_text (malloc'ed, a zero behind it) is the reply's text; 1: nobody
+ * listens (yet); -1 with an error, the session's own or ours. */
+int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struct ip_control_request *request,
+		   const char *selection, struct ip_control_reply *ret, char **ret_text,
+		   size_t *ret_text_size);
+
+#endif
