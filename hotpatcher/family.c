@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,12 +24,13 @@
 #include "hotpatcher/restore.h"
 #include "hotpatcher/stop.h"
 
-#define TRIES	   20
-#define PASSES	   10
-#define LOOK_NS	   5000000ull	/* between looks, at least */
-#define LOOK_SHARE 20		/* of our time go to them, one in so many */
-#define IDLE_NS	   250000000ull /* between looks where nothing calls for one */
-#define GROWN_NS   20000000ull	/* how long a silent child has lived when it is put back */
+#define TRIES	    20
+#define MAX_STOP_NS 1000000000ull
+#define PASSES	    10
+#define LOOK_NS	    5000000ull	 /* between looks, at least */
+#define LOOK_SHARE  20		 /* of our time go to them, one in so many */
+#define IDLE_NS	    250000000ull /* between looks where nothing calls for one */
+#define GROWN_NS    20000000ull	 /* how long a silent child has lived when it is put back */
 
 enum kind {
 	CHILD,	  /* has the area mapped, and maybe live sites */
@@ -57,6 +59,9 @@ struct ip_family {
 	uint64_t look_ns; /* no look before */
 	uint64_t idle_ns; /* a look by then */
 	size_t restored;
+	struct ip_target **
+		late; /* closed once no thread of theirs is ours any more: one that did not stop in time is */
+	size_t nlate;
 };
 
 static bool same_pid_namespace(pid_t pid)
@@ -99,6 +104,12 @@ void ip_family_destroy(struct ip_family *f)
 		if (f->items[i].fd >= 0)
 			close(f->items[i].fd);
 	free(f->items);
+	/* who is left does not stop, nor run: the kernel lets it go when we end */
+	for (size_t i = 0; i < f->nlate; i++) {
+		ip_stop_let_go(f->late[i]);
+		ip_target_close(f->late[i]);
+	}
+	free(f->late);
 	free(f);
 }
 
@@ -219,11 +230,42 @@ static void meet_all(struct ip_family *f)
 	}
 }
 
+static void let_late_go(struct ip_family *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->nlate; i++) {
+		ip_stop_let_go(f->late[i]);
+		if (f->late[i]->nheld)
+			f->late[kept++] = f->late[i];
+		else
+			ip_target_close(f->late[i]);
+	}
+	f->nlate = kept;
+}
+
+static void close_target(struct ip_family *f, struct ip_target *target)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	ip_stop_let_go(target);
+	if (target->nheld && ip_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
+		f->late[f->nlate++] = target;
+		return;
+	}
+	while (target->nheld) {
+		nanosleep(&nap, NULL);
+		ip_stop_let_go(target);
+	}
+	ip_target_close(target);
+}
+
 /* The number of sites put back, or -1. */
 static long restore_one(struct ip_family *f, const struct relative *r, unsigned tries)
 {
 	const struct timespec nap = {.tv_nsec = 5000000};
 	const uint32_t closed = 0;
+	uint64_t deadline = f->deadline_ns; /* live sites are worse than a longer stop */
 	struct ip_patch_result result = {0};
 	struct ip_modules modules;
 	struct ip_target *target;
@@ -238,17 +280,26 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 		for (unsigned i = 0; i < tries; i++) {
 			if (i)
 				nanosleep(&nap, NULL);
-			ret = ip_restore(target, &modules, f->deadline_ns, &result);
+			ip_stop_let_go(target);
+			ret = ip_restore(target, &modules, deadline, &result);
 			if (ret == 0 || !result.transient)
 				break;
+			deadline = 2 * deadline < MAX_STOP_NS ? 2 * deadline : MAX_STOP_NS;
 		}
 		ip_modules_clear(&modules);
 	}
 	free(result.inside);
 	if (ret < 0 && (!ip_target_alive(target) || !maps_inode(r->pid, f->inode)))
 		ret = 0; /* ended, or became another program */
-	ip_target_close(target);
+	close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
+}
+
+/* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be live. Where the kernel does not tell,
+ * the end of the session will do. */
+static bool shares_memory(const struct ip_family *f, pid_t pid)
+{
+	return syscall(SYS_kcmp, f->target->pid, pid, KCMP_VM, 0, 0) <= 0;
 }
 
 /* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
@@ -263,6 +314,10 @@ static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
 			continue;
 		if (!maps_inode(r->pid, f->inode)) {
 			r->kind = STRANGER;
+			continue;
+		}
+		if (shares_memory(f, r->pid)) {
+			r->found_ns = now;
 			continue;
 		}
 		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
@@ -311,6 +366,8 @@ int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct i
 	uint32_t nforked = __atomic_load_n(&f->area->header->nforked, __ATOMIC_RELAXED);
 	bool worked = true;
 
+	if (f->nlate)
+		let_late_go(f);
 	if (now < f->look_ns)
 		return 0;
 	if (f->follow || nforked != f->nforked || now > f->idle_ns) {

@@ -32,7 +32,7 @@ def test_a_daemon_gets_its_nops_back(actor, programs, flag):
     done = actor.iprobe("run", "--json", "-o", directory, "--", programs.simple("daemon"), flag)
     assert done.returncode == 3, repr(done)
     daemon = int(done.stdout.split("\n")[0])
-    assert done.summary()["children_restored"] == 1
+    assert done.summary()["children_restored"] == 1, repr(done)
     memory.assert_untouched(daemon)
     # main's entry and exit, and one step: the daemon's steps are its own
     assert done.summary()["events"] == 4

@@ -196,3 +196,20 @@ def test_detach_of_a_followed_child(me, storm, flag, targets):
     memory.assert_untouched(target.pid)
     target.say()
     target.finish()
+
+
+def test_a_child_in_its_parents_memory_is_left_alone(me, programs, targets):
+    """vfork: what looks like a child's live sites are the target's."""
+    target = targets.steady(me, programs.simple("steady"))
+    session = me.start_iprobe("attach", target.pid, "-f", "step_*", "--json", "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say("v")
+    assert target.proc.stdout.readline() == "waiting\n"
+    time.sleep(0.5)
+    assert len(memory.text_differences(target.pid)) == 128, "the sites of 64 functions are not live any more"
+    time.sleep(1.6)
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.finish()
