@@ -364,6 +364,10 @@ static void read_option(struct reading *r, const char *a)
 		l->profiles = true;
 	} else if (!strcmp(a, "-mred-zone") || !strcmp(a, "-mno-red-zone")) {
 		l->red_zone = !strcmp(a, "-mred-zone");
+	} else if (starts_with(a, "-mcmodel=")) {
+		/* the last one counts */
+		l->large_model = !strcmp(a, "-mcmodel=large");
+		r->freestanding |= !strcmp(a, "-mcmodel=kernel");
 	} else if (!strcmp(a, "-fsplit-stack") || !strcmp(a, "-fno-split-stack")) {
 		l->split_stack = !strcmp(a, "-fsplit-stack");
 	} else if (!strcmp(a, "-finstrument-functions")) {
@@ -372,7 +376,7 @@ static void read_option(struct reading *r, const char *a)
 		l->instrument = -1;
 	} else if (!strcmp(a, "-###")) {
 		l->prints_only = true;
-	} else if (!strcmp(a, "-ffreestanding") || !strcmp(a, "-mcmodel=kernel")) {
+	} else if (!strcmp(a, "-ffreestanding")) {
 		r->freestanding = true;
 	} else if (!strcmp(a, "-fhosted")) {
 		r->freestanding = false;

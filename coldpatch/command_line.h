@@ -30,6 +30,7 @@ struct command_line {
 	bool prints_only; /* -###: nothing is really run */
 	bool profiles;	  /* -p or -pg: gprof has the entries of functions */
 	bool red_zone;	  /* -mred-zone */
+	bool large_model; /* -mcmodel=large: calls go through registers */
 	bool gold_drops;  /* gold with --gc-sections: tables that nothing refers to go */
 	bool split_stack; /* -fsplit-stack: the linker looks for its prologue at a function's very start */
 	int instrument;	  /* -finstrument-functions: 1; -fno-instrument-functions: -1; 0: not mentioned */

@@ -65,7 +65,7 @@ static int find_slots(const struct cold_module *m, const struct cold_arch *arch,
 		if (!r->defined && r->value && m->bits == 64)
 			return ip_error(
 				"%s: the code takes the address of %s (0x%lx): calls through it cannot be "
-				"turned into a NOP; do not build with -mcmodel=large",
+				"turned into a NOP; for -mcmodel=large compile with gcc, or in placement fentry",
 				m->path, r->symbol, (unsigned long)r->value);
 		if (add_place(m, h, r->address, hook, true))
 			return -1;

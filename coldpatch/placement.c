@@ -19,6 +19,7 @@
 #define FENTRY_SPECS  "fentry.specs"
 #define INLINE_SPECS  "inline.specs"
 #define INLINE_HEADER "iprobe_inline.h"
+#define LARGE_HEADER  "iprobe_large.h"
 
 static void add(struct placement_flags *f, const char *flag)
 {
@@ -121,8 +122,8 @@ static void name_assembler(const struct command_line *line, char *const *real)
 	setenv("IPROBE_AS", text, 1);
 }
 
-/* specs: what the compilers proper get; NULL: nothing. */
-static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name,
+/* specs: what the compilers proper get; NULL: nothing. header: what each source gets in front; NULL: nothing. */
+static int gcc_stage(const struct command_line *line, char *const *real, const char *specs_name, const char *header,
 		     struct placement_flags *f)
 {
 	static char prefix[PATH_MAX + 16], specs[PATH_MAX + 32], include[PATH_MAX + 16];
@@ -133,15 +134,15 @@ static int gcc_stage(const struct command_line *line, char *const *real, const c
 	snprintf(prefix, sizeof(prefix), "-B%s/", folder);
 	name_assembler(line, real);
 	add(f, prefix);
-	if (!specs_name)
-		return 0;
-	snprintf(specs, sizeof(specs), "-specs=%s/%s", folder, specs_name);
-	snprintf(include, sizeof(include), "%s/include", folder);
-	add(f, specs);
-	if (!strcmp(specs_name, INLINE_SPECS)) {
+	if (specs_name) {
+		snprintf(specs, sizeof(specs), "-specs=%s/%s", folder, specs_name);
+		add(f, specs);
+	}
+	if (header) {
+		snprintf(include, sizeof(include), "%s/include", folder);
 		add(f, "-isystem");
 		add(f, include);
-		f->header = line->compiles ? INLINE_HEADER : NULL;
+		f->header = line->compiles ? header : NULL;
 	}
 	return 0;
 }
@@ -163,18 +164,27 @@ static void keep_relocs(const struct command_line *line, struct placement_flags 
  * -m32: where arguments are pushed one by one, the stack pointer at a hook's call depends on what was pushed before. Readers of
  * traces tell frames by it: it must be the same at all calls of a function, as it is on x86-64.
  */
-static void gcc_instrument(const struct command_line *line, char *const *real, struct placement_flags *f)
+static int gcc_instrument(const struct command_line *line, char *const *real, struct placement_flags *f)
 {
 	keep_relocs(line, f);
 	if (!line->compiles)
-		return;
-	/* the stage changes nothing here, but it warns of naked functions; it can be done without */
-	if (!line->m32)
-		(void)gcc_stage(line, real, NULL, f);
+		return 0;
+	if (line->large_model && !line->m32 && line->instrument >= 0) {
+		/* see iprobe_large.h */
+		if (gcc_stage(line, real, NULL, LARGE_HEADER, f))
+			return -1;
+		add(f, "-mno-red-zone");
+		/* addresses of functions stay where they are passed, and do not go through the stack before */
+		add(f, "-fno-gcse");
+	} else if (!line->m32) {
+		/* the stage changes nothing here, but it warns of naked functions; it can be done without */
+		(void)gcc_stage(line, real, NULL, NULL, f);
+	}
 	add(f, "-finstrument-functions");
 	add(f, "-fno-crossjumping");
 	if (line->m32)
 		add(f, "-maccumulate-outgoing-args");
+	return 0;
 }
 
 static void clang_instrument(const struct command_line *line, struct placement_flags *f)
@@ -226,8 +236,9 @@ static int gcc_marked(enum ip_placement placement, const struct command_line *li
 		return 0;
 	if (placement == IP_PLACEMENT_INLINE && line->red_zone)
 		setenv("IPROBE_RED_ZONE", "1", 1);
-	return gcc_stage(line, real, line->instrument >= 0 && (line->compiles || line->links) ? specs : NULL,
-			 f);
+	if (line->instrument < 0 || (!line->compiles && !line->links))
+		return gcc_stage(line, real, NULL, NULL, f);
+	return gcc_stage(line, real, specs, placement == IP_PLACEMENT_INLINE ? INLINE_HEADER : NULL, f);
 }
 
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real,
@@ -239,7 +250,7 @@ int placement_flags(enum ip_placement placement, const struct command_line *line
 	else if (clang)
 		clang_fentry(line, ret);
 	else if (placement == IP_PLACEMENT_INSTRUMENT)
-		gcc_instrument(line, real, ret);
+		return gcc_instrument(line, real, ret);
 	else
 		return gcc_marked(placement, line, real, ret);
 	return 0;

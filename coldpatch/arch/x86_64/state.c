@@ -178,8 +178,14 @@ static struct value effective(const struct state *s, const struct cold_insn *ins
 
 	if (op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS)
 		return unknown;
-	if (op->mem.index != ZYDIS_REGISTER_NONE)
-		return unknown;
+	if (op->mem.index != ZYDIS_REGISTER_NONE) {
+		/* position-independent code of the large model: offset table + difference */
+		struct value index = reg_value(s, op->mem.index);
+
+		if (index.kind != VALUE_CONST)
+			return unknown;
+		disp += index.v * op->mem.scale;
+	}
 	if (op->mem.base == ZYDIS_REGISTER_NONE)
 		return fit(s, (struct value){.kind = VALUE_CONST, .v = disp});
 	if (op->mem.base == ZYDIS_REGISTER_RIP)

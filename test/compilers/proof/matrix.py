@@ -13,7 +13,7 @@ DIMENSIONS = Case(
     compiler=["gcc", "clang"],
     placement=["fentry", "inline", "instrument"],
     optimisation=["-O0", "-O1", "-O2", "-O3", "-Os", "-O2 -flto"],
-    mode=["pie", "no-pie", "shared", "static", "static-pie", "no-plt", "now", "cet"],
+    mode=["pie", "no-pie", "shared", "static", "static-pie", "no-plt", "now", "cet", "large"],
     language=["c", "cc"],
     linker=["bfd", "gold", "lld"],
 )
@@ -30,6 +30,7 @@ MODES = {
     "no-plt": (["-fno-plt"], []),
     "now": ([], ["-Wl,-z,now"]),
     "cet": (["-fcf-protection"], []),
+    "large": (["-mcmodel=large", "-fno-pie"], ["-no-pie"]),
 }
 
 LANGUAGES = {"c": ["-std=gnu17"], "cc": ["-std=c++17"]}
@@ -46,13 +47,15 @@ def fits(case):
     return True
 
 
-# What iprobe does not offer: iprobe-cc fails with one line that has `says` in it.
-Refusal = collections.namedtuple("Refusal", "reason says")
+# What iprobe does not offer: iprobe-cc says one line that has `says` in it, and fails, or leaves what it linked as it was.
+Refusal = collections.namedtuple("Refusal", "reason says fails")
 
 
 def refusal(case):
     if case.compiler == "clang" and case.placement == "inline":
-        return Refusal("clang calls hooks by their address, and inlines none", "clang has fentry and instrument only")
+        return Refusal("clang calls hooks by their address, and inlines none", "clang has fentry and instrument only", True)
+    if case.compiler == "clang" and case.placement == "instrument" and case.mode == "large":
+        return Refusal("it calls hooks through registers, many by one load", "compile with gcc, or in placement fentry", False)
     return None
 
 
@@ -67,11 +70,11 @@ def everything():
 
 
 def refused():
-    """For each compiler, placement and language that is not offered, one case."""
+    """For each reason, compiler, placement and language that is not offered, one case."""
     found = {}
     for case in everything():
         if refusal(case):
-            found.setdefault((case.compiler, case.placement, case.language), case)
+            found.setdefault((refusal(case), case.compiler, case.placement, case.language), case)
     return list(found.values())
 
 

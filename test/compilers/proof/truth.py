@@ -161,11 +161,13 @@ class Symbols:
             if kind in "tTwWiu":
                 self.at[int(address, 16)].add(name)
         self.addresses = sorted(self.at)
-        self.of = {name: address for address, names in self.at.items() for name in names}
+        # Local functions of several files may have one name (in a static link libstdc++'s too): they count as one.
+        self.of = {name: address for address in reversed(self.addresses) for name in self.at[address]}
 
     def holder(self, address):
         """Address of the function that holds this one."""
-        return self.addresses[bisect.bisect_right(self.addresses, address) - 1]
+        at = self.addresses[bisect.bisect_right(self.addresses, address) - 1]
+        return min(self.of[name] for name in self.at[at])
 
     def counts(self, counter):
         """A count by address instead of by name: functions may have several."""
