@@ -94,6 +94,29 @@ struct ip_rt_anchor {
 	uint64_t wake, wake_end, wake_block;
 	uint32_t waking; /* atomic: a thread is at it */
 	uint32_t reserved;
+	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). again_call and again_poll, again_rest: where
+	 * its short and its long form go on behind each of their system calls. 0: it has none. */
+	uint64_t again, again_end, again_call, again_poll, again_rest;
+};
+
+/* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
+ * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/restart.h). The thread has this on its
+ * stack meanwhile, below the red zone, as it would have a signal's frame. Written from outside; read by arch/ARCH/again.S. */
+struct ip_again {
+	uint64_t pc;	       /* where the caller goes on */
+	uint64_t flags;	       /* the caller's */
+	uint64_t arguments[6]; /* registers of the caller that hold arguments of a system call, in their order */
+	uint64_t deadline;     /* CLOCK_MONOTONIC, nanoseconds; ~0: none */
+	uint64_t time[2];      /* what is left: a struct timespec or timeval */
+	uint64_t number;       /* of the call */
+	/* The long form only: ppoll() for what is left, then the call for what is ready, until all is transferred. */
+	uint64_t rest[7];     /* number and arguments of the call to make */
+	uint64_t part;	      /* bytes that were transferred already */
+	uint64_t all;	      /* 1: all must be transferred; rest[2] is advanced, rest[3] reduced */
+	int64_t limit_error;  /* what it returns when its time is over */
+	uint64_t tries;	      /* how often it may be ready for nothing; then it is started anew as a whole */
+	int32_t poll_fd;      /* a struct pollfd; without events: does not poll */
+	int16_t poll_events, poll_revents;
 };
 
 /* The way back of a borrowed thread, which it takes by itself if its iprobe has died; the stack is below. */
@@ -265,6 +288,10 @@ struct ip_subbuf {
 _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 128 &&
 		       sizeof(struct ip_subbuf) == 32 && sizeof(struct ip_value_program) == 272,
 	       "ABI");
+_Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
+		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&
+		       offsetof(struct ip_again, poll_fd) == 184,
+	       "arch/ARCH/again.S");
 /* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
 _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_rt_anchor, hooks) == 48 &&
 		       offsetof(struct ip_area_header, unserved) == 32 &&

@@ -13,6 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/restart.h"
 #include "hotpatcher/stop.h"
 
 #define PAGE_SIZE 4096ull
@@ -177,7 +178,7 @@ static bool is_inside(const struct ip_target *target, uint64_t pc)
 {
 	const struct ip_rt_anchor *anchor = &target->anchor;
 
-	return target->has_runtime &&
+	return target->has_runtime && !ip_restart_is_waiting(target, pc) &&
 	       ((pc >= anchor->text_start && pc < anchor->text_end) || ip_target_is_stub(target, pc));
 }
 

@@ -74,7 +74,7 @@ static void note_status(struct ip_stop *stop, struct ip_stopped_thread *t, int s
 		t->by_us = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
 		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8))
 			let_stranger_go(stop->target->pid, t->tid);
-		if (ip_arch_stopped(t->tid, status >> 16 == PTRACE_EVENT_STOP, &t->pc) < 0)
+		if (ip_restart_stopped(stop->target, t->tid, status, &stop->sleeps, &t->pc, &t->left) < 0)
 			t->pc = 0;
 		return;
 	}
@@ -244,6 +244,7 @@ int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop
 	int found;
 
 	*ret = (struct ip_stop){.target = target};
+	ip_sleeps_look(target->pid, 0, target->arch->bits == 32, &ret->sleeps);
 	target->nheld = 0; /* they are in the list of threads, and found again */
 	boost(ret);
 	while ((found = seize_new(ret)) > 0)
@@ -321,6 +322,7 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 			return;
 		}
 	}
+	ip_restart_release(t->tid, &t->left);
 	if (ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
 		return;
 	/* It was stopped and is not any more: killed. Until we have reaped it the process cannot end, nor
@@ -347,6 +349,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	length = stop->began_ns ? ip_now_ns() - stop->began_ns : 0;
 	if (stop->boosted)
 		sched_setscheduler(0, stop->policy, &stop->priority);
+	ip_sleeps_clear(&stop->sleeps);
 	free(stop->threads);
 	stop->threads = NULL;
 	stop->n = stop->capacity = 0;
@@ -356,8 +359,14 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target};
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0)
+	ip_sleeps_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
+	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0) {
+		int error = errno;
+
+		ip_sleeps_clear(&ret->sleeps);
+		errno = error;
 		return -1;
+	}
 	if (add(ret, tid) == 0 && stop_all(ret, ip_now_ns() + deadline_ns) == 0 && ret->threads[0].stopped)
 		return 0;
 	ip_stop_end(ret);

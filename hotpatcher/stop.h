@@ -2,6 +2,7 @@
 /*
  * Stopping all threads of a target, and letting them go.
  *
+ *   0. See since when threads have been waiting (sleep.h), so that the stop does not make their calls last longer (restart.h).
  *   1. SEIZE every thread in /proc/PID/task (they run on), with TRACECLONE, so that a thread born from now on is ours
  *      from its first instruction.
  *   2. INTERRUPT each, wait for each.
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hotpatcher/restart.h"
 #include "hotpatcher/target.h"
 
 struct ip_stopped_thread {
@@ -35,13 +37,15 @@ struct ip_stopped_thread {
 	bool by_us; /* by our own INTERRUPT: neither a signal nor a stop of the whole process */
 	bool gone;
 	uint64_t pc; /* read when it stopped */
+	struct ip_time_left left; /* of the system call that starts again */
 };
 
 struct ip_stop {
 	struct ip_target *target;
 	struct ip_stopped_thread *threads;
 	size_t n, capacity;
-	uint64_t began_ns; /* CLOCK_MONOTONIC at the first INTERRUPT */
+	struct ip_sleeps sleeps; /* of threads that were waiting before */
+	uint64_t began_ns;	 /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
 	bool late; /* the deadline passed */
 	bool boosted;

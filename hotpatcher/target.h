@@ -46,6 +46,11 @@ struct ip_target {
 	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
+	struct {
+		size_t n;
+		pid_t tid; /* of the last one */
+		long number;
+	} renewed; /* system calls whose time limit a stop had to let begin anew (restart.h) */
 	bool exited;	 /* a stop saw it end */
 	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };

@@ -272,6 +272,11 @@ void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 	}
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
+	iprobe_rt_anchor.again = (uintptr_t)rt_again;
+	iprobe_rt_anchor.again_end = (uintptr_t)rt_again_end;
+	iprobe_rt_anchor.again_call = (uintptr_t)rt_again_call;
+	iprobe_rt_anchor.again_poll = (uintptr_t)rt_again_poll;
+	iprobe_rt_anchor.again_rest = (uintptr_t)rt_again_rest;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

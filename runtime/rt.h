@@ -50,6 +50,9 @@ extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
 
+/* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
+extern const char rt_again[], rt_again_end[], rt_again_call[], rt_again_poll[], rt_again_rest[];
+
 /* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
 struct rt_payload {
 	uint64_t tells;

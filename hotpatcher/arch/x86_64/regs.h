@@ -1,61 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers of a stopped thread.
+ * Registers of a stopped thread, of 64-bit code or of 32-bit code (which shows in the layout of x86-64, with the numbers and
+ * arguments of i386).
  */
 #ifndef IP_ARCH_REGS_H
 #define IP_ARCH_REGS_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/user.h>
 #include <x86intrin.h>
 
-#include "hotpatcher/arch/i386/regs.h"
+#include "hotpatcher/arch/i386/waits.h"
+#include "hotpatcher/arch/x86_64/waits.h"
 
-/* Whether a system call that returns EINTR after any stop waits without a limit: such a call may simply start again. (Most
- * calls restart by themselves, see signal(7). One with a time limit would wait for all of it again: it is left alone.) */
-static inline int ip_arch_waits_for_ever(const struct user_regs_struct *r)
+/* The system call that a stopped thread comes from. */
+struct ip_arch_call {
+	struct user_regs_struct regs;
+	bool narrow; /* 32-bit code */
+	long number; /* -1: it comes from none */
+	long result; /* of the call, or a code by which the kernel means to start it again */
+	uint64_t arguments[6];
+	uint64_t pc, sp;
+	struct ip_wait wait;
+};
+
+/* 0, or -1 where the thread is gone. */
+static inline int ip_arch_call(pid_t tid, struct ip_arch_call *ret)
 {
-	switch (r->orig_rax) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-		return (int)r->r10 < 0;
-	case SYS_epoll_pwait2:
-	case SYS_semtimedop:
-		return !r->r10;
-	case SYS_rt_sigtimedwait:
-		return !r->rdx;
-	case SYS_io_getevents:
-		return !r->r8;
-	case SYS_semop:
-		return 1;
-	}
+	struct user_regs_struct *r = &ret->regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, r) < 0)
+		return -1;
+	ret->narrow = r->cs == IP_I386_CODE_SEGMENT;
+	/* the results of 32-bit code count in 32 bits */
+	ret->number = ret->narrow ? (int32_t)r->orig_rax : (long)r->orig_rax;
+	ret->result = ret->narrow ? (int32_t)r->rax : (long)r->rax;
+	ret->pc = ret->narrow ? (uint32_t)r->rip : r->rip;
+	ret->sp = ret->narrow ? (uint32_t)r->rsp : r->rsp;
+	if (ret->narrow)
+		ip_i386_arguments(r, ret->arguments);
+	else
+		ip_arch_arguments(r, ret->arguments);
+	ret->wait = ret->narrow ? ip_i386_wait(ret->number, ret->arguments)
+				: ip_arch_wait(ret->number, ret->arguments);
 	return 0;
 }
 
-/* Reads the program counter of a stopped thread. interrupted: by our own INTERRUPT, not by a signal; a call that it
- * broke off is made to start again where that is exact: -ERESTARTNOHAND lets the kernel do it, unless a signal with a
- * handler comes first, which the program then sees as EINTR, as it would without us. 0, or -1 where the thread is gone. */
-static inline int ip_arch_stopped(pid_t tid, int interrupted, uint64_t *ret_pc)
+/* The two bytes in front of the program counter of a thread that comes from a system call: of the calls that this table numbers. */
+static inline bool ip_arch_is_own_call(const struct ip_arch_call *call, const uint8_t *code)
 {
-	const long restart_unless_handler = -514;
-	struct user_regs_struct r;
-	int endless;
+	return call->narrow || (code[0] == 0x0f && code[1] == 0x05);
+}
 
-	if (ptrace(PTRACE_GETREGS, tid, 0, &r) < 0)
-		return -1;
-	/* the results of 32-bit code count in 32 bits */
-	endless = r.cs == IP_I386_CODE_SEGMENT
-			  ? (int)r.orig_rax >= 0 && (int)r.rax == -EINTR && ip_i386_waits_for_ever(&r)
-			  : (long)r.orig_rax >= 0 && (long)r.rax == -EINTR && ip_arch_waits_for_ever(&r);
-	if (interrupted && endless)
-		ptrace(PTRACE_POKEUSER, tid, offsetof(struct user_regs_struct, rax), restart_unless_handler);
-	*ret_pc = r.rip;
-	return 0;
+static inline uint64_t ip_arch_again_below(const struct ip_arch_call *call)
+{
+	return call->narrow ? IP_I386_AGAIN_BELOW : IP_ARCH_AGAIN_BELOW;
+}
+
+/* What the thread has on its stack while it is in arch/ARCH/again.S: bytes of it, from its stack pointer up. */
+static inline size_t ip_arch_again_image(const struct ip_arch_call *call, const struct ip_again *again,
+					 uint8_t *ret)
+{
+	const uint32_t pc = again->pc;
+
+	memcpy(ret, again, sizeof(*again));
+	if (!call->narrow)
+		return sizeof(*again);
+	memset(ret + sizeof(*again), 0, IP_I386_AGAIN_BELOW - sizeof(*again));
+	memcpy(ret + IP_I386_AGAIN_BELOW - sizeof(pc), &pc, sizeof(pc));
+	return IP_I386_AGAIN_BELOW;
+}
+
+/* Sets the registers for the call to be done again, from behind it. */
+static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *arguments, long number,
+				   uint64_t behind, uint64_t sp)
+{
+	if (call->narrow)
+		ip_i386_set_arguments(&call->regs, arguments);
+	else
+		ip_arch_set_arguments(&call->regs, arguments);
+	ip_arch_do_again(&call->regs, number, behind);
+	call->regs.rsp = sp;
 }
 
 static inline uint64_t ip_arch_clock(void)

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waiting in system calls of x86-64 (hotpatcher/arch/waits.h): which calls, and how those on sockets are made for what is ready.
+ */
+#ifndef IP_ARCH_X86_64_WAITS_H
+#define IP_ARCH_X86_64_WAITS_H
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+
+#include "common/rt_abi.h"
+#include "hotpatcher/arch/waits.h"
+
+#define IP_ARCH_AGAIN_BELOW                                                                                  \
+	320 /* from a caller's stack pointer down to the struct ip_again: past its red zone */
+
+#define IP_ARCH_RESTART_UNLESS_HANDLER (-514l) /* ERESTARTNOHAND */
+
+#ifndef SYS_epoll_pwait2
+#define SYS_epoll_pwait2 441
+#endif
+
+static inline void ip_arch_arguments(const struct user_regs_struct *r, uint64_t *ret)
+{
+	const uint64_t arguments[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
+
+	memcpy(ret, arguments, sizeof(arguments));
+}
+
+static inline void ip_arch_set_arguments(struct user_regs_struct *r, const uint64_t *arguments)
+{
+	r->rdi = arguments[0];
+	r->rsi = arguments[1];
+	r->rdx = arguments[2];
+	r->r10 = arguments[3];
+	r->r8 = arguments[4];
+	r->r9 = arguments[5];
+}
+
+/* A limit that is not there makes the call endless. */
+static inline struct ip_wait ip_wait_by_pointer(const uint64_t *args, unsigned i, enum ip_wait_limit limit)
+{
+	return (struct ip_wait){args[i] ? limit : IP_WAIT_ENDLESS, i};
+}
+
+static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+		return (struct ip_wait){(int)args[3] < 0 ? IP_WAIT_ENDLESS : IP_WAIT_MILLISECONDS, 3};
+	case SYS_epoll_pwait2:
+	case SYS_semtimedop:
+		return ip_wait_by_pointer(args, 3, IP_WAIT_TIMESPEC);
+	case SYS_rt_sigtimedwait:
+	case SYS_ppoll: /* this one and the next two only where the kernel cannot write to the limit what is left of it */
+		return ip_wait_by_pointer(args, 2, IP_WAIT_TIMESPEC);
+	case SYS_pselect6:
+		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMESPEC);
+	case SYS_select:
+		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMEVAL);
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMESPEC);
+	case SYS_semop:
+		return (struct ip_wait){IP_WAIT_ENDLESS, 0};
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+		return (struct ip_wait){IP_WAIT_RECEIVE, 0};
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_connect:
+		return (struct ip_wait){IP_WAIT_SEND, 0};
+	}
+	return (struct ip_wait){IP_WAIT_OTHER, 0};
+}
+
+/* Whether the call restarts by itself, but with all of its limit. */
+static inline bool ip_arch_restarts_anew(long number)
+{
+	return number == SYS_io_pgetevents;
+}
+
+/* Whether the call, having moved n bytes, is to move more: what was broken off would not have returned. */
+static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
+{
+	const bool some = n > 0 && (uint64_t)n < args[2] && args[2] < INT64_MAX;
+
+	return some && (number == SYS_write || (number == SYS_sendto && !(args[3] & MSG_DONTWAIT)) ||
+			(number == SYS_recvfrom && (args[3] & MSG_WAITALL) &&
+			 !(args[3] & (MSG_DONTWAIT | MSG_PEEK))));
+}
+
+/* The call that moves what is left behind the first n bytes, waiting as it did. */
+static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n, struct ip_again *again)
+{
+	again->rest[0] = number;
+	memcpy(again->rest + 1, args, 6 * sizeof(*args));
+	again->rest[2] += n;
+	again->rest[3] -= n;
+	again->part = n;
+	again->all = 1;
+	again->tries = 1;
+}
+
+/* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the same on a socket without waiting. Only
+ * where the one says that the other would not wait, and where no more than that is different. */
+static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain, int type,
+				      struct ip_again *again)
+{
+	const uint64_t receive_flags = MSG_PEEK | MSG_TRUNC | MSG_WAITALL | MSG_CMSG_CLOEXEC,
+		       send_flags = MSG_NOSIGNAL | MSG_MORE;
+	const bool stream = type == SOCK_STREAM, internet = domain == AF_INET || domain == AF_INET6,
+		   known = internet || domain == AF_UNIX || domain == AF_NETLINK;
+	uint64_t flags;
+
+	again->limit_error = -EAGAIN;
+	again->poll_fd = args[0];
+	ip_arch_rest_of_call(number, args, 0, again);
+	again->all = 0;
+	switch (number) {
+	case SYS_read: /* of a socket: recv() */
+		again->rest[0] = SYS_recvfrom;
+		again->rest[4] = again->rest[5] = again->rest[6] = 0;
+		/* fall through */
+	case SYS_recvfrom:
+		flags = again->rest[4];
+		again->rest[4] |= MSG_DONTWAIT;
+		again->all = stream && (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
+		again->poll_events = POLLIN;
+		break;
+	case SYS_recvmsg:
+		flags = again->rest[3];
+		if (flags & MSG_WAITALL)
+			return false;
+		again->rest[3] |= MSG_DONTWAIT;
+		again->poll_events = POLLIN;
+		break;
+	case SYS_accept:
+	case SYS_accept4:
+		again->poll_events = POLLIN;
+		flags = 0;
+		break;
+	case SYS_write:
+		again->rest[0] = SYS_sendto;
+		again->rest[4] = again->rest[5] = again->rest[6] = 0;
+		/* fall through */
+	case SYS_sendto:
+		flags = again->rest[4];
+		again->rest[4] |= MSG_DONTWAIT;
+		again->all = stream;
+		again->poll_events = POLLOUT;
+		if (!stream && !internet)
+			return false; /* it may be ready while the receiver is not */
+		break;
+	case SYS_connect:
+		again->poll_events = POLLOUT;
+		again->limit_error = -EINPROGRESS;
+		if (!stream || !internet)
+			return false;
+		flags = 0;
+		break;
+	default:
+		return false;
+	}
+	if (n) {
+		again->rest[2] += n;
+		again->rest[3] -= n;
+		again->part = n;
+	}
+	again->tries = 64;
+	return known && !(flags & ~(again->poll_events == POLLIN ? receive_flags : send_flags));
+}
+
+/* The registers of a thread that is made to do the call again, from behind it: the kernel starts it anew, unless a signal
+ * comes first. */
+static inline void ip_arch_do_again(struct user_regs_struct *r, long number, uint64_t behind)
+{
+	r->orig_rax = number;
+	r->rax = IP_ARCH_RESTART_UNLESS_HANDLER;
+	r->rip = behind;
+}
+
+static inline void ip_arch_do_poll(struct user_regs_struct *r, uint64_t again, uint64_t behind)
+{
+	const uint64_t arguments[6] = {again + offsetof(struct ip_again, poll_fd), 1,
+				       again + offsetof(struct ip_again, time), 0, 8};
+
+	ip_arch_set_arguments(r, arguments);
+	ip_arch_do_again(r, SYS_ppoll, behind);
+}
+
+#endif

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps are told in restart.h; comments here name them.
+ */
+#include "hotpatcher/restart.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
+#define SECOND	     1000000000ull
+#define NO_DEADLINE  UINT64_MAX
+#define CLOSE_ENOUGH 10000000ull /* a limit that is longer by less counts as kept */
+
+/* One call of one thread that is looked after. */
+struct broken {
+	struct ip_target *target;
+	pid_t tid;
+	struct ip_sleeps *sleeps;
+	struct ip_arch_call call;
+	struct ip_time_left left;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+/* The thread's memory, as the thread may use it. Without a word about failure: there is always another way. */
+static int copy_in(pid_t tid, uint64_t address, void *buffer, size_t size)
+{
+	const struct iovec ours = {buffer, size}, theirs = {(void *)(uintptr_t)address, size};
+
+	return process_vm_readv(tid, &ours, 1, &theirs, 1, 0) == (ssize_t)size ? 0 : -1;
+}
+
+static int copy_out(pid_t tid, uint64_t address, const void *buffer, size_t size)
+{
+	const struct iovec ours = {(void *)buffer, size}, theirs = {(void *)(uintptr_t)address, size};
+
+	return process_vm_writev(tid, &ours, 1, &theirs, 1, 0) == (ssize_t)size ? 0 : -1;
+}
+
+/* Whether a signal that has no handler does nothing. */
+static bool is_ignored(pid_t tid, int signal_number)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	uint64_t ignored = 0, caught = 0, bit = 1ull << (signal_number - 1);
+	char name[64], line[256];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", tid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "SigIgn: %" SCNx64, &ignored);
+		sscanf(line, "SigCgt: %" SCNx64, &caught);
+	}
+	if (!file || (caught & bit))
+		return false;
+	return (ignored & bit) || signal_number == SIGCHLD || signal_number == SIGURG ||
+	       signal_number == SIGWINCH || signal_number == SIGCONT;
+}
+
+/* Step 2: whether we are why the thread has left its call. */
+static bool is_ours(pid_t tid, int status)
+{
+	if (status >> 16)
+		return status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
+	return WSTOPSIG(status) != SIGTRAP && is_ignored(tid, WSTOPSIG(status));
+}
+
+static uint64_t in_ns(uint64_t seconds, uint64_t ns)
+{
+	return seconds > (uint64_t)INT64_MAX / 2 / SECOND ? NO_DEADLINE : seconds * SECOND + ns;
+}
+
+/* A socket of the target, ours to ask; -1: it is none, or cannot be had. */
+static int borrow_socket(const struct broken *b)
+{
+	int fd = syscall(SYS_pidfd_getfd, b->target->pidfd, (int)b->call.arguments[0], 0), type;
+	socklen_t size = sizeof(type);
+
+	if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int socket_option(int fd, int option)
+{
+	socklen_t size = sizeof(int);
+	int value = -1;
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+/* The time limit of the call in nanoseconds; NO_DEADLINE: it has none, or none that anybody lives to see. -1 where that is unknown. */
+static int read_limit(const struct broken *b, int socket, uint64_t *ret)
+{
+	const struct ip_wait *wait = &b->call.wait;
+	uint64_t value = b->call.arguments[wait->argument];
+	struct timeval tv = {0};
+	socklen_t size = sizeof(tv);
+	uint32_t two[2];
+	uint64_t time[2];
+
+	switch (wait->limit) {
+	case IP_WAIT_MILLISECONDS:
+		*ret = (uint64_t)(uint32_t)value * 1000000;
+		return 0;
+	case IP_WAIT_TIMESPEC:
+	case IP_WAIT_TIMEVAL:
+		if (copy_in(b->tid, value, time, sizeof(time)) < 0)
+			return -1;
+		*ret = in_ns(time[0], wait->limit == IP_WAIT_TIMEVAL ? time[1] * 1000 : time[1]);
+		return 0;
+	case IP_WAIT_TIMESPEC32:
+		if (copy_in(b->tid, value, two, sizeof(two)) < 0)
+			return -1;
+		*ret = in_ns(two[0], two[1]);
+		return 0;
+	case IP_WAIT_RECEIVE:
+	case IP_WAIT_SEND:
+		if (socket < 0 ||
+		    getsockopt(socket, SOL_SOCKET, wait->limit == IP_WAIT_SEND ? SO_SNDTIMEO : SO_RCVTIMEO,
+			       &tv, &size) < 0)
+			return -1;
+		*ret = tv.tv_sec || tv.tv_usec ? in_ns(tv.tv_sec, tv.tv_usec * 1000ull) : NO_DEADLINE;
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+static void count_renewed(const struct broken *b)
+{
+	b->target->renewed.n++;
+	b->target->renewed.tid = b->tid;
+	b->target->renewed.number = b->call.number;
+}
+
+/* When the call's time is over. It began with the sleep that we broke off, if the thread was seen in it; else later than the
+ * look, and at the latest now. *ret_late: by how much that may be too late. */
+static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
+{
+	const struct ip_sleep s = ip_sleeps_find(b->sleeps, b->tid);
+	uint64_t now = now_ns(), began = now;
+
+	*ret_late = 0;
+	if (limit == NO_DEADLINE)
+		return NO_DEADLINE;
+	if (s.number != b->call.number) {
+		*ret_late = now - s.looked_ns; /* it was not in the call then */
+	} else if (!s.seen || !s.since_ns) {
+		*ret_late = UINT64_MAX;
+	} else if (!ip_sleep_was_unbroken(b->target->pid, &s)) {
+		*ret_late = now - s.since_ns;
+	} else {
+		/* the clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most 1/2000 */
+		began = s.since_ns + ((now - s.since_ns) >> 11);
+	}
+	return began + limit;
+}
+
+/* What is left until the deadline, as the call wants it. */
+static void set_time(const struct ip_wait *wait, struct ip_again *again, uint64_t address,
+		     uint64_t *arguments)
+{
+	uint64_t now = now_ns(), left = again->deadline > now ? again->deadline - now : 0;
+	uint32_t two[2] = {left / SECOND, left % SECOND};
+
+	again->time[0] = left / SECOND;
+	again->time[1] = left % SECOND;
+	if (wait->limit == IP_WAIT_TIMEVAL) {
+		left += 999;
+		again->time[0] = left / SECOND;
+		again->time[1] = left % SECOND / 1000;
+	}
+	if (wait->limit == IP_WAIT_TIMESPEC32)
+		memcpy(again->time, two, sizeof(two));
+	if (wait->limit == IP_WAIT_MILLISECONDS)
+		arguments[wait->argument] = (left + 999999) / 1000000;
+	else if (wait->limit < IP_WAIT_RECEIVE)
+		arguments[wait->argument] = address + offsetof(struct ip_again, time);
+}
+
+bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+
+	return target->has_runtime && a->again && pc > a->again && pc < a->again_end;
+}
+
+/* Whether the thread can be sent through the runtime's code: it is there, the call was made by the instruction that the code makes it
+ * by, and nobody judges calls by where they come from. */
+static bool can_go_through(const struct broken *b)
+{
+	struct {
+		uint64_t mode, selector, offset, length;
+	} dispatch = {0};
+	uint8_t code[2];
+
+	if (!b->target->has_runtime || !b->target->anchor.again ||
+	    b->call.narrow != (b->target->arch->bits == 32) ||
+	    copy_in(b->tid, b->call.pc - sizeof(code), code, sizeof(code)) < 0 ||
+	    !ip_arch_is_own_call(&b->call, code))
+		return false;
+	return ptrace(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, b->tid, sizeof(dispatch), &dispatch) < 0 ||
+	       !dispatch.mode;
+}
+
+/* Has the kernel start the very call again. */
+static void do_the_same(const struct broken *b)
+{
+	struct user_regs_struct regs = b->call.regs;
+
+	ip_arch_do_again(&regs, regs.orig_rax, regs.rip);
+	ptrace(PTRACE_SETREGS, b->tid, 0, &regs);
+}
+
+/* What ip_restart_release() will want, of a thread that goes on in our code. */
+static void keep(struct broken *b, const struct ip_again *again, uint64_t at)
+{
+	const enum ip_wait_limit limit = b->call.wait.limit;
+
+	if (again->deadline != NO_DEADLINE && limit != IP_WAIT_MILLISECONDS && limit != IP_WAIT_TIMESPEC32)
+		b->left = (struct ip_time_left){at + offsetof(struct ip_again, time),
+						limit == IP_WAIT_TIMEVAL, now_ns()};
+}
+
+/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
+static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
+{
+	uint64_t at = b->call.sp - ip_arch_again_below(&b->call), arguments[6];
+	const struct ip_rt_anchor *anchor = &b->target->anchor;
+	uint8_t image[256];
+	struct ip_arch_call call = b->call;
+
+	again->pc = call.pc;
+	again->flags = call.regs.eflags & ~0x100ull;
+	again->number = call.number;
+	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
+	memcpy(arguments, behind == anchor->again_rest ? again->rest + 1 : call.arguments, sizeof(arguments));
+	if (again->deadline != NO_DEADLINE)
+		set_time(&call.wait, again, at, arguments);
+	if (copy_out(b->tid, at, image, ip_arch_again_image(&call, again, image)) < 0)
+		return -1;
+	if (behind == anchor->again_poll) {
+		ip_arch_do_poll(&call.regs, at, behind);
+		call.regs.rsp = at;
+	} else {
+		ip_arch_prepare(&call, arguments,
+				behind == anchor->again_rest ? (long)again->rest[0] : call.number, behind,
+				at);
+	}
+	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0)
+		return -1;
+	keep(b, again, at);
+	return 0;
+}
+
+/* A call with a limit of its own. */
+static void wait_on(struct broken *b)
+{
+	const struct ip_rt_anchor *anchor = &b->target->anchor;
+	struct ip_again again = {0};
+	uint64_t limit, late;
+
+	if (read_limit(b, -1, &limit) < 0)
+		return;
+	again.deadline = deadline_of(b, limit, &late);
+	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &again, anchor->again_call) == 0) {
+		if (late > CLOSE_ENOUGH)
+			count_renewed(b);
+		return;
+	}
+	do_the_same(b);
+	if (limit != NO_DEADLINE)
+		count_renewed(b);
+}
+
+/* A call on a socket that has a limit: nothing was transferred. */
+static void wait_on_socket(struct broken *b)
+{
+	_cleanup_close_ int socket = borrow_socket(b);
+	const struct ip_rt_anchor *anchor = &b->target->anchor;
+	struct ip_again again = {0};
+	uint64_t limit, late;
+
+	/* without a limit it would not have returned EINTR: then that is not because of us */
+	if (read_limit(b, socket, &limit) < 0 || limit == NO_DEADLINE)
+		return;
+	again.deadline = deadline_of(b, limit, &late);
+	if (!b->call.narrow && can_go_through(b) && ip_proc_status(b->tid, "Seccomp") == 0 &&
+	    ip_arch_poll_first(b->call.number, b->call.arguments, 0, socket_option(socket, SO_DOMAIN),
+			       socket_option(socket, SO_TYPE), &again) &&
+	    go_through(b, &again, anchor->again_poll) == 0) {
+		if (late > CLOSE_ENOUGH)
+			count_renewed(b);
+		return;
+	}
+	do_the_same(b);
+	count_renewed(b);
+}
+
+/* Only what gives and takes byte by byte returns in the middle because of us. */
+static bool is_stream_of_bytes(const struct broken *b)
+{
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/fd/%d", b->target->pid, b->tid,
+		 (int)b->call.arguments[0]);
+	if (stat(name, &st) < 0)
+		return false;
+	return S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+	       (S_ISCHR(st.st_mode) &&
+		(major(st.st_rdev) == 4 || major(st.st_rdev) == 5 ||
+		 (major(st.st_rdev) >= 136 && major(st.st_rdev) <= 143))); /* terminals */
+}
+
+/* A call that has moved a part. */
+static void move_rest(struct broken *b)
+{
+	_cleanup_close_ int socket = -1;
+	const struct ip_rt_anchor *anchor = &b->target->anchor;
+	struct ip_again again = {.deadline = NO_DEADLINE};
+	uint64_t limit = NO_DEADLINE, late;
+
+	if (!is_stream_of_bytes(b) || !can_go_through(b))
+		return;
+	socket = borrow_socket(b);
+	if (socket >= 0 &&
+	    (socket_option(socket, SO_TYPE) != SOCK_STREAM || read_limit(b, socket, &limit) < 0))
+		return;
+	if (limit == NO_DEADLINE) {
+		ip_arch_rest_of_call(b->call.number, b->call.arguments, b->call.result, &again);
+		go_through(b, &again, anchor->again_rest);
+		return;
+	}
+	again.deadline = deadline_of(b, limit, &late);
+	if (ip_proc_status(b->tid, "Seccomp") == 0 &&
+	    ip_arch_poll_first(b->call.number, b->call.arguments, b->call.result,
+			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE), &again))
+		go_through(b, &again, anchor->again_poll);
+}
+
+/* Step 5: a thread that is in our code already. */
+static void wait_on_there(struct broken *b)
+{
+	const struct ip_rt_anchor *anchor = &b->target->anchor;
+	struct ip_arch_call call = b->call;
+	struct ip_again again;
+
+	if (copy_in(b->tid, call.sp, &again, sizeof(again)) < 0)
+		return;
+	if (call.pc == anchor->again_call && again.deadline != NO_DEADLINE &&
+	    call.wait.limit < IP_WAIT_RECEIVE) {
+		set_time(&call.wait, &again, call.sp, call.arguments);
+		ip_arch_prepare(&call, call.arguments, call.number, call.pc, call.sp);
+	} else if (call.pc == anchor->again_call) {
+		do_the_same(b);
+		count_renewed(b);
+		return;
+	} else if ((call.pc == anchor->again_rest || call.pc == anchor->again_poll) && again.poll_events) {
+		set_time(&call.wait, &again, call.sp, call.arguments);
+		ip_arch_do_poll(&call.regs, call.sp, anchor->again_poll);
+	} else {
+		return;
+	}
+	if (copy_out(b->tid, call.sp + offsetof(struct ip_again, time), again.time, sizeof(again.time)) ==
+		    0 &&
+	    ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) == 0)
+		keep(b, &again, call.sp);
+}
+
+/* Whether the call is one that the kernel, left alone, does not start again as it should. */
+static bool is_broken_off(const struct broken *b)
+{
+	const struct ip_arch_call *call = &b->call;
+
+	return call->result == -EINTR ||
+	       (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
+		(ip_arch_restarts_anew(call->number) || call->pc == b->target->anchor.again_poll));
+}
+
+/* Whether the call starts again with the time that it has left itself in the program's memory. */
+static bool keeps_time(const struct ip_arch_call *call)
+{
+	return !call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
+	       (call->wait.limit == IP_WAIT_TIMESPEC || call->wait.limit == IP_WAIT_TIMEVAL);
+}
+
+int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+		       uint64_t *ret_pc, struct ip_time_left *ret_left)
+{
+	struct broken b = {.target = target, .tid = tid, .sleeps = sleeps};
+	const struct ip_arch_call *call = &b.call;
+	bool partial;
+
+	if (ip_arch_call(tid, &b.call) < 0)
+		return -1;
+	*ret_pc = call->pc;
+	*ret_left = (struct ip_time_left){0};
+	if (call->number < 0 || call->wait.limit == IP_WAIT_OTHER)
+		return 0;
+	partial = !call->narrow && ip_arch_is_partial(call->number, call->arguments, call->result);
+	if ((!partial && !is_broken_off(&b) && !keeps_time(call)) || !is_ours(tid, status))
+		return 0;
+	if (ip_restart_is_waiting(target, call->pc)) {
+		if (!partial) /* there it goes on by itself */
+			wait_on_there(&b);
+	} else if (partial) {
+		move_rest(&b);
+	} else if (!is_broken_off(&b)) {
+		b.left = (struct ip_time_left){call->arguments[call->wait.argument],
+					       call->wait.limit == IP_WAIT_TIMEVAL, now_ns()};
+	} else if (call->wait.limit == IP_WAIT_ENDLESS) {
+		do_the_same(&b);
+	} else if (call->wait.limit < IP_WAIT_RECEIVE) {
+		wait_on(&b);
+	} else {
+		wait_on_socket(&b);
+	}
+	*ret_left = b.left;
+	return 0;
+}
+
+void ip_restart_release(pid_t tid, const struct ip_time_left *left)
+{
+	const uint64_t second = left->timeval ? 1000000 : SECOND;
+	uint64_t stopped, time[2], all;
+
+	if (!left->address || copy_in(tid, left->address, time, sizeof(time)) < 0 ||
+	    time[0] > (uint64_t)INT64_MAX / 2 / SECOND || time[1] >= second)
+		return;
+	stopped = (now_ns() - left->stopped_ns) / (SECOND / second);
+	all = time[0] * second + time[1];
+	all = all > stopped ? all - stopped : 0;
+	time[0] = all / second;
+	time[1] = all % second;
+	copy_out(tid, left->address, time, sizeof(time));
+}

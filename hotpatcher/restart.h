@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stop goes unnoticed by the system calls that it breaks off.
+ *
+ * Most calls start again by themselves, with what is left of their time limits. What is left are those of signal(7) that return EINTR
+ * after any stop, and those that return what they have transferred so far. Of these:
+ *
+ *   1. Before the stop it is seen since when a thread has been waiting (sleep.h): that gives the end of its time limit.
+ *   2. A thread that our INTERRUPT stopped in such a call (or a signal that is ignored, which wakes only threads that are traced) is
+ *      made to start the call again: without a limit, by the kernel's own means (ERESTARTNOHAND).
+ *   3. With a limit it has to be another call, with what is left; and no register may be different after it. So the thread goes
+ *      to code of the runtime (arch/ARCH/again.S) which makes that call, puts the registers back, and returns to where
+ *      the thread was. What the code needs lies on the thread's own stack, where a signal's frame would lie: so it needs nobody who is
+ *      still there, lasts as long as the wait, and goes away with it even where a handler jumps out or the thread is cancelled.
+ *   4. Registers and stack are set at the stop at once: should we die, the thread is on its way already.
+ *   5. A further stop finds the thread in that code, and with it the end of its limit.
+ *   6. At the release the length of the stop is taken off what is left, also for calls that keep that in the program's memory by
+ *      themselves (ppoll, pselect6, select).
+ *   7. In all cases a signal with a handler that comes first, or while the thread waits, makes the call return EINTR (or what it has
+ *      transferred), as it would have without us.
+ *
+ * Time limits of sockets (SO_RCVTIMEO, SO_SNDTIMEO) belong to the socket: there the code waits by ppoll() for what is left, and
+ * makes the call for what is ready. Where that would not be the same, where no code of ours is there, or the thread was not seen to fall
+ * asleep, a call begins anew with all of its limit: never shorter than asked for, never EINTR; and counted (ip_target.renewed).
+ *
+ * Never touched: close(), which has closed what it was to close; calls that we do not know.
+ */
+#ifndef IP_RESTART_H
+#define IP_RESTART_H
+
+#include "hotpatcher/sleep.h"
+#include "hotpatcher/target.h"
+
+/* A time that the kernel or we have left in the thread's memory for the call that starts again: it has to become less by the length
+ * of the stop. */
+struct ip_time_left {
+	uint64_t address; /* 0: none */
+	bool timeval;
+	uint64_t stopped_ns; /* CLOCK_MONOTONIC when it was right */
+};
+
+/* To be called for a thread as soon as it has stopped, with its wait status. 0, or -1 where it is gone; its program counter, and what
+ * ip_restart_release() wants. */
+int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+		       uint64_t *ret_pc, struct ip_time_left *ret_left);
+
+/* To be called just before the thread is let go. */
+void ip_restart_release(pid_t tid, const struct ip_time_left *left);
+
+/* Whether a program counter is that of a thread which goes on waiting in our code; it may stay there for any time. */
+bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc);
+
+#endif
