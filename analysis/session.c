@@ -282,6 +282,18 @@ static int parse_exec(struct parser *p)
 	return 0;
 }
 
+static int parse_missing(struct parser *p)
+{
+	struct ip_recording *s = p->session;
+	uint64_t num = 0, from = 0, to = 0;
+
+	if (number(p, 1, UINT32_MAX, &num) < 0 || number(p, 2, UINT64_MAX, &from) < 0 ||
+	    number(p, 3, UINT64_MAX, &to) < 0 || ip_grow(&s->missing, s->nmissing, sizeof(*s->missing)) < 0)
+		return -1;
+	s->missing[s->nmissing++] = (struct ip_recording_missing){num, from, to};
+	return 0;
+}
+
 static int parse_signature(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -329,6 +341,7 @@ static int parse_line(struct parser *p)
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
 		       {"exec", parse_exec},
+		       {"missing", parse_missing},
 		       {"signature", parse_signature}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
@@ -460,6 +473,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->stops);
 	free(s->threads);
 	free(s->execs);
+	free(s->missing);
 	free(s->signatures);
 	free(s->numbers);
 	free(s->index);

@@ -50,6 +50,12 @@ struct ip_recording_exec {
 	uint64_t tsc;
 };
 
+/* Calls of a function are missing between the two: somebody else had changed its sites. */
+struct ip_recording_missing {
+	uint32_t number;
+	uint64_t from, to;
+};
+
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
@@ -76,6 +82,8 @@ struct ip_recording {
 	size_t nthreads;
 	struct ip_recording_exec *execs;
 	size_t nexecs;
+	struct ip_recording_missing *missing;
+	size_t nmissing;
 
 	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
 	size_t nnumbers;

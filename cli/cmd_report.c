@@ -33,6 +33,8 @@ static const char help[] = "usage: iprobe report [OPTIONS] [DIR]\n\n"
 #define OTHER_COLUMNS 76u
 #define NAME_MIN      24u
 
+#define MISSING_SHOWN 10 /* --json has them all */
+
 enum column {
 	BY_CALLS,
 	BY_TOTAL,
@@ -133,6 +135,47 @@ static int make_rows(struct report *r, const bool *selected, enum column column)
 	return 0;
 }
 
+static uint32_t function_of(const struct report *r, const struct ip_recording_missing *m)
+{
+	return ip_recording_number(r->trace->session, m->number).function;
+}
+
+/* From when to when calls were not recorded, since somebody else had changed the sites. */
+static void print_missing_json(struct ip_json *j, const struct report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	if (!s->nmissing)
+		return;
+	ip_json_array(j, "missing");
+	for (size_t i = 0; i < s->nmissing; i++) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "function", ip_names_get(r->names, function_of(r, &s->missing[i])));
+		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->missing[i].from));
+		ip_json_uint(j, "to_ns", ip_recording_since_start(s, s->missing[i].to));
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void print_missing(const struct report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+	char from[16], to[16];
+
+	if (s->nmissing)
+		fputs("\nCalls are missing, since somebody else (a uprobe, a debugger) had changed the sites of\n", stdout);
+	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
+		fputs("  ", stdout);
+		ip_print_clean(stdout, ip_names_get(r->names, function_of(r, &s->missing[i])));
+		printf(" from %s to %s after the start\n",
+		       ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
+		       ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
+	}
+	if (s->nmissing > MISSING_SHOWN)
+		printf("  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
+}
+
 static void print_json(const struct report *r, size_t limit)
 {
 	const struct ip_trace_reader *t = r->trace;
@@ -150,6 +193,7 @@ static void print_json(const struct report *r, size_t limit)
 	ip_json_uint(&j, "unfinished", r->stats->unfinished);
 	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
 	ip_json_uint(&j, "suspect", r->stats->suspect);
+	print_missing_json(&j, r);
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < r->nrows && i < limit; i++) {
 		const struct row *row = &r->rows[i];
@@ -348,6 +392,7 @@ static int print_table(const struct report *r, size_t limit)
 		printf("  %s\n", name);
 	}
 	print_footer(r, limit);
+	print_missing(r);
 	return 0;
 }
 

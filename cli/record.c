@@ -204,6 +204,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "threads", s->threads);
 	ip_json_uint(&j, "pages", s->pages);
 	ip_json_uint(&j, "foreign", s->foreign);
+	ip_json_uint(&j, "disturbed", s->disturbed);
 	ip_json_array(&j, "stop_us");
 	for (size_t i = 0; i < s->nstops; i++)
 		ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
@@ -263,6 +264,11 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		fprintf(stderr,
 			"iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
 			s->left_out);
+	if (s->disturbed)
+		fprintf(stderr,
+			"iprobe: calls of %zu function%s are missing for a while, since somebody else changed live sites: iprobe "
+			"report says when\n",
+			s->disturbed, s->disturbed == 1 ? "" : "s");
 	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
 		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",

@@ -82,6 +82,8 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	free(result.inside);
 	if (done < 0)
 		return -1;
+	if ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0)
+		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	ret->stop_ns = result.stop_ns;
 	ret->threads = result.threads;
 	ret->pages = result.pages;

@@ -171,6 +171,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = patch_live(s, plan, &foreign, &result);
+	if (ret == 0)
+		ret = ip_session_watch(s, plan);
 	if (ret == 0) {
 		ip_session_priority(true);
 		ip_session_note_stop(s, "attach", &result);
@@ -219,6 +221,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 	struct ip_plan plan = {0};
 	int ret;
 
+	ip_watch_clear(s->watch, s->trace);
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
@@ -339,6 +342,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->invalid = stats.invalid;
 	sum->processes = stats.processes;
 	sum->children_restored = ip_family_restored(s->family);
+	ip_watch_clear(s->watch, s->trace);
+	sum->disturbed = ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
@@ -349,6 +354,7 @@ void ip_session_clear(struct ip_session *s)
 {
 	ip_family_destroy(s->family);
 	ip_control_destroy(s->control);
+	ip_watch_destroy(s->watch);
 	ip_collector_destroy(s->collector);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs)

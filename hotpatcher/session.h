@@ -44,6 +44,7 @@ struct ip_session_change {
 struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
+	size_t disturbed; /* functions of which calls are missing: somebody else changed their live sites (watch.h) */
 	size_t foreign; /* selected sites that somebody else had changed: left as they were (foreign.h) */
 	uint64_t stop_ns[IP_MAX_STOPS];
 	size_t nstops;

@@ -13,6 +13,7 @@
 #include "hotpatcher/plan.h"
 #include "hotpatcher/session.h"
 #include "hotpatcher/trace.h"
+#include "hotpatcher/watch.h"
 
 struct ip_session {
 	const struct ip_session_options *options;
@@ -27,6 +28,7 @@ struct ip_session {
 	struct ip_collector *collector;
 	struct ip_family *family;
 	struct ip_control *control; /* NULL: nobody can change the session */
+	struct ip_watch *watch; /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
@@ -54,6 +56,9 @@ void ip_session_note_stop(struct ip_session *s, const char *kind, const struct i
 /* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
  * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
 void ip_session_priority(bool recording);
+
+/* The plan's sites have gone live: look after them (watch.h). */
+int ip_session_watch(struct ip_session *s, const struct ip_plan *plan);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
 const char *ip_session_turn(struct ip_session *s);

@@ -375,6 +375,11 @@ void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
 	fprintf(trace->text_out, "exec\t%d\t%lu\n", pid, now.tsc);
 }
 
+void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc)
+{
+	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
+}
+
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 {
 	fprintf(trace->text_out, "thread\t%d\t", tid);

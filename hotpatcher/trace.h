@@ -36,6 +36,8 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
 /* The process has become another program, just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
+/* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */
+void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */

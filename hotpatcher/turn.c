@@ -56,6 +56,20 @@ static void watch_confinement(struct ip_session *s)
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
 }
 
+int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
+{
+	if (!s->watch && ip_watch_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line, &s->watch) < 0)
+		return -1;
+	return ip_watch_add(s->watch, plan);
+}
+
+static void watch_text(struct ip_session *s)
+{
+	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
+
+	ip_session_note_stop(s, "repair", &result);
+}
+
 const char *ip_session_turn(struct ip_session *s)
 {
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
@@ -66,6 +80,7 @@ const char *ip_session_turn(struct ip_session *s)
 
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
+	watch_text(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";

@@ -2,7 +2,7 @@
 /*
  * Eight threads that check their own arithmetic without end: the target of attach and detach tests.
  *
- *   steady [-b BEATFILE] [-t THREADS] [-c] [-i] [-x]
+ *   steady [-b BEATFILE] [-t THREADS] [-c] [-i] [-n] [-x]
  *
  * Every value that an ABI passes in a register or on the stack goes through an instrumented function and is
  * compared with what an uninstrumented one computes; errno, the rounding mode and the carry flag are watched
@@ -10,7 +10,7 @@
  * one 64-bit count of rounds a thread (the last one counts threads created by -c). -c: one more thread
  * creates and joins threads all the time. -i: an interval timer runs a checking signal handler every
  * millisecond. Without -x all threads but one take short naps, so that some are found blocked and some
- * running, and the machine is left to others now and then.
+ * running, and the machine is left to others now and then. -n: that one too, so that traces do not grow too fast.
  *
  * Ends when stdin is closed. Before that, letters on stdin: f forks a child that goes on checking (the beat
  * before the last is its own) and prints "child PID"; e executes the program anew; v makes a thread wait in
@@ -44,7 +44,7 @@
 
 static uint64_t own_beats[BEATS];
 static volatile uint64_t *beats = own_beats;
-static int never_nap;
+static int never_nap, always_nap;
 
 QUIET static void wrong(const char *what, uint64_t got, uint64_t want)
 {
@@ -287,7 +287,7 @@ QUIET static void *checker(void *arg)
 	for (;;) {
 		check_all(x++);
 		beats[index]++;
-		if (index > 0 && x % 64 == 0 && !never_nap)
+		if ((index > 0 || always_nap) && x % 64 == 0 && !never_nap)
 			nap();
 	}
 	return NULL;
@@ -396,7 +396,7 @@ QUIET int main(int argc, char **argv)
 	int opt, churn = 0, interrupt = 0;
 	pthread_t thread;
 
-	while ((opt = getopt(argc, argv, "b:t:cix")) != -1) {
+	while ((opt = getopt(argc, argv, "b:t:cinx")) != -1) {
 		switch (opt) {
 		case 'b':
 			open_beats(optarg);
@@ -409,6 +409,9 @@ QUIET int main(int argc, char **argv)
 			break;
 		case 'i':
 			interrupt = 1;
+			break;
+		case 'n':
+			always_nap = 1;
 			break;
 		case 'x':
 			never_nap = 1;

@@ -29,6 +29,7 @@ static void test_fields(void **state)
 						   "stop\tattach\t3000\t500\t4\t5\t6\n"
 						   "thread\t78\tworker\n"
 						   "exec\t77\t9000\n"
+						   "missing\t5\t100\t200\n"
 						   "events\t10\nlost\t2\nunserved\t1\nend\tinterrupted\n");
 
 	(void)state;
@@ -41,6 +42,10 @@ static void test_fields(void **state)
 	assert_int_equal(s->stops[0].sites, 6);
 	assert_string_equal(s->threads[0].name, "worker");
 	assert_int_equal(s->execs[0].tsc, 9000);
+	assert_int_equal(s->nmissing, 1);
+	assert_int_equal(s->missing[0].number, 5);
+	assert_int_equal(s->missing[0].from, 100);
+	assert_int_equal(s->missing[0].to, 200);
 	assert_int_equal(s->lost, 2);
 	assert_true(s->ended);
 	assert_string_equal(s->end, "interrupted");
@@ -152,6 +157,7 @@ static void test_refusals(void **state)
 		{HEAD "stop\tattach\t1\t2\t3\n", "line 4: a number is missing"},
 		{HEAD "thread\t4294967296\tx\n", "line 4: a number is out of range"},
 		{HEAD "exec\t1\n", "line 4: a number is missing"},
+		{HEAD "missing\t1\t2\n", "line 4: a number is missing"},
 	};
 	struct ip_recording *s;
 

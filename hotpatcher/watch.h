@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking after live sites while we record: somebody else (a uprobe, a debugger, another patcher) may change them at any time.
+ *
+ *   1. The live sites are read again, piece by piece (up to 256 KiB of text at a time), all of them every 100 ms; where that would take
+ *      more than 1 % of a CPU, as often as 1 % allows.
+ *   2. A function one of whose sites holds something else is looked at whole (site_state.h):
+ *        - only what uprobes left behind that have gone: its sites are made live again (one that came and went unhit leaves an invalid
+ *          instruction: this is what the watch is for)
+ *        - somebody else is still there: all that is ours at its sites becomes idle, below their breakpoint too, so that the target
+ *          comes to no harm however they go, and entries and exits stay balanced. It goes live again when they have gone: after a second
+ *          at the earliest, after twice as long each time it happens again.
+ *      Sites are changed in a stop, no byte more than needed (mend.h), under the lock that guards changes of text.
+ *   3. From when to when calls of the function are missing is told in the trace ("missing" lines), how many functions there were in the
+ *      summary, the first on stderr at once.
+ *
+ * The remaining window: between a uprobe's going (unhit, on a live site that we have not seen below it) and our next look a
+ * thread may run into what it left. A uprobe that stays for longer than a look takes is found while it is there; then nothing can
+ * happen any more.
+ */
+#ifndef IP_WATCH_H
+#define IP_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "hotpatcher/area.h"
+#include "hotpatcher/plan.h"
+
+struct ip_trace;
+struct ip_watch;
+
+struct ip_watch_summary {
+	size_t disturbed; /* functions of which calls are missing */
+	size_t stops;	  /* that repairs took */
+};
+
+int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
+		    struct ip_watch **ret);
+void ip_watch_destroy(struct ip_watch *watch);
+
+/* The plan's sites are live from now on; names and numbers are copied. Those of the same address that are known are replaced. */
+int ip_watch_add(struct ip_watch *watch, const struct ip_plan *plan);
+/* The plan's sites are made idle by us: to be called before that is done, or the watch takes it for somebody else's work. */
+int ip_watch_drop(struct ip_watch *watch, const struct ip_plan *plan);
+/* Another program, or the end: no site is live any more. What is missing until now is noted. */
+void ip_watch_clear(struct ip_watch *watch, struct ip_trace *trace);
+
+/* One turn; returns at once where it is not time yet. result: of the stop that a repair took; sites 0: none. */
+struct ip_patch_result ip_watch_turn(struct ip_watch *watch, struct ip_trace *trace);
+
+struct ip_watch_summary ip_watch_summary(const struct ip_watch *watch);
+
+#endif
