@@ -25,6 +25,8 @@ static const char help[] =
 	"free space)\n"
 	"      --max-stop T      give up, nothing changed, if the threads cannot be gathered in T (default "
 	"50ms)\n"
+	"      --no-stop         switch pages under the running threads; one blocked thread is held instead "
+	"of all\n"
 	"      --dry-run         say what would be patched; stop and change nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "
 	"information) and of\n"
@@ -47,6 +49,15 @@ static void print_preview(const struct cli_record_options *options, const struct
 		for (size_t i = 0; i < p->nmodules; i++)
 			printf("%8zu sites  %8zu functions  %s\n", p->modules[i].sites,
 			       p->modules[i].functions, p->modules[i].path);
+		if (options->session.no_stop) {
+			printf("pid %d: %zu sites on %zu pages to switch in %zu pieces without a stop, %zu "
+			       "to leave idle%s%s; "
+			       "nothing was changed\n",
+			       p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
+			       p->summary.unswitched, p->summary.unswitched ? ": " : "",
+			       p->summary.unswitched_why);
+			return;
+		}
 		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads to stop for about %s; "
 		       "nothing was "
 		       "changed\n",
@@ -63,6 +74,10 @@ static void print_preview(const struct cli_record_options *options, const struct
 	ip_json_uint(&j, "threads", p->summary.threads);
 	ip_json_uint(&j, "pages", p->summary.pages);
 	ip_json_double(&j, "expected_stop_us", p->expected_stop_ns / 1e3);
+	if (options->session.no_stop) {
+		ip_json_uint(&j, "pieces", p->pieces);
+		ip_json_uint(&j, "unswitched", p->summary.unswitched);
+	}
 	ip_json_array(&j, "modules");
 	for (size_t i = 0; i < p->nmodules; i++) {
 		ip_json_object(&j, NULL);

@@ -14,15 +14,18 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
+#include "hotpatcher/flip.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 
 #define TRIES 100 /* of 10 ms */
 
-static const char help[] = "usage: iprobe detach [--list FILE] [--json] PID\n\n"
-			   "Puts back every site that any iprobe left live in the process, whoever did it "
-			   "and however it ended.\n"
-			   "A session that is still recording ends.\n";
+static const char help[] =
+	"usage: iprobe detach [--no-stop] [--list FILE] [--json] PID\n\n"
+	"Puts back every site that any iprobe left live in the process, whoever did it "
+	"and however it ended.\n"
+	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
+	"threads.\n";
 
 /* Where the file is not to be had the address at which it is mapped must do. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
@@ -32,10 +35,11 @@ static bool may_be_live(const struct ip_area *area, const struct ip_module *modu
 }
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
-static int detach(pid_t pid, struct ip_patch_result *result)
+static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
 	struct ip_modules modules = {0};
+	struct ip_flip_hold held;
 	struct ip_target *target;
 	struct ip_area *area = NULL;
 	int ret = -1;
@@ -53,11 +57,16 @@ static int detach(pid_t pid, struct ip_patch_result *result)
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
 	for (int i = 0; i < TRIES; i++) {
-		ret = ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);
+		ret = no_stop ? ip_flip_restore(target, &modules, result)
+			      : ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);
 		if (ret == 0 || !result->transient)
 			break;
 		nanosleep(&nap, NULL);
 	}
+	/* an iprobe that was killed in the middle of a flip has left a second mapping of text */
+	if (ret == 0 && ip_flip_clean(target, &held) < 0)
+		fprintf(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
+			ip_error_message());
 	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
 	    ip_area_lock_session(area, pid) == 0)
@@ -98,10 +107,11 @@ int cmd_detach(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
 						     {"json", no_argument, NULL, 'j'},
+						     {"no-stop", no_argument, NULL, 'n'},
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
 	struct ip_patch_result result = {0};
-	bool json = false;
+	bool json = false, no_stop = false;
 	char stop[16];
 	int option, pid;
 
@@ -112,6 +122,8 @@ int cmd_detach(int argc, char **argv)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;
+		} else if (option == 'n') {
+			no_stop = true;
 		} else if (option == 'h') {
 			fputs(help, stdout);
 			return 0;
@@ -123,7 +135,7 @@ int cmd_detach(int argc, char **argv)
 		return cli_usage(argv[0], "one PID is needed");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
-	if (detach(pid, &result) < 0)
+	if (detach(pid, no_stop, &result) < 0)
 		return cli_fail();
 	free(result.inside);
 	if (json) {
@@ -136,8 +148,9 @@ int cmd_detach(int argc, char **argv)
 		ip_json_double(&j, "stop_us", result.stop_ns / 1e3);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		printf("pid %d: %zu sites put back on %zu pages; stopped for %s\n", pid, result.sites,
-		       result.pages, ip_format_ns(result.stop_ns, stop));
+		printf("pid %d: %zu sites put back on %zu pages; %s for %s\n", pid, result.sites,
+		       result.pages, no_stop ? "one thread held" : "stopped",
+		       ip_format_ns(result.stop_ns, stop));
 	} else {
 		printf("pid %d: nothing was live\n", pid);
 	}

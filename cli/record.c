@@ -22,6 +22,7 @@ enum {
 	OPT_MEMORY,
 	OPT_MAX_SIZE,
 	OPT_MAX_STOP,
+	OPT_NO_STOP,
 	OPT_JSON,
 	OPT_DRY_RUN,
 	OPT_ARGS,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
 	{"memory", required_argument, NULL, OPT_MEMORY},
 	{"max-size", required_argument, NULL, OPT_MAX_SIZE},
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
+	{"no-stop", no_argument, NULL, OPT_NO_STOP},
 	{"list", required_argument, NULL, OPT_LIST},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
@@ -141,6 +143,13 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 		case OPT_FOLLOW_FORK:
 			ret->session.follow_fork = true;
 			break;
+		case OPT_NO_STOP:
+			if (!dry_run) /* run: before its first instruction there is nobody whom a stop could hurt */
+				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
+				      "same\n",
+				      stderr);
+			ret->session.no_stop = dry_run;
+			break;
 		case OPT_DRY_RUN:
 			if (!dry_run)
 				return cli_usage(command, "--dry-run goes with attach");
@@ -205,6 +214,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "pages", s->pages);
 	ip_json_uint(&j, "foreign", s->foreign);
 	ip_json_uint(&j, "disturbed", s->disturbed);
+	if (options->session.no_stop)
+		ip_json_uint(&j, "unswitched", s->unswitched);
 	ip_json_array(&j, "stop_us");
 	for (size_t i = 0; i < s->nstops; i++)
 		ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
@@ -269,6 +280,9 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			"iprobe: calls of %zu function%s are missing for a while, since somebody else changed live sites: iprobe "
 			"report says when\n",
 			s->disturbed, s->disturbed == 1 ? "" : "s");
+	if (s->unswitched)
+		fprintf(stderr, "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
+			s->unswitched, s->unswitched_why);
 	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
 		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
@@ -291,14 +305,15 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (options->quiet)
 		return;
 	if (s->children_restored)
-		fprintf(stderr, "iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
+		fprintf(stderr,
+			"iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
 			s->children_restored, s->children_restored == 1 ? "" : "es");
-	fprintf(stderr,
-		"iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; stopped for",
+	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; %s",
 		ip_format_count(s->events, events), plural(s->events),
 		ip_format_count(s->functions, functions), plural(s->functions),
 		ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
-		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none");
+		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none",
+		options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	for (size_t i = 0; i < s->nstops; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stop_ns[i], stop));
 	fprintf(stderr, "; trace in %s\n", options->session.dir);

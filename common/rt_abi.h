@@ -97,6 +97,8 @@ struct ip_rt_anchor {
 	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). again_call and again_poll, again_rest: where
 	 * its short and its long form go on behind each of their system calls. 0: it has none. */
 	uint64_t again, again_end, again_call, again_poll, again_rest;
+	/* Where a borrowed thread changes mappings of text, and its struct ip_flip (hotpatcher/flip.h). 0: not on this machine. */
+	uint64_t flip, flip_end, flip_block;
 };
 
 /* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
@@ -125,6 +127,31 @@ struct ip_wake {
 	uint64_t frame[5];	/* as an interrupt's: instruction pointer, cs, flags, stack pointer, ss */
 	uint64_t mask;		/* of signals */
 	uint64_t tid;		/* whose, as iprobe names it; 0: nobody's */
+};
+
+/* Text that is switched as a whole, in pages. */
+struct ip_flip_piece {
+	uint64_t at, size;
+	uint64_t staged; /* where pages of it lie besides; 0: nowhere */
+	uint32_t what;	 /* enum ip_flip_what */
+	int32_t error;	 /* errno of what was done last; 0: none */
+};
+
+enum ip_flip_what {
+	IP_FLIP_NOTHING = 0,
+	IP_FLIP_STAGE = 1,  /* moves the text's pages away, to a mapping of the same file; it has the file's then */
+	IP_FLIP_SWITCH = 2, /* puts the staged pages in the place of the text's */
+	IP_FLIP_DROP = 3,   /* unmaps what is staged */
+	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
+};
+
+#define IP_FLIP_PIECES 512u
+
+struct ip_flip {
+	struct ip_wake back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
+	uint64_t npieces;
+	uint64_t reserved;
+	struct ip_flip_piece pieces[IP_FLIP_PIECES];
 };
 
 struct ip_gate {
@@ -286,7 +313,8 @@ struct ip_subbuf {
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
 _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 128 &&
-		       sizeof(struct ip_subbuf) == 32 && sizeof(struct ip_value_program) == 272,
+		       sizeof(struct ip_subbuf) == 32 && sizeof(struct ip_value_program) == 272 &&
+		       sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32,
 	       "ABI");
 _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
 		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&

@@ -2,11 +2,13 @@
 /*
  * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to cost.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/flip.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/wake.h"
 
@@ -50,6 +52,28 @@ static size_t count_pages(const struct ip_plan *plan)
 	return pages;
 }
 
+/* --no-stop: what is cut into how many pieces, what cannot be, whether it would serve. */
+static int preview_flip(struct ip_session_preview *preview, struct ip_target *target,
+			const struct ip_modules *modules, const struct ip_plan *plan)
+{
+	struct ip_flip_plan *flip;
+	int ret;
+
+	if (ip_flip_prepare(target, modules, plan->changes, plan->nchanges, true, &flip) < 0)
+		return -1;
+	preview->pieces = ip_flip_pieces(flip);
+	preview->expected_stop_ns = 0;
+	preview->summary.sites = ip_flip_sites(flip);
+	preview->summary.pages = ip_flip_pages(flip);
+	preview->summary.unswitched = ip_flip_left_out(flip);
+	if (ip_flip_reason(flip))
+		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why), "%s",
+			 ip_flip_reason(flip));
+	ret = ip_is_asleep(target) ? 0 : ip_flip_check(flip);
+	ip_flip_destroy(flip);
+	return ret;
+}
+
 int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
 {
 	struct ip_session s = {.options = options, .summary = &ret->summary};
@@ -78,7 +102,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.pages = count_pages(&plan);
 	ret->summary.threads = ip_proc_status(pid, "Threads");
 	ret->expected_stop_ns = ret->summary.threads * COST_THREAD_NS + ret->summary.pages * COST_PAGE_NS;
-	done = 0;
+	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);
 	ip_modules_clear(&modules);

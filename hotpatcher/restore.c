@@ -203,19 +203,46 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 		       : ip_error("pid %d: a uprobe came or went on a site just now: try again", target->pid);
 }
 
+static int collect(struct ip_target *target, const struct ip_modules *modules, struct restoration *ret)
+{
+	*ret = (struct restoration){.target = target};
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
+		    ip_each_site(target, &modules->items[i], restore_site, ret) < 0)
+			return -1;
+	return 0;
+}
+
+int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules, struct ip_change **ret,
+		       size_t *ret_n)
+{
+	struct restoration r;
+	int done = collect(target, modules, &r);
+
+	if (done == 0 && r.tails.n)
+		done = ip_error("pid %d: there is a uprobe on %zu of its live sites, the first at %#lx",
+				target->pid, r.tails.n, r.tails.items[0].address);
+	free(r.tails.items);
+	*ret = r.whole.items;
+	*ret_n = r.whole.n;
+	if (done < 0) {
+		free(r.whole.items);
+		*ret = NULL;
+	}
+	return done;
+}
+
 int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint64_t deadline_ns,
 	       struct ip_patch_result *ret)
 {
-	struct restoration r = {.target = target};
+	struct restoration r;
 	struct ip_patch *patch = NULL;
-	int done = -1;
+	int done;
 
 	*ret = (struct ip_patch_result){0};
-	for (size_t i = 0; i < modules->n; i++)
-		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
-		    ip_each_site(target, &modules->items[i], restore_site, &r) < 0)
-			goto out;
-	done = 0;
+	done = collect(target, modules, &r);
+	if (done < 0)
+		goto out;
 	if (r.whole.n) {
 		done = ip_patch_prepare(target, r.whole.items, r.whole.n, &patch);
 		if (done < 0)

@@ -28,6 +28,10 @@ struct ip_module_state {
 /* Compares one module's executable segments in memory with its file. */
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret);
 
+/* The changes that bring every site of all modules that any iprobe left live, or in transit, back to its idle form; *ret is freed by
+ * the caller. */
+int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules, struct ip_change **ret, size_t *ret_n);
+
 /* Brings every site of all modules that any iprobe left live back to its idle form, in one stop, and closes
  * the gate. 0 with result->sites == 0 where there was nothing to do (no stop then). A site that somebody else has changed is left
  * alone, but for two forms that are known to be ours (site_state.h): what a uprobe left that came and went becomes idle as a live

@@ -60,8 +60,9 @@ int ip_session_apply(struct ip_session *s, struct ip_patch *patch, uint64_t max_
 /* Where an iprobe was killed sites are still live. The session lock is ours, so it is dead. */
 static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
 {
-	struct ip_patch_result result;
-	int ret = ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+	struct ip_patch_result result = {0};
+	int ret = s->options->no_stop ? ip_session_flip_idle(s, modules, "leftovers", &result)
+				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	if (ret == 0 && result.sites) {
 		fprintf(stderr, "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live\n",
@@ -95,7 +96,8 @@ static int begin_trace(struct ip_session *s)
 		return -1;
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
 	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
-	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns, &s->family) < 0)
+	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+			     &s->family) < 0)
 		return -1;
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
@@ -143,6 +145,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 {
 	_cleanup_foreign_ struct ip_foreign foreign = {0};
 	struct ip_patch_result result = {0};
+	size_t idle = 0;
 	int ret = -1;
 
 	if (restore_leftovers(s, modules) < 0)
@@ -170,14 +173,16 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
-	ret = patch_live(s, plan, &foreign, &result);
+	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &idle, &result)
+				  : patch_live(s, plan, &foreign, &result);
 	if (ret == 0)
 		ret = ip_session_watch(s, plan);
 	if (ret == 0) {
 		ip_session_priority(true);
 		ip_session_note_stop(s, "attach", &result);
 		s->summary->recorded = true;
-		s->summary->sites += plan->nchanges;
+		s->summary->sites += plan->nchanges - idle;
+		s->summary->unswitched += idle;
 		s->summary->functions += plan->ndistinct;
 		s->summary->left_out += plan->left_out;
 		s->summary->foreign += foreign.sites;
@@ -256,6 +261,14 @@ static int restore_all(struct ip_session *s)
 
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
+	if (s->options->no_stop && ip_target_alive(s->target)) {
+		if (ip_session_flip_idle(s, &s->modules, "detach", &result) == 0) {
+			ip_area_unlock_patch(s->area);
+			return 0;
+		}
+		if (ip_target_alive(s->target))
+			fprintf(stderr, "iprobe: %s; its sites are put back in a stop\n", ip_error_message());
+	}
 	while (ip_target_alive(s->target)) {
 		ip_stop_let_go(s->target);
 		if (ip_target_refresh(s->target) < 0)
@@ -298,7 +311,8 @@ int ip_session_go_idle(struct ip_session *s)
 		return ret;
 	ip_family_restore(s->family);
 	for (uint64_t limit = ip_now_ns() + SETTLE_NS;
-	     (ip_target_alive(s->target) || s->options->follow_fork) && ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
+	     (ip_target_alive(s->target) || s->options->follow_fork) &&
+	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		nap(200000);
 	if (!s->write_failed && ip_collector_flush(s->collector) < 0) {
 		s->write_failed = true;

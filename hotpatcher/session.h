@@ -28,6 +28,7 @@ struct ip_session_options {
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
 	bool follow_fork; /* forked children record, too */
+	bool no_stop; /* switch pages instead (flip.h) */
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	struct ip_value_options values;
@@ -46,6 +47,8 @@ struct ip_session_summary {
 	size_t sites, functions, threads, pages, left_out;
 	size_t disturbed; /* functions of which calls are missing: somebody else changed their live sites (watch.h) */
 	size_t foreign; /* selected sites that somebody else had changed: left as they were (foreign.h) */
+	size_t unswitched; /* selected sites that --no-stop had to leave idle */
+	char unswitched_why[256]; /* the first of them */
 	uint64_t stop_ns[IP_MAX_STOPS];
 	size_t nstops;
 	uint64_t events, lost, unserved, invalid;
@@ -67,7 +70,8 @@ struct ip_session_preview {
 		size_t sites, functions;
 	} * modules;
 	size_t nmodules;
-	uint64_t expected_stop_ns;
+	uint64_t expected_stop_ns; /* --no-stop: 0 */
+	size_t pieces;		   /* --no-stop: that would be switched, one after the other */
 };
 
 /* Set by signal handlers of the command: end the session properly. */

@@ -70,6 +70,13 @@ int ip_session_go_idle(struct ip_session *s);
  * again. */
 int ip_session_finish(struct ip_session *s, const char *reason);
 
+/* --no-stop (session_flip.c): makes the plan's changes live; idle: how many of them could not be. Notes the holds. The patch lock must
+ * be held. */
+int ip_session_flip_live(struct ip_session *s, const struct ip_plan *plan, size_t *ret_idle, struct ip_patch_result *result);
+
+/* Puts back whatever is live, without a stop. The same. */
+int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind, struct ip_patch_result *result);
+
 void ip_session_clear(struct ip_session *s);
 
 #endif

@@ -270,6 +270,11 @@ void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 				iprobe_rt_anchor.payload_hooks[kind][jump] =
 					(uintptr_t)rt_payload_base + rt_payload_hooks[kind][jump];
 	}
+	if (CPU_FLIPS) {
+		iprobe_rt_anchor.flip = (uintptr_t)rt_flip;
+		iprobe_rt_anchor.flip_end = (uintptr_t)rt_flip_end;
+		iprobe_rt_anchor.flip_block = (uintptr_t)rt_flip_block;
+	}
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	iprobe_rt_anchor.again = (uintptr_t)rt_again;

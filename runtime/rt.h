@@ -50,6 +50,11 @@ extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
 
+/* arch/ARCH/flip.S: the same for changing mappings of text (flip.c); the block is a struct ip_flip. */
+extern const char rt_flip[], rt_flip_end[];
+extern char rt_flip_block[];
+void rt_flip_run(void);
+
 /* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
 extern const char rt_again[], rt_again_end[], rt_again_call[], rt_again_poll[], rt_again_rest[];
 

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Carrying out flips. The steps are told in flip.h; comments here name them. The first one is flip_plan.c.
+ */
+#include "hotpatcher/flip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/flip_plan.h"
+#include "hotpatcher/flip_room.h"
+#include "hotpatcher/restore.h"
+
+static void note_hold(struct ip_flip_result *result, const struct ip_flip_hold *hold)
+{
+	if (!hold->ns)
+		return;
+	if (result->nholds == IP_FLIP_HOLDS) {
+		if (hold->ns > result->holds[IP_FLIP_HOLDS - 1].ns)
+			result->holds[IP_FLIP_HOLDS - 1] = *hold;
+		return;
+	}
+	result->holds[result->nholds++] = *hold;
+}
+
+/* Has a thread do `what` to each piece (one that reverts is done after the first hold). */
+static int hold(struct ip_flip_plan *plan, struct ip_flip_piece *pieces, size_t n, enum ip_flip_what what,
+		struct ip_flip_result *result)
+{
+	struct ip_flip_hold held;
+	int ret;
+
+	for (size_t i = 0; i < n; i++) {
+		bool reverts = plan->pieces[pieces - plan->entries + i].reverts;
+
+		pieces[i].what = !reverts ? what : what == IP_FLIP_STAGE ? IP_FLIP_REVERT : IP_FLIP_NOTHING;
+		pieces[i].error = 0;
+	}
+	ret = ip_flip_thread_run(plan->target, pieces, n, &held);
+	note_hold(result, &held);
+	if (ret < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		if (pieces[i].error == EINVAL)
+			return ip_error("pid %d: this kernel cannot move text at %#lx (Linux 5.13 can): "
+					"leave out --no-stop",
+					plan->target->pid, pieces[i].at);
+		if (pieces[i].error)
+			return ip_error("pid %d: text at %#lx could not be %s: %s", plan->target->pid,
+					pieces[i].at, what == IP_FLIP_SWITCH ? "switched" : "moved",
+					strerror(pieces[i].error));
+	}
+	return 0;
+}
+
+/* Whether memory at address is what it has to be. 1, 0, or -1 with an error. */
+static int holds(const struct ip_flip_plan *plan, uint64_t address, const uint8_t *expected, size_t size)
+{
+	if (ip_target_read(plan->target, address, plan->scratch, size) < 0)
+		return -1;
+	return !memcmp(plan->scratch, expected, size);
+}
+
+/* Steps 3, 5, 6 and 9: all pieces of a kind. */
+static int verify(const struct ip_flip_plan *plan, size_t first, size_t n, bool staged, bool after,
+		  struct ip_flip_result *result)
+{
+	for (size_t i = first; i < first + n; i++) {
+		const struct ip_flip_part *p = &plan->pieces[i];
+		int same;
+
+		if (staged && p->reverts)
+			continue;
+		same = holds(plan, staged ? plan->entries[i].staged : p->start, after ? p->after : p->before,
+			     p->size);
+		if (same < 0)
+			return -1;
+		result->transient = !same && !after;
+		if (!same)
+			return after ? ip_error("pid %d: text at %#lx does not hold what was written",
+						plan->target->pid, p->start)
+				     : ip_error("pid %d: text at %#lx was changed by somebody else just now "
+						"(a debugger, a "
+						"uprobe?): try again",
+						plan->target->pid, p->start);
+	}
+	return 0;
+}
+
+/* Step 6, one piece: only pages that change are written, in runs. */
+static int write_staged(const struct ip_flip_plan *plan, size_t i)
+{
+	const struct ip_flip_part *p = &plan->pieces[i];
+	size_t start = 0;
+
+	while (start < p->size) {
+		size_t end = start;
+
+		while (end < p->size && memcmp(p->before + end, p->after + end, IP_FLIP_PAGE))
+			end += IP_FLIP_PAGE;
+		if (end > start && ip_target_write(plan->target, plan->entries[i].staged + start,
+						   p->after + start, end - start) < 0)
+			return -1;
+		start = end + IP_FLIP_PAGE;
+	}
+	return 0;
+}
+
+static int write_gate(const struct ip_target *target, int64_t session)
+{
+	const struct ip_gate gate = {.session = session, .pid = target->inner_pid};
+
+	return session < 0 ? 0 : ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
+}
+
+/* Steps 3 to 9 for as many pieces as a thread can be told of at a time. */
+static int flip_batch(struct ip_flip_plan *plan, size_t first, size_t n, int64_t gate_session,
+		      struct ip_flip_result *result)
+{
+	struct ip_flip_piece *entries = plan->entries + first;
+	size_t switching = 0;
+
+	if (verify(plan, first, n, false, false, result) < 0) /* 3 */
+		return -1;
+	if (hold(plan, entries, n, IP_FLIP_STAGE, result) < 0) /* 4 */
+		return -1;
+	for (size_t i = first; i < first + n; i++)
+		switching += !plan->pieces[i].reverts;
+	if (switching) {
+		if (verify(plan, first, n, true, false, result) < 0) { /* 5 */
+			_cleanup_free_ char *why = strdup(ip_error_message());
+
+			hold(plan, entries, n, IP_FLIP_SWITCH, result);
+			return ip_error("%s", why ? why : "out of memory");
+		}
+		for (size_t i = first; i < first + n; i++)
+			if (!plan->pieces[i].reverts && write_staged(plan, i) < 0) /* 6 */
+				return -1;
+		if (verify(plan, first, n, true, true, result) < 0)
+			return -1;
+		for (size_t i = first; i < first + n; i++)
+			if (!plan->pieces[i].reverts) {
+				int same = holds(plan, plan->pieces[i].start, plan->pieces[i].before,
+						 plan->pieces[i].size);
+
+				result->transient = !same;
+				if (same <= 0)
+					return same < 0 ? -1
+							: ip_error("pid %d: text at %#lx was changed by "
+								   "somebody else just now: "
+								   "try again",
+								   plan->target->pid, plan->pieces[i].start);
+			}
+		if (write_gate(plan->target, gate_session) < 0) /* 7 */
+			return -1;
+		if (hold(plan, entries, n, IP_FLIP_SWITCH, result) < 0) /* 8 */
+			return -1;
+	}
+	return verify(plan, first, n, false, true, result); /* 9 */
+}
+
+int ip_flip_check(const struct ip_flip_plan *plan)
+{
+	return ip_flip_thread_check(plan->target) < 0
+		       ? -1
+		       : ip_flip_room_check(plan->target, 3 * plan->npieces, ip_flip_pages(plan));
+}
+
+int ip_flip_apply(struct ip_flip_plan *plan, int64_t gate_session, struct ip_flip_result *ret)
+{
+	_cleanup_free_ char *why = NULL;
+	_cleanup_close_ int lock = -1;
+	struct ip_flip_hold held;
+	int done;
+
+	*ret = (struct ip_flip_result){
+		.sites = plan->nchanges, .pages = ip_flip_pages(plan), .pieces = plan->npieces};
+	if (ip_flip_check(plan) < 0) /* 2 */
+		return -1;
+	lock = ip_flip_thread_lock(plan->target->pid);
+	if (lock < 0)
+		return -1;
+	done = ip_flip_thread_clean(plan->target, &held);
+	note_hold(ret, &held);
+	if (done == 0 && gate_session == 0)
+		done = write_gate(plan->target, 0);
+	for (size_t first = 0; done == 0 && first < plan->npieces; first += IP_FLIP_PIECES) {
+		size_t left = plan->npieces - first;
+
+		done = flip_batch(plan, first, left < IP_FLIP_PIECES ? left : IP_FLIP_PIECES,
+				  first ? -1 : gate_session, ret);
+	}
+	if (done == 0) /* nothing is staged any more */
+		return ip_flip_thread_clean(plan->target, &held);
+	why = strdup(ip_error_message());
+	if (gate_session > 0)
+		write_gate(plan->target, 0);
+	ip_flip_thread_clean(plan->target, &held);
+	note_hold(ret, &held);
+	return ip_error("%s", why ? why : "out of memory");
+}
+
+int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret)
+{
+	_cleanup_free_ struct ip_change *changes = NULL;
+	struct ip_flip_result flipped = {0};
+	struct ip_flip_plan *plan;
+	size_t n;
+	int done;
+
+	*ret = (struct ip_patch_result){0};
+	if (ip_restore_collect(target, modules, &changes, &n) < 0)
+		return -1;
+	if (!n)
+		return 0;
+	if (ip_flip_prepare(target, modules, changes, n, false, &plan) < 0)
+		return -1;
+	done = ip_flip_apply(plan, 0, &flipped);
+	ip_flip_destroy(plan);
+	ret->transient = flipped.transient;
+	ret->sites = n;
+	ret->pages = flipped.pages;
+	ret->threads = flipped.nholds > 0;
+	for (size_t i = 0; i < flipped.nholds; i++)
+		ret->stop_ns += flipped.holds[i].ns;
+	return done;
+}
+
+int ip_flip_clean(struct ip_target *target, struct ip_flip_hold *ret)
+{
+	_cleanup_close_ int lock = -1;
+	uint64_t n;
+
+	*ret = (struct ip_flip_hold){0};
+	if (!target->has_runtime || !target->anchor.flip)
+		return 0;
+	if (ip_flip_thread_check(target) < 0 ||
+	    ip_target_read(target, target->anchor.flip_block + offsetof(struct ip_flip, npieces), &n,
+			   sizeof(n)) < 0)
+		return -1;
+	if (!n)
+		return 0;
+	lock = ip_flip_thread_lock(target->pid);
+	return lock < 0 ? -1 : ip_flip_thread_clean(target, ret);
+}

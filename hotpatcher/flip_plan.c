@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Step 1 of a flip: cutting the changed sites into pieces, and what each piece was and shall be.
+ */
+#include "hotpatcher/flip_plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/arch/x86_64/flip.h"
+
+#define PAGE(a)	   ((a) & ~(IP_FLIP_PAGE - 1))
+#define PAGE_UP(a) PAGE((a) + IP_FLIP_PAGE - 1)
+#define PIECE_MAX  (512ull << 10)      /* threads that run in a piece wait while it is switched */
+#define GAP_MAX	   (16 * IP_FLIP_PAGE) /* pages without sites that a piece may hold between two with */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct ip_change *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static uint64_t end_of(const struct ip_change *c)
+{
+	return c->address + c->length;
+}
+
+/* The file of the text at m, if it is the one that is mapped; -1 with an error. */
+static int file_of(const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_mapping *m)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *module = &modules->items[i];
+
+		if (!module->elf || module->inode != m->inode || m->start < module->start ||
+		    m->end > module->end)
+			continue;
+		if (fstat(module->elf->fd, &st) == 0 && st.st_ino == m->inode)
+			return module->elf->fd;
+		return ip_error("pid %d: %s on disk is not the file that is mapped", target->pid,
+				module->path);
+	}
+	return ip_error("pid %d: text at %#lx is of no module", target->pid, m->start);
+}
+
+/* Whether pages of the text are locked in memory: the file's own pages would not be, when they come back. */
+static bool is_locked(pid_t pid, uint64_t address)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[4300];
+	bool here = false;
+
+	if (ip_proc_status(pid, "VmLck") <= 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/%d/smaps", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		uint64_t start, end;
+
+		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+			here = address >= start && address < end;
+		else if (here && !strncmp(line, "VmFlags:", 8))
+			return strstr(line, " lo") != NULL;
+	}
+	return true;
+}
+
+/* Whether the change can be part of any piece; *ret_mapping: where it lies. -1 with the reason. */
+static int check_change(const struct ip_target *target, const struct ip_change *c, bool silently,
+			const struct ip_mapping **ret_mapping)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, c->address);
+
+	*ret_mapping = m;
+	if (!m || memcmp(m->perms, "r-xp", 4) || !m->inode)
+		return ip_error("pid %d: text at %#lx is no private mapping of a file", target->pid,
+				c->address);
+	if (end_of(c) > m->end)
+		return ip_error("pid %d: the site at %#lx crosses a border of two mappings", target->pid,
+				c->address);
+	if (silently && c->address / IP_ARCH_FETCH_LINE != (end_of(c) - 1) / IP_ARCH_FETCH_LINE)
+		return ip_error(
+			"pid %d: the site at %#lx crosses a cache line, which on this processor takes a stop",
+			target->pid, c->address);
+	return 0;
+}
+
+/* Fills *ret, whose start, size, first and n are set. -1 with the reason; *ret_fatal: somebody else's bytes are in a site. */
+static int make_images(const struct ip_flip_plan *plan, const struct ip_modules *modules,
+		       const struct ip_mapping *m, struct ip_flip_part *ret, bool *ret_fatal)
+{
+	_cleanup_free_ uint8_t *file = calloc(1, ret->size);
+	int fd = file_of(plan->target, modules, m);
+	bool was_file, is_file;
+
+	*ret_fatal = false;
+	if (fd < 0)
+		return -1;
+	ret->before = malloc(ret->size);
+	ret->after = malloc(ret->size);
+	if (!file || !ret->before || !ret->after) {
+		*ret_fatal = true;
+		return ip_error("out of memory");
+	}
+	if (ip_target_read(plan->target, ret->start, ret->before, ret->size) < 0) {
+		*ret_fatal = true;
+		return -1;
+	}
+	for (size_t done = 0; done < ret->size;) { /* behind the end of the file there are zeros */
+		ssize_t n =
+			pread(fd, file + done, ret->size - done, m->offset + (ret->start - m->start) + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return ip_error_errno("%s: cannot be read", m->path);
+		if (n == 0)
+			break;
+		done += n;
+	}
+	memcpy(ret->after, ret->before, ret->size);
+	for (size_t i = ret->first; i < ret->first + ret->n; i++) {
+		const struct ip_change *c = &plan->changes[i];
+		size_t at = c->address - ret->start;
+
+		if (memcmp(ret->before + at, c->old_bytes, c->length)) {
+			*ret_fatal = true;
+			return ip_error("pid %d: the site at %#lx does not hold what was expected: somebody "
+					"else changed it (a "
+					"debugger's breakpoint, a uprobe?); end that first",
+					plan->target->pid, c->address);
+		}
+		memcpy(ret->after + at, c->new_bytes, c->length);
+	}
+	was_file = !memcmp(ret->before, file, ret->size);
+	is_file = !memcmp(ret->after, file, ret->size);
+	ret->reverts = is_file;
+	if (is_file || was_file)
+		return 0;
+	for (size_t i = 0; i < ret->size; i++)
+		if (ret->before[i] != file[i] && ret->after[i] == ret->before[i])
+			return ip_error("pid %d: text at %#lx is not what its file holds (another session's "
+					"site, a breakpoint, a "
+					"relocation)",
+					plan->target->pid, ret->start + i);
+	return ip_error("pid %d: text at %#lx is partly live", plan->target->pid, ret->start);
+}
+
+/* Where the piece that begins with changes[first] ends: the index behind its last change. */
+static size_t cut(const struct ip_change *changes, size_t n, size_t first, const struct ip_mapping *m,
+		  uint64_t *ret_end)
+{
+	uint64_t start = PAGE(changes[first].address), end = PAGE_UP(end_of(&changes[first]));
+	size_t i;
+
+	for (i = first + 1; i < n; i++) {
+		uint64_t page = PAGE(changes[i].address), page_end = PAGE_UP(end_of(&changes[i]));
+
+		if (end_of(&changes[i]) > m->end || page > end + GAP_MAX)
+			break;
+		/* a site that lies across a border takes both sides of it along */
+		if (page >= end && page_end - start > PIECE_MAX)
+			break;
+		end = page_end > end ? page_end : end;
+	}
+	*ret_end = end;
+	return i;
+}
+
+static void leave_out(struct ip_flip_plan *plan, size_t n)
+{
+	if (!plan->reason)
+		plan->reason = strdup(ip_error_message());
+	plan->left_out += n;
+}
+
+static void part_clear(struct ip_flip_part *part)
+{
+	free(part->before);
+	free(part->after);
+}
+
+/* Takes out of changes[] those that no piece can hold. */
+static int sift(struct ip_flip_plan *plan, bool partial)
+{
+	bool silently = ip_arch_flushes_silently();
+	const struct ip_mapping *m, *locked = NULL, *free_one = NULL;
+	size_t left = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		const struct ip_change *c = &plan->changes[i];
+		int ret = check_change(plan->target, c, silently, &m);
+
+		if (i + 1 < plan->nchanges && plan->changes[i + 1].address < end_of(c))
+			return ip_error("pid %d: two sites overlap at %#lx", plan->target->pid,
+					plan->changes[i + 1].address);
+		if (ret == 0 && m != free_one && m != locked) {
+			if (is_locked(plan->target->pid, c->address))
+				locked = m;
+			else
+				free_one = m;
+		}
+		if (ret == 0 && m == locked)
+			ret = ip_error("pid %d: text at %#lx is locked in memory (mlock)", plan->target->pid,
+				       c->address);
+		if (ret == 0)
+			plan->changes[left++] = *c;
+		else if (partial)
+			leave_out(plan, 1);
+		else
+			return -1;
+	}
+	plan->nchanges = left;
+	return 0;
+}
+
+static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modules, bool partial)
+{
+	size_t largest = 0, kept = 0;
+
+	for (size_t i = 0; i < plan->nchanges;) {
+		const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[i].address);
+		struct ip_flip_part *part = &plan->pieces[plan->npieces];
+		uint64_t end;
+		size_t next = cut(plan->changes, plan->nchanges, i, m, &end);
+		bool fatal;
+
+		*part = (struct ip_flip_part){
+			.start = PAGE(plan->changes[i].address), .first = i, .n = next - i};
+		part->size = end - part->start;
+		if (make_images(plan, modules, m, part, &fatal) < 0) {
+			part_clear(part);
+			if (fatal || !partial)
+				return -1;
+			leave_out(plan, next - i);
+		} else {
+			plan->entries[plan->npieces] =
+				(struct ip_flip_piece){.at = part->start, .size = part->size};
+			largest = part->size > largest ? part->size : largest;
+			kept += part->n;
+			plan->npieces++;
+		}
+		i = next;
+	}
+	plan->nchanges = kept; /* images are made: the changes themselves are not looked at any more */
+	plan->scratch = malloc(largest + 1);
+	return plan->scratch ? 0 : ip_error("out of memory");
+}
+
+int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
+		    const struct ip_change *changes, size_t n, bool partial, struct ip_flip_plan **ret)
+{
+	struct ip_flip_plan *plan = calloc(1, sizeof(*plan));
+
+	if (!plan)
+		return ip_error("out of memory");
+	plan->target = target;
+	plan->nchanges = n;
+	plan->changes = calloc(n + 1, sizeof(*changes));
+	plan->pieces = calloc(n + 1, sizeof(*plan->pieces));
+	plan->entries = calloc(n + 1, sizeof(*plan->entries));
+	if (!plan->changes || !plan->pieces || !plan->entries) {
+		ip_flip_destroy(plan);
+		return ip_error("out of memory");
+	}
+	memcpy(plan->changes, changes, n * sizeof(*changes));
+	qsort(plan->changes, n, sizeof(*changes), by_address);
+	if (sift(plan, partial) < 0 || make_pieces(plan, modules, partial) < 0) {
+		ip_flip_destroy(plan);
+		return -1;
+	}
+	if (n && !plan->npieces) {
+		ip_error("%s: no site can be switched without a stop: leave out --no-stop",
+			 plan->reason ? plan->reason : "out of memory");
+		ip_flip_destroy(plan);
+		return -1;
+	}
+	*ret = plan;
+	return 0;
+}
+
+void ip_flip_destroy(struct ip_flip_plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->npieces; i++)
+		part_clear(&plan->pieces[i]);
+	free(plan->pieces);
+	free(plan->entries);
+	free(plan->changes);
+	free(plan->reason);
+	free(plan->scratch);
+	free(plan);
+}
+
+size_t ip_flip_sites(const struct ip_flip_plan *plan)
+{
+	return plan->nchanges;
+}
+
+size_t ip_flip_pages(const struct ip_flip_plan *plan)
+{
+	size_t pages = 0;
+
+	for (size_t i = 0; i < plan->npieces; i++)
+		for (size_t at = 0; at < plan->pieces[i].size; at += IP_FLIP_PAGE)
+			pages += memcmp(plan->pieces[i].before + at, plan->pieces[i].after + at,
+					IP_FLIP_PAGE) != 0;
+	return pages;
+}
+
+size_t ip_flip_pieces(const struct ip_flip_plan *plan)
+{
+	return plan->npieces;
+}
+
+size_t ip_flip_left_out(const struct ip_flip_plan *plan)
+{
+	return plan->left_out;
+}
+
+const char *ip_flip_reason(const struct ip_flip_plan *plan)
+{
+	return plan->reason;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Borrowing a thread that waits in a system call, for changing mappings.
+ */
+#include "hotpatcher/flip_thread.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ptrace.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "hotpatcher/arch/x86_64/borrow.h"
+#include "hotpatcher/borrow.h"
+#include "hotpatcher/stop.h"
+
+#define LOCK_NS	    2000000000ull
+#define FIND_NS	    2000000000ull /* so long a thread is looked for */
+#define STOP_NS	    1000000000ull
+#define RUN_NS	    10000000000ull
+#define NAP_NS	    2000000l
+#define STACK_BYTES 65536ull /* flip.S */
+
+#define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_flip, member))
+
+static void nap(void)
+{
+	const struct timespec t = {.tv_nsec = NAP_NS};
+
+	nanosleep(&t, NULL);
+}
+
+/* What the anchor says of the code may have been scribbled over. */
+static bool is_sound(const struct ip_target *target)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+	const struct ip_mapping *code = ip_maps_find(&target->maps, a->flip),
+				*block = ip_maps_find(&target->maps, a->flip_block),
+				*last = ip_maps_find(&target->maps,
+						     a->flip_block + sizeof(struct ip_flip) - 1);
+
+	return code && code->perms[2] == 'x' && a->flip_end > a->flip && a->flip_end <= code->end && block &&
+	       last && block->perms[1] == 'w' && last->perms[1] == 'w' && !(a->flip_block % 16);
+}
+
+int ip_flip_thread_check(const struct ip_target *target)
+{
+	if (!target->has_runtime || !target->anchor.gate || !target->anchor.flip)
+		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit programs): "
+				"leave it out",
+				target->pid);
+	if (!is_sound(target))
+		return ip_error("pid %d: its runtime is damaged", target->pid);
+	if (ip_proc_status(target->pid, "Seccomp") > 0)
+		return ip_error("pid %d is under seccomp, whose filter might kill the thread that --no-stop "
+				"has to borrow: "
+				"leave it out",
+				target->pid);
+	return 0;
+}
+
+int ip_flip_thread_lock(pid_t pid)
+{
+	uint64_t limit = ip_now_ns() + LOCK_NS;
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d", pid);
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return ip_error("pid %d has ended", pid);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (ip_now_ns() > limit) {
+			close(fd);
+			return ip_error("pid %d: another iprobe has borrowed one of its threads: try again",
+					pid);
+		}
+		nap();
+	}
+	return fd;
+}
+
+/* A thread that an iprobe which died has left in our code is there for a moment only. 1: still; 0: none; -1: an error. */
+static int is_occupied(struct ip_target *target)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+	struct user_regs_struct regs;
+	struct ip_stop stop;
+	char name[64];
+	uint64_t tid;
+	int ret = 0;
+
+	if (ip_target_read(target, BLOCK(target, back.tid), &tid, sizeof(tid)) < 0)
+		return -1;
+	/* of another process where this one was forked in the middle */
+	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
+	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0)
+		return 0;
+	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
+		return access(name, F_OK) == 0; /* who cannot be looked at may be there */
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
+		ret = regs.rsp - (a->flip_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
+		      regs.rip - a->flip < a->flip_end - a->flip;
+	ip_stop_end(&stop);
+	return ret;
+}
+
+/* A thread that waits, stopped. 0 or -1. */
+static int find_thread(struct ip_target *target, struct ip_borrowed *b)
+{
+	uint64_t limit = ip_now_ns() + FIND_NS;
+
+	for (;;) {
+		int got = is_occupied(target);
+
+		ip_stop_let_go(target);
+		if (got < 0)
+			return -1;
+		if (!got)
+			got = ip_borrow_begin(target, IP_BORROW_WAITING, b);
+		else
+			got = 0;
+		if (got)
+			return got < 0 ? -1 : 0;
+		if (ip_now_ns() > limit)
+			return ip_error("pid %d: none of its threads waits in a system call that can be "
+					"broken off, so none can "
+					"be borrowed for --no-stop: try again, or leave it out",
+					target->pid);
+		nap();
+	}
+}
+
+int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, size_t n,
+		       struct ip_flip_hold *ret)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+	const uint64_t count = n, nobody = 0;
+	struct ip_borrowed b;
+	struct ip_wake back;
+	int done;
+
+	*ret = (struct ip_flip_hold){0};
+	if (find_thread(target, &b) < 0)
+		return -1;
+	ret->tsc = b.stop.began_tsc;
+	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
+	ip_arch_way_back(&b.regs, &back);
+	done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, npieces), &count, sizeof(count));
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, back), &back, sizeof(back));
+	if (done == 0)
+		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
+	ret->ns = ip_borrow_end(&b);
+	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0)
+		return -1;
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, back.tid), &nobody, sizeof(nobody));
+	return done;
+}
+
+/* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty: nothing is mapped at its place, in the
+ * midst of its module. */
+static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *piece, bool *ret_empty)
+{
+	const struct ip_mapping *staged = ip_maps_find(&target->maps, piece->staged),
+				*text = ip_maps_find(&target->maps, piece->at),
+				*below = ip_maps_find(&target->maps, piece->at - 1),
+				*above = ip_maps_find(&target->maps, piece->at + piece->size);
+
+	*ret_empty = !text && staged &&
+		     ((below && below->inode == staged->inode) || (above && above->inode == staged->inode));
+	if (!piece->size || piece->size % 4096 || piece->at % 4096 || piece->staged % 4096 || !staged ||
+	    memcmp(staged->perms, "r-xp", 4) || !staged->inode || piece->size > staged->end - piece->staged)
+		return false;
+	return !text ||
+	       (text->inode == staged->inode &&
+		text->offset + (piece->at - text->start) == staged->offset + (piece->staged - staged->start));
+}
+
+int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
+{
+	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
+	uint64_t n;
+	size_t left = 0;
+
+	*ret = (struct ip_flip_hold){0};
+	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0 ||
+	    ip_target_refresh(target) < 0)
+		return -1;
+	n = n < IP_FLIP_PIECES ? n : IP_FLIP_PIECES;
+	if (!n)
+		return 0;
+	/* a thread that was left there may be at work on them still */
+	for (uint64_t limit = ip_now_ns() + FIND_NS; is_occupied(target) == 1 && ip_now_ns() < limit;)
+		nap();
+	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
+	    ip_target_refresh(target) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		bool empty;
+
+		if (!pieces[i].staged || !is_ours(target, &pieces[i], &empty))
+			continue;
+		pieces[left] = pieces[i];
+		pieces[left].error = 0;
+		pieces[left++].what = empty ? IP_FLIP_SWITCH : IP_FLIP_DROP;
+	}
+	if (left && ip_flip_thread_run(target, pieces, left, ret) < 0)
+		return -1;
+	n = 0;
+	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));
+}

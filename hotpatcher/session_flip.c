@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's way of going live and idle without a stop. Its holds of a thread count as stops of that one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/flip.h"
+#include "hotpatcher/restore.h"
+#include "hotpatcher/session_internal.h"
+
+#define TRIES  5
+#define TRY_NS 5000000l
+
+/* Leaves in *result what a stop would, but for its length: the holds are noted already. */
+static void note_holds(struct ip_session *s, const char *kind, const struct ip_flip_result *flipped,
+		       struct ip_patch_result *result)
+{
+	struct ip_patch_result stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
+
+	for (size_t i = 0; i < flipped->nholds; i++) {
+		stop.stop_ns = flipped->holds[i].ns;
+		stop.stop_tsc = flipped->holds[i].tsc;
+		if (s->summary->nstops < IP_MAX_STOPS)
+			s->summary->stop_ns[s->summary->nstops++] = stop.stop_ns;
+		if (s->trace)
+			ip_trace_add_stop(s->trace, kind, &stop);
+	}
+	result->pages = flipped->pages;
+	result->threads = ip_proc_status(s->target->pid, "Threads");
+}
+
+/* Prepares and carries out; what may work a moment later is tried again. *ret_left_out: of the changes. */
+static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
+		size_t n, bool live, const char *kind, size_t *ret_left_out, struct ip_patch_result *result)
+{
+	const struct timespec nap = {.tv_nsec = TRY_NS};
+
+	for (int i = 0;; i++) {
+		struct ip_flip_result flipped = {0};
+		struct ip_flip_plan *plan;
+		int ret;
+
+		if (ip_target_refresh(s->target) < 0 ||
+		    ip_flip_prepare(s->target, modules, changes, n, live, &plan) < 0)
+			return -1;
+		ret = ip_flip_check(plan);
+		if (ret == 0) {
+			s->live |= live; /* from here on: even a failure leaves nothing to chance */
+			ret = ip_flip_apply(plan, live ? s->area->header->session : 0, &flipped);
+		}
+		note_holds(s, kind, &flipped, result);
+		*ret_left_out = ip_flip_left_out(plan);
+		if (ip_flip_reason(plan))
+			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
+				 ip_flip_reason(plan));
+		ip_flip_destroy(plan);
+		/* of what was to go live pieces may be live: then it is not what was prepared any more */
+		if (ret == 0 || !flipped.transient || i == TRIES)
+			return ret;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int ip_session_flip_live(struct ip_session *s, const struct ip_plan *plan, size_t *ret_idle,
+			 struct ip_patch_result *result)
+{
+	return flip(s, &s->modules, plan->changes, plan->nchanges, true, "attach", ret_idle, result);
+}
+
+int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+			 struct ip_patch_result *result)
+{
+	_cleanup_free_ struct ip_change *changes = NULL;
+	size_t n, left_out;
+
+	if (ip_restore_collect(s->target, modules, &changes, &n) < 0)
+		return -1;
+	if (!n)
+		return 0;
+	if (flip(s, modules, changes, n, false, kind, &left_out, result) < 0)
+		return -1;
+	result->sites = n;
+	return 0;
+}
