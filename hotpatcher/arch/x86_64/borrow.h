@@ -41,6 +41,7 @@ static inline bool ip_arch_call_restarts(long number, const uint64_t *args)
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_flock:
+	case SYS_restart_syscall: /* what one with a time limit is in after it was broken off once */
 		return true;
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
