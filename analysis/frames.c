@@ -68,6 +68,12 @@
  *   with its right time. A frame is given up for good when another one of its function has been left at the
  *   same address, when the thread ends, or when limbo is full.
  *
+ * Functions that were removed from the recording
+ *
+ *   None of their sites was live any more when the removal was noted. The frames they have open by then end there. A hook that was in
+ *   flight may be later with its event: an exit that is the thread's next event comes in front of the removal; an entry behind
+ *   it opens a frame that ends at once.
+ *
  * Lost events
  *
  *   Frames that were open may be gone, and others may stand in their place. Such a frame is marked, since it
@@ -116,7 +122,25 @@ struct ip_frames {
 	uint64_t group;
 	struct ip_limbo limbo;
 	const uint64_t *payloads;
+	uint64_t removal; /* when functions are removed next; UINT64_MAX: never again */
+	size_t nremovals; /* that have been passed */
+	bool late;	  /* an exit was let in front of the removal */
 };
+
+static uint64_t next_removal(const struct ip_frames *t)
+{
+	const struct ip_changes *c = &t->session->changes;
+
+	return t->nremovals < c->nremovals ? c->removals[t->nremovals] : UINT64_MAX;
+}
+
+static void begin_thread(struct ip_frames *t)
+{
+	t->now = 0;
+	t->nremovals = 0;
+	t->removal = next_removal(t);
+	t->late = false;
+}
 
 struct ip_frames *ip_frames_create(const struct ip_recording *session, const struct ip_frames_ops *ops,
 				   void *context)
@@ -133,6 +157,7 @@ struct ip_frames *ip_frames_create(const struct ip_recording *session, const str
 	t->session = session;
 	t->ops = *ops;
 	t->context = context;
+	begin_thread(t);
 	return t;
 }
 
@@ -505,6 +530,82 @@ static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_fra
 	return t->n - 1 == t->starts[t->top] || top[-1].sp >= sp;
 }
 
+static bool is_removed(const struct ip_frames *t, const struct ip_frame *f, uint64_t ts)
+{
+	return ip_changes_is_off(&t->session->changes, f->function, ts);
+}
+
+/* Ends the open frames of removed functions; the others move together. */
+static void end_removed(struct ip_frames *t, uint64_t ts)
+{
+	size_t first = 0, kept, segment = 0, top = 0, suspect = 0;
+
+	while (first < t->n && !is_removed(t, &t->frames[first], ts))
+		first++;
+	if (first == t->n)
+		return;
+	for (size_t i = t->n; i-- > first;) {
+		struct ip_frame *f = &t->frames[i];
+
+		if (!is_removed(t, f, ts)) {
+			if (t->ops.left)
+				t->ops.left(t->context, f, i, t->now);
+			continue;
+		}
+		t->active[f->function]--;
+		f->flags |= i < t->suspect ? IP_FRAME_SUSPECT : 0;
+		if (t->ops.closed)
+			t->ops.closed(t->context, f, i, f->start > ts ? f->start : ts, IP_END_UNFINISHED);
+	}
+	kept = 0;
+	for (size_t i = 0; i < t->n; i++) {
+		if (segment < t->top && i == t->starts[segment + 1]) {
+			segment++;
+			/* unless all that was in the one before it is gone */
+			if (t->starts[top] != kept)
+				t->starts[++top] = kept;
+		}
+		if (i >= first && is_removed(t, &t->frames[i], ts))
+			continue;
+		suspect += i < t->suspect;
+		t->frames[kept++] = t->frames[i];
+	}
+	if (top && t->starts[top] == kept)
+		top--;
+	t->n = kept;
+	t->top = top;
+	t->suspect = suspect;
+	for (size_t i = first; t->ops.resumed && i < t->n; i++)
+		t->ops.resumed(t->context, &t->frames[i], i, t->now);
+}
+
+/* Passes the removals in front of ts. */
+static void pass_removals(struct ip_frames *t, uint64_t ts)
+{
+	while (t->removal < ts) {
+		if (t->n) {
+			if (t->removal > t->now) {
+				t->frames[t->n - 1].self += t->removal - t->now;
+				t->now = t->removal;
+			}
+			end_removed(t, t->removal);
+		}
+		t->nremovals++;
+		t->removal = next_removal(t);
+	}
+	t->late = false;
+}
+
+/* Whether an event behind a removal is the exit of a frame that the removal would end. */
+static bool is_late_exit(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number)
+{
+	if (t->late || (e->kind != IP_PROBE_EXIT && e->kind != IP_PROBE_TAIL_EXIT) || !number.changes ||
+	    !t->active[number.function] || !ip_changes_is_off(&t->session->changes, number.function, e->ts))
+		return false;
+	t->late = true;
+	return true;
+}
+
 void ip_frames_set_payloads(struct ip_frames *t, const uint64_t *payloads)
 {
 	t->payloads = payloads;
@@ -519,8 +620,11 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		const struct ip_event *e = &events[i];
 		struct ip_recording_number number = ip_recording_number(session, e->number);
 		uint32_t function = number.function;
-		struct ip_frame *top = t->n ? &t->frames[t->n - 1] : NULL;
+		struct ip_frame *top;
 
+		if (unlikely(e->ts > t->removal) && !is_late_exit(t, e, number))
+			pass_removals(t, e->ts);
+		top = t->n ? &t->frames[t->n - 1] : NULL;
 		/* time does not run back in a thread */
 		if (likely(e->ts > t->now)) {
 			if (likely(top))
@@ -533,6 +637,11 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 			ret = enter(t, function, e->sp, number.room, IP_FRAME_ENTRY_ONLY);
 			if (ret == 0)
 				end_top_as(t, IP_END_UNKNOWN);
+		} else if (e->kind == IP_PROBE_ENTRY && unlikely(number.changes) &&
+			   ip_changes_is_off(&session->changes, function, e->ts)) {
+			ret = enter(t, function, e->sp, number.room, 0);
+			if (ret == 0)
+				end_top_as(t, IP_END_UNFINISHED);
 		} else if (e->kind == IP_PROBE_ENTRY) {
 			/* the common case of rules 1 and 2: a call from the innermost frame */
 			if (likely(top && top->sp >= e->sp && top->sp - e->sp >= number.room &&
@@ -574,6 +683,7 @@ void ip_frames_finish(struct ip_frames *t, uint64_t end)
 {
 	if (end < t->now)
 		end = t->now;
+	pass_removals(t, end);
 	if (t->n)
 		t->frames[t->n - 1].self += end - t->now;
 	while (t->n) {
@@ -583,5 +693,5 @@ void ip_frames_finish(struct ip_frames *t, uint64_t end)
 			t->ops.closed(t->context, &frame, t->n, end, IP_END_UNFINISHED);
 	}
 	give_up_all(t);
-	t->now = 0;
+	begin_thread(t);
 }

@@ -10,7 +10,9 @@
  *               of the event that showed it.
  *   resumed     it was left, but comes back: a coroutine. resumed(); then closed() like any other.
  *   unknown     the function has no exit probes: closed() with IP_END_UNKNOWN right behind opened().
- *   unfinished  still open at the end. closed() with IP_END_UNFINISHED.
+ *   unfinished  still open at the end, or when its function was removed from the recording (changes.h). closed() with
+ *               IP_END_UNFINISHED. In the second case the frames on top of it are left() before and resumed() behind, at the same
+ *               time: they stay open and have one less below them.
  *
  * Each opened frame is closed exactly once.
  */

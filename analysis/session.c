@@ -294,6 +294,18 @@ static int parse_missing(struct parser *p)
 	return 0;
 }
 
+static int parse_change(struct parser *p)
+{
+	uint64_t tsc = 0;
+	const char *wrong;
+
+	if (number(p, 1, UINT64_MAX, &tsc) < 0)
+		return -1;
+	wrong = ip_changes_add(&p->session->changes, p->session, !strcmp(p->fields[0], "removed"), tsc,
+			       p->nfields > 2 ? p->fields[2] : "");
+	return wrong ? bad(p, wrong) : 0;
+}
+
 static int parse_signature(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -342,6 +354,8 @@ static int parse_line(struct parser *p)
 		       {"thread", parse_thread},
 		       {"exec", parse_exec},
 		       {"missing", parse_missing},
+		       {"added", parse_change},
+		       {"removed", parse_change},
 		       {"signature", parse_signature}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
@@ -403,7 +417,7 @@ static int parse_text(struct parser *p, size_t size)
 	}
 	if (p->line == 0 || (p->line == 1 && text < end))
 		return ip_error("%s: not a session of iprobe", p->name);
-	return check(p);
+	return check(p) < 0 ? -1 : ip_changes_index(&p->session->changes, p->session);
 }
 
 int ip_recording_parse(const char *name, const void *data, size_t size, struct ip_recording **ret)
@@ -476,6 +490,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->missing);
 	free(s->signatures);
 	free(s->numbers);
+	ip_changes_clear(&s->changes);
 	free(s->index);
 	free(s->text);
 	free(s);

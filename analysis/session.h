@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analysis/changes.h"
 #include "analysis/values.h"
 #include "common/trace_format.h"
 
@@ -63,6 +64,7 @@ struct ip_recording_number {
 	 * instance is inlined, its frame is the caller's. */
 	uint32_t room;
 	bool entry_only; /* it has no exit probes */
+	bool changes;	 /* it was removed from the recording while that went on: see ip_changes_is_off() */
 };
 
 struct ip_recording {
@@ -84,6 +86,8 @@ struct ip_recording {
 	size_t nexecs;
 	struct ip_recording_missing *missing;
 	size_t nmissing;
+
+	struct ip_changes changes;
 
 	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
 	size_t nnumbers;

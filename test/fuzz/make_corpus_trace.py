@@ -61,6 +61,8 @@ def main():
     seeds.update({
         "small": smallest + SEPARATOR + stream[:400],
         "cut-off": session[:-30] + SEPARATOR + stream[:-12],
+        "changes": session + b"removed\t1\t1-4,6\nadded\t2\t2,3\nremoved\t3\t2-2000000\n" + SEPARATOR + stream,
+        "changes-backwards": session + b"added\t2\t1\nremoved\t1\t1\n" + SEPARATOR + stream,
         "cut-off-header": session + SEPARATOR + stream + header[:40],
         "other-packet": session + SEPARATOR + stream + header[:4] + bytes(16) + header[20:],
         "no-packet": session + SEPARATOR + stream + bytes(80),

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "analysis/frames.h"
+#include "common/error.h"
 #include "common/probe_list.h"
 #include "test.h"
 
@@ -56,7 +57,11 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	assert_true(end >= frame->start && frame->self <= end - frame->start);
-	say(how == IP_END_EXIT ? (frame->flags & IP_FRAME_TAIL ? '^' : '-') : how == IP_END_UNWOUND ? '!' : how == IP_END_UNKNOWN ? '=' : '.', frame->function);
+	say(how == IP_END_EXIT	    ? (frame->flags & IP_FRAME_TAIL ? '^' : '-')
+	    : how == IP_END_UNWOUND ? '!'
+	    : how == IP_END_UNKNOWN ? '='
+				    : '.',
+	    frame->function);
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -183,7 +188,13 @@ static const struct test_case {
 	 {{'e', 2, -64}, {'e', 1, -128}, {'x', 4, -72}, {'e', 3, -128}, {'x', 4, -72}, {'x', 2, -64}},
 	 "+b +a -a +c ~c ?a -b !c"},
 	{"calls whose ends are not known do not stand in the way",
-	 {{'e', 1, -64}, {'e', 8, -72}, {'e', 2, -128}, {'x', 2, -128}, {'e', 8, -72}, {'x', 1, -64}, {'e', 8, -8}},
+	 {{'e', 1, -64},
+	  {'e', 8, -72},
+	  {'e', 2, -128},
+	  {'x', 2, -128},
+	  {'e', 8, -72},
+	  {'x', 1, -64},
+	  {'e', 8, -8}},
 	 "+a +i =i +b -b +i =i -a +i =i"},
 	{"but show what is gone",
 	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 8, -72}, {'x', 1, -64}},
@@ -268,6 +279,106 @@ static void test_cases(void **state)
 	ip_recording_destroy(session);
 }
 
+/* Between steps 3 and 4 function a is removed, between 7 and 8 it is added again, between 11 and 12 b is removed. */
+static const char changes_text[] = "added\t1\t1-8\nremoved\t1035\t1,4\nadded\t1075\t1,4\nremoved\t1115\t2\n";
+
+static const struct test_case removals[] = {
+	{"the outermost frame goes",
+	 {{'e', 1, -64}, {'e', 2, -128}, {'e', 3, -192}, {'x', 3, -192}, {'x', 2, -128}},
+	 "+a +b +c ~c ~b .a *b *c -c -b"},
+	{"the innermost frame goes",
+	 {{'e', 2, -64},
+	  {'e', 3, -128},
+	  {'e', 1, -192},
+	  {'e', 3, -192},
+	  {'x', 3, -192},
+	  {'x', 3, -128},
+	  {'x', 2, -64}},
+	 "+b +c +a .a +c -c -c -b"},
+	{"a hook in flight is late with its exit",
+	 {{'e', 2, -64}, {'p', 3, -160}, {'e', 1, -128}, {'x', 1, -128}, {'x', 2, -64}},
+	 "+b :c +a -a -b"},
+	{"with that of a recursion: the outer ones end",
+	 {{'e', 1, -64}, {'e', 1, -128}, {'e', 1, -192}, {'x', 1, -192}, {'p', 3, -40}},
+	 "+a +a +a -a .a .a :c"},
+	{"late with its entry",
+	 {{'e', 2, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'e', 1, -128},
+	  {'e', 3, -192},
+	  {'x', 3, -192},
+	  {'x', 2, -64}},
+	 "+b :c :c +a .a +c -c -b"},
+	{"added again, and what was open before is not known",
+	 {{'e', 1, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'p', 3, -64},
+	  {'e', 1, -128},
+	  {'x', 1, -128},
+	  {'x', 1, -64},
+	  {'e', 2, -64},
+	  {'p', 3, -64}},
+	 "+a :c :c .a :c :c :c :c +a -a ?a +b .b :c"},
+	{"all of the stack below a handler's goes",
+	 {{'e', 1, -64},
+	  {'e', 1, -(1ll << 40)},
+	  {'e', 2, -(1ll << 40) - 64},
+	  {'x', 2, -(1ll << 40) - 64},
+	  {'e', 3, -128},
+	  {'x', 3, -128}},
+	 "+a +a +b ~b .a .a *b -b +c -c"},
+	{"all of the handler's stack goes",
+	 {{'e', 2, -64},
+	  {'e', 1, -(1ll << 40)},
+	  {'p', 3, -(1ll << 40)},
+	  {'e', 3, -128},
+	  {'x', 3, -128},
+	  {'x', 2, -64}},
+	 "+b +a :c .a +c -c -b"},
+	{"nothing comes behind it", {{'e', 1, -64}, {'p', 3, -64}, {'p', 3, -64}}, "+a :c :c .a"},
+};
+
+static void test_removals(void **state)
+{
+	char text[sizeof(session_text) + sizeof(changes_text)];
+	struct ip_frames *frames;
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s%s", session_text, changes_text);
+	assert_int_equal(ip_recording_parse("s", text, strlen(text), &session), 0);
+	frames = ip_frames_create(session, &ops, NULL);
+	for (size_t i = 0; i < N_ELEMENTS(removals); i++)
+		play(&removals[i], frames);
+	ip_frames_destroy(frames);
+	ip_recording_destroy(session);
+}
+
+static void test_damaged_changes(void **state)
+{
+	static const char *const lines[] = {"removed\t20\t1\nremoved\t10\t2\n",
+					    "removed\t20\t1-\n",
+					    "removed\t20\t0\n",
+					    "removed\t20\t3-1\n",
+					    "removed\t20\t1,\n",
+					    "removed\t20\t1;2\n",
+					    "removed\t20\t99999999\n",
+					    "removed\tx\t1\n",
+					    "added\n"};
+	char text[sizeof(session_text) + 64];
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(lines); i++) {
+		snprintf(text, sizeof(text), "%s%s", session_text, lines[i]);
+		assert_int_equal(ip_recording_parse("s", text, strlen(text), &session), -1);
+		assert_non_null(strstr(ip_error_message(), "line 1"));
+	}
+}
+
 static uint64_t opened, closed;
 
 static void count_opened(void *context, struct ip_frame *frame, size_t depth)
@@ -315,7 +426,9 @@ static void test_bounds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_bounds)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_removals),
+					   cmocka_unit_test(test_damaged_changes),
+					   cmocka_unit_test(test_bounds)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
