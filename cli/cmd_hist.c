@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe hist: latency histograms of functions.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/latency.h"
+#include "analysis/names.h"
+#include "cli/cli.h"
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe hist [OPTIONS] [DIR]\n\n"
+	"Shows how many calls of a function lasted how long (iprobe.data), in powers of two, and where the "
+	"peaks are.\n\n"
+	"  -f, --functions SEL  these functions only\n"
+	"  -n, --limit N        the first N functions in the order of total time (default 10; with -f all)\n"
+	"      --over-time      a heat map: time from left to right, duration upwards\n"
+	"      --tid TID        this thread only\n"
+	"      --json           one JSON document\n";
+
+#define BAR    50u
+#define SLICES 64u
+
+struct hist {
+	struct ip_trace_reader *trace;
+	struct ip_names *names;
+	struct ip_latencies *latencies;
+	uint32_t *order; /* functions, the most expensive first */
+	size_t n;
+};
+
+static const struct ip_latency *latency(const struct hist *h, size_t i)
+{
+	return &h->latencies->functions[h->order[i]];
+}
+
+struct key {
+	uint64_t total;
+	uint32_t function;
+};
+
+static int by_total(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+static int make_order(struct hist *h, size_t limit)
+{
+	const struct ip_latencies *l = h->latencies;
+	_cleanup_free_ struct key *keys = calloc(l->nfunctions, sizeof(*keys));
+
+	h->order = calloc(l->nfunctions, sizeof(*h->order));
+	if (!keys || !h->order)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < l->nfunctions; i++)
+		if (l->functions[i].count)
+			keys[h->n++] = (struct key){l->functions[i].total, i};
+	if (!h->n)
+		return ip_error("%s: none of the functions has a call that ended", h->trace->dir);
+	qsort(keys, h->n, sizeof(*keys), by_total);
+	for (size_t i = 0; i < h->n; i++)
+		h->order[i] = keys[i].function;
+	if (h->n > limit)
+		h->n = limit;
+	return 0;
+}
+
+/* First and last bucket with calls. */
+static void bounds(const struct ip_latency *f, unsigned *ret_first, unsigned *ret_last)
+{
+	*ret_first = *ret_last = 0;
+	for (unsigned b = 0, found = 0; b < IP_LATENCY_BUCKETS; b++)
+		if (f->calls[b]) {
+			*ret_first = found++ ? *ret_first : b;
+			*ret_last = b;
+		}
+}
+
+static void print_head(const struct hist *h, uint32_t function)
+{
+	const struct ip_latency *f = &h->latencies->functions[function];
+	char count[32], min[16], max[16], mean[16];
+
+	ip_print_clean(stdout, ip_names_get(h->names, function));
+	printf(": %s call%s, %s to %s, %s in the mean\n", ip_format_count(f->count, count),
+	       f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
+	       ip_format_ns((double)f->total / f->count, mean));
+}
+
+static void print_bars(const struct ip_latency *f)
+{
+	bool peaks[IP_LATENCY_BUCKETS];
+	unsigned first, last;
+	uint64_t most = 1;
+
+	bounds(f, &first, &last);
+	ip_latency_peaks(f, peaks);
+	for (unsigned b = first; b <= last; b++)
+		most = f->calls[b] > most ? f->calls[b] : most;
+	printf("%9s   %8s %13s\n", "from", "below", "calls");
+	for (unsigned b = first; b <= last; b++) {
+		char from[16], to[16], count[32];
+		unsigned length = f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
+
+		printf("%9s - %8s %13s ", ip_format_ns(ip_latency_from(b), from),
+		       ip_format_ns(ip_latency_to(b), to), ip_format_count(f->calls[b], count));
+		for (unsigned i = 0; i < length; i++)
+			putchar('#');
+		puts(peaks[b] ? " < peak" : "");
+	}
+}
+
+/* Rows are buckets, the longest on top; a darker cell has more calls, each shade four times the one before. */
+static void print_heat(const struct hist *h, const struct ip_latency *f)
+{
+	static const char shades[] = " .:-=+*#%@";
+	unsigned first, last;
+	char from[16], length[16];
+
+	bounds(f, &first, &last);
+	for (unsigned b = last + 1; b-- > first;) {
+		printf("%9s |", ip_format_ns(ip_latency_from(b), from));
+		for (size_t s = 0; s < h->latencies->nslices; s++) {
+			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
+			unsigned shade = n ? 1 + (31 - __builtin_clz(n)) / 2 : 0;
+
+			putchar(shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
+		}
+		puts("|");
+	}
+	printf("%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
+	       ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
+	printf("%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n", "");
+}
+
+static void print_text(const struct hist *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (i)
+			putchar('\n');
+		print_head(h, h->order[i]);
+		if (h->latencies->nslices)
+			print_heat(h, latency(h, i));
+		else
+			print_bars(latency(h, i));
+	}
+}
+
+static void json_over_time(struct ip_json *j, const struct hist *h, const struct ip_latency *f)
+{
+	ip_json_array(j, "over_time");
+	for (size_t s = 0; s < h->latencies->nslices; s++)
+		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
+
+			if (!n)
+				continue;
+			ip_json_object(j, NULL);
+			ip_json_uint(j, "begin_ns", s * h->latencies->slice_ns);
+			ip_json_uint(j, "from_ns", ip_latency_from(b));
+			ip_json_uint(j, "calls", n);
+			ip_json_end_object(j);
+		}
+	ip_json_end_array(j);
+}
+
+static void print_json(const struct hist *h)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_uint(&j, "events", h->latencies->events);
+	ip_json_uint(&j, "lost", h->trace->lost);
+	if (h->latencies->nslices)
+		ip_json_uint(&j, "slice_ns", h->latencies->slice_ns);
+	ip_json_array(&j, "functions");
+	for (size_t i = 0; i < h->n; i++) {
+		const struct ip_latency *f = latency(h, i);
+		const struct ip_recording *s = h->trace->session;
+		bool peaks[IP_LATENCY_BUCKETS];
+
+		ip_latency_peaks(f, peaks);
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
+		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[h->order[i]]));
+		ip_json_uint(&j, "calls", f->count);
+		ip_json_uint(&j, "min_ns", f->min);
+		ip_json_uint(&j, "max_ns", f->max);
+		ip_json_uint(&j, "total_ns", f->total);
+		ip_json_array(&j, "buckets");
+		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+			if (!f->calls[b])
+				continue;
+			ip_json_object(&j, NULL);
+			ip_json_uint(&j, "from_ns", ip_latency_from(b));
+			ip_json_uint(&j, "to_ns", ip_latency_to(b));
+			ip_json_uint(&j, "calls", f->calls[b]);
+			ip_json_bool(&j, "peak", peaks[b]);
+			ip_json_end_object(&j);
+		}
+		ip_json_end_array(&j);
+		if (h->latencies->nslices)
+			json_over_time(&j, h, f);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
+
+struct options {
+	const char *functions;
+	size_t limit;
+	bool over_time, json;
+	int tid;
+};
+
+static int show(const char *dir, const struct options *o)
+{
+	struct hist h = {0};
+	_cleanup_free_ bool *selected = NULL;
+	int ret = ip_trace_reader_open(dir, &h.trace);
+
+	if (ret == 0) {
+		selected = cli_reader_select(h.trace, o->functions);
+		h.names = ip_names_create(h.trace->session);
+		ret = selected && h.names ? ip_latencies_collect(h.trace, selected, o->over_time ? SLICES : 0,
+								 o->tid, &h.latencies)
+					  : -1;
+	}
+	if (ret == 0)
+		ret = make_order(&h, o->limit);
+	if (ret == 0) {
+		cli_reader_warn(h.trace);
+		if (o->json)
+			print_json(&h);
+		else
+			print_text(&h);
+		ret = cli_reader_check_stdout();
+	}
+	free(h.order);
+	ip_latencies_destroy(h.latencies);
+	ip_names_destroy(h.names);
+	ip_trace_reader_close(h.trace);
+	return ret < 0 ? cli_fail() : 0;
+}
+
+int cmd_hist(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
+						     {"limit", required_argument, NULL, 'n'},
+						     {"over-time", no_argument, NULL, 'o'},
+						     {"tid", required_argument, NULL, 't'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	struct options o = {0};
+	const char *dir;
+	int option, code;
+	char *end;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "f:n:h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			if (cli_functions(argv[0], optarg, &o.functions))
+				return 2;
+			break;
+		case 'n':
+			o.limit = strtoul(optarg, &end, 10);
+			if (*optarg < '0' || *optarg > '9' || *end || !o.limit)
+				return cli_usage(argv[0], "'%s' is no number of functions", optarg);
+			break;
+		case 'o':
+			o.over_time = true;
+			break;
+		case 't':
+			if (ip_parse_pid(optarg, &o.tid) < 0)
+				return cli_usage(argv[0], "'%s' is no thread id", optarg);
+			break;
+		case 'j':
+			o.json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (!o.limit)
+		o.limit = o.functions || o.json ? SIZE_MAX : 10;
+	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	/* a pager that was left ends us without a word */
+	signal(SIGPIPE, SIG_DFL);
+	return show(dir, &o);
+}
