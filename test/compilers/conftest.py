@@ -4,7 +4,7 @@ What compilers make of the placements, and what build systems make of iprobe-cc.
 fixtures of its conftest.py).
 
   IPROBE_BUILD          the meson build folder under test (default: build)
-  IPROBE_TEST_FULL=1    every combination of the matrix, 500 csmith programs (an hour and more); else pairs of them, 50
+  IPROBE_TEST_FULL=1    every combination of the matrix, 500 csmith programs, 100 of C++ (hours); else pairs of them, 50, 8
 
 One case again, by hand:  /usr/bin/python3 -m pytest test/compilers -k 'gcc-fentry-O2-pie-c-ld'
 Its files stay where --basetemp says.
