@@ -52,6 +52,16 @@ class Programs:
             self.made[key] = folder / name
         return self.made[key]
 
+    def library(self, name, compiler="gcc", opt="-O2", placement="instrument"):
+        """A shared library of one file, built by iprobe-cc; its path."""
+        key = ("library", name, compiler, opt, placement)
+        if key not in self.made:
+            folder = self.folder("library", compiler, opt, placement, len(self.made))
+            self._compile(folder / f"lib{name}.so", [self.source / f"{name}.c"], [opt, "-g", "-fPIC", "-shared"], compiler, True,
+                          placement)
+            self.made[key] = folder / f"lib{name}.so"
+        return self.made[key]
+
     def trees(self, compiler, opt, placement="instrument", extra=()):
         """The folder with all tree_* programs, their library and the log; the log itself is never instrumented."""
         key = ("trees", compiler, opt, placement, *extra)
