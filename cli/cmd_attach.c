@@ -58,11 +58,11 @@ static void print_preview(const struct cli_record_options *options, const struct
 			       p->summary.unswitched_why);
 			return;
 		}
-		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads to stop for about %s; "
-		       "nothing was "
+		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about %s%s; nothing was "
 		       "changed\n",
-		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
-		       p->summary.threads, ip_format_ns(p->expected_stop_ns, stop));
+		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages, p->summary.threads,
+		       p->nstops, p->nstops == 1 ? "" : "s", ip_format_ns(p->expected_stop_ns, stop),
+		       p->nstops == 1 ? "" : " each");
 		return;
 	}
 	ip_json_init(&j, stdout);
@@ -73,6 +73,7 @@ static void print_preview(const struct cli_record_options *options, const struct
 	ip_json_uint(&j, "functions", p->summary.functions);
 	ip_json_uint(&j, "threads", p->summary.threads);
 	ip_json_uint(&j, "pages", p->summary.pages);
+	ip_json_uint(&j, "stops", p->nstops);
 	ip_json_double(&j, "expected_stop_us", p->expected_stop_ns / 1e3);
 	if (options->session.no_stop) {
 		ip_json_uint(&j, "pieces", p->pieces);
@@ -123,7 +124,7 @@ static void print_change(const struct cli_record_options *options, const struct 
 		ip_json_uint(&j, "foreign", s->foreign);
 		ip_json_array(&j, "stop_us");
 		for (size_t i = 0; i < s->nstops; i++)
-			ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
+			ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
 		ip_json_end_array(&j);
 		ip_json_string(&j, "dir", c->dir);
 		ip_json_end_object(&j);
@@ -143,7 +144,7 @@ static void print_change(const struct cli_record_options *options, const struct 
 			c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
 			c->sites_added ? "" : " from its session");
 	for (size_t i = 0; i < s->nstops; i++)
-		fprintf(out, "%s %s", i ? "," : "; stopped for", ip_format_ns(s->stop_ns[i], stop));
+		fprintf(out, "%s %s", i ? "," : "; stopped for", ip_format_ns(s->stops[i].ns, stop));
 	if (options->dry_run)
 		fputs("; nothing was changed\n", out);
 	else

@@ -15,6 +15,7 @@
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/flip.h"
+#include "hotpatcher/guard.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 
@@ -44,6 +45,7 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 	struct ip_area *area = NULL;
 	int ret = -1;
 
+	ip_guard_start();
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
 	/* without the runtime nothing can be live, and without its memory we still can put text back */
@@ -100,6 +102,7 @@ out:
 	ip_modules_clear(&modules);
 	ip_area_close(area);
 	ip_target_close(target);
+	ip_guard_stop();
 	return ret;
 }
 
@@ -145,12 +148,17 @@ int cmd_detach(int argc, char **argv)
 		ip_json_object(&j, NULL);
 		ip_json_int(&j, "pid", pid);
 		ip_json_uint(&j, "restored", result.sites);
-		ip_json_double(&j, "stop_us", result.stop_ns / 1e3);
+		ip_json_array(&j, "stop_us");
+		for (size_t i = 0; i < result.nstops; i++)
+			ip_json_double(&j, NULL, result.stops[i].ns / 1e3);
+		ip_json_end_array(&j);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		printf("pid %d: %zu sites put back on %zu pages; %s for %s\n", pid, result.sites,
-		       result.pages, no_stop ? "one thread held" : "stopped",
-		       ip_format_ns(result.stop_ns, stop));
+		printf("pid %d: %zu sites put back on %zu pages; %s for", pid, result.sites, result.pages,
+		       no_stop ? "one thread held" : "stopped");
+		for (size_t i = 0; i < result.nstops; i++)
+			printf("%s %s", i ? "," : "", ip_format_ns(result.stops[i].ns, stop));
+		putchar('\n');
 	} else {
 		printf("pid %d: nothing was live\n", pid);
 	}

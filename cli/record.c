@@ -218,7 +218,18 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "unswitched", s->unswitched);
 	ip_json_array(&j, "stop_us");
 	for (size_t i = 0; i < s->nstops; i++)
-		ip_json_double(&j, NULL, s->stop_ns[i] / 1e3);
+		ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
+	ip_json_end_array(&j);
+	ip_json_array(&j, "stops");
+	for (size_t i = 0; i < s->nstops; i++) {
+		ip_json_object(&j, NULL);
+		ip_json_double(&j, "stop_us", s->stops[i].ns / 1e3);
+		ip_json_double(&j, "running_us", s->stops[i].running_ns / 1e3);
+		ip_json_uint(&j, "threads", s->stops[i].threads);
+		ip_json_uint(&j, "pages", s->stops[i].pages);
+		ip_json_uint(&j, "sites", s->stops[i].sites);
+		ip_json_end_object(&j);
+	}
 	ip_json_end_array(&j);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
@@ -315,7 +326,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none",
 		options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	for (size_t i = 0; i < s->nstops; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stop_ns[i], stop));
+		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stops[i].ns, stop));
 	fprintf(stderr, "; trace in %s\n", options->session.dir);
 }
 

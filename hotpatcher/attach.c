@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/guard.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/wake.h"
@@ -42,7 +43,7 @@ static int wake(struct ip_session *s)
 	if (ip_wake(s->target, &held) < 0)
 		return -1;
 	if (held && s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stop_ns[s->summary->nstops++] = held;
+		s->summary->stops[s->summary->nstops++] = (struct ip_stop_record){.ns = held, .threads = 1};
 	return 0;
 }
 
@@ -68,6 +69,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_clock_read(&s.start);
+	ip_guard_start();
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
 	    (done = take_or_ask(&s)) != 0) {
@@ -94,5 +96,6 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	done = ip_session_finish(&s, reason);
 out:
 	ip_session_clear(&s);
+	ip_guard_stop();
 	return done;
 }

@@ -14,6 +14,7 @@
 #include "common/values.h"
 #include "hotpatcher/difference.h"
 #include "hotpatcher/pump.h"
+#include "hotpatcher/parts.h"
 #include "hotpatcher/session_internal.h"
 
 #define TRIES 3 /* where somebody else changes a site between our looks */
@@ -59,7 +60,6 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_patch_result result = {0};
-	struct ip_patch *patch = NULL;
 	struct ip_clock_reading now;
 	/* no site of this image has been live before: then the gate is closed still */
 	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
@@ -70,21 +70,20 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	changes = ip_difference_changes(d, &n);
 	if (!changes)
 		return -1;
-	if (ip_patch_prepare(s->target, changes, n, &patch) < 0) {
-		*ret_again = true;
-		return -1;
-	}
 	ip_session_priority(true);
 	s->live = true;
-	done = ip_session_apply(s, patch, o->max_stop_ns, gate, &result);
+	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
 	ip_clock_read(&now);
-	ip_patch_destroy(patch);
 	free(result.inside);
-	if (done < 0)
+	if (done < 0) {
+		ip_session_note_stop(s, o->kind, &result);
+		*ret_again = !result.nstops && !result.transient; /* a site has changed since we looked */
 		return -1;
+	}
 	if ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0)
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
-	ret->stop_ns = result.stop_ns;
+	memcpy(ret->stops, result.stops, sizeof(ret->stops));
+	ret->nstops = result.nstops;
 	ret->threads = result.threads;
 	ret->pages = result.pages;
 	s->summary->recorded = true;
@@ -232,7 +231,7 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 	reply->foreign = r.foreign;
 	reply->threads = r.threads;
 	reply->pages = r.pages;
-	reply->nstops = r.stop_ns != 0;
-	reply->stop_ns[0] = r.stop_ns;
+	for (; reply->nstops < r.nstops && reply->nstops < IP_CONTROL_STOPS; reply->nstops++)
+		reply->stop_ns[reply->nstops] = r.stops[reply->nstops].ns;
 	*text_size = describe(s, unused, text);
 }

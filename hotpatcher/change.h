@@ -32,7 +32,8 @@ struct ip_change_result {
 	size_t functions, sites; /* selected, as far as their modules are there; live now */
 	size_t left_out, foreign;
 	size_t threads, pages;
-	uint64_t stop_ns; /* 0: there was nothing to do */
+	struct ip_stop_record stops[IP_MAX_STOPS];
+	size_t nstops; /* 0: there was nothing to do */
 };
 
 /* Makes exactly what s->selections mean of s->modules live. For changes of the selections and of the modules: put the new ones there

@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "hotpatcher/kin.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/stop.h"
 
@@ -271,6 +272,8 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 	struct ip_target *target;
 	int ret;
 
+	if (ip_kin_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
+		return 0;
 	if (ip_target_open(r->pid, true, &target) < 0)
 		return has_ended(r) ? 0 : -1;
 	if (f->follow && target->anchor.gate)

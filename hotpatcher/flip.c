@@ -222,11 +222,10 @@ int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, 
 	done = ip_flip_apply(plan, 0, &flipped);
 	ip_flip_destroy(plan);
 	ret->transient = flipped.transient;
+	for (size_t i = 0; i < flipped.nholds; i++)
+		ip_patch_result_add(ret, &(struct ip_stop_record){.ns = flipped.holds[i].ns, .threads = 1});
 	ret->sites = n;
 	ret->pages = flipped.pages;
-	ret->threads = flipped.nholds > 0;
-	for (size_t i = 0; i < flipped.nholds; i++)
-		ret->stop_ns += flipped.holds[i].ns;
 	return done;
 }
 

@@ -68,6 +68,7 @@ static int write_site(const struct ip_target *target, const struct ip_change *c)
 int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
 	    struct ip_patch_result *ret)
 {
+	struct ip_stop_record record = {0};
 	struct ip_stop stop;
 	int done;
 
@@ -76,8 +77,8 @@ int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n,
 		ret->transient = ip_target_alive(target) && stop.late;
 		return -1;
 	}
-	ret->threads = stop.n;
-	ret->stop_tsc = stop.began_tsc;
+	record.threads = stop.n;
+	record.tsc = stop.began_tsc;
 	done = check_pcs(target, &stop, changes, n);
 	ret->transient = done < 0;
 	for (size_t i = 0; done == 0 && i < n; i++) {
@@ -87,9 +88,11 @@ int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n,
 		if (done < 0 || memcmp(now, changes[i].old_bytes, changes[i].length))
 			continue;
 		done = write_site(target, &changes[i]);
-		ret->sites += done == 0;
+		record.sites += done == 0;
 	}
-	ret->pages = ret->sites;
-	ret->stop_ns = ip_stop_end(&stop); /* 5 */
+	record.pages = record.sites;
+	record.ns = ip_stop_end(&stop); /* 5 */
+	record.running_ns = stop.running_ns;
+	ip_patch_result_add(ret, &record);
 	return done < 0 ? -1 : (int)ret->sites;
 }

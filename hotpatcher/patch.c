@@ -19,9 +19,18 @@
 #define PAGE_SIZE 4096ull
 #define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))
 
-struct range {
-	uint64_t start, end; /* start of its first page, end of its last site */
-	uint8_t *before, *after;
+#define PIECE_PAGES 64u
+
+/* Costs as measured on a small, slow machine (benchmarks/stop): what is expected of the first stop. */
+#define FIRST_PAGE_NS	  2500u
+#define FIRST_CROSSING_NS 6000u
+#define THREAD_NS	  25000u
+#define STOP_NS		  100000u
+
+struct piece {
+	uint64_t start;	    /* of its first page */
+	uint32_t size;	    /* to the end of its last site that crosses no page */
+	size_t first, last; /* changes in it, those that cross included: [first, last) */
 };
 
 struct ip_patch {
@@ -29,14 +38,40 @@ struct ip_patch {
 	const struct ip_arch *arch;
 	struct ip_change *changes;
 	size_t nchanges;
-	struct range *ranges;
-	size_t nranges;
-	uint8_t *scratch; /* as large as the largest range */
+	struct piece *pieces;
+	size_t npieces;
+	size_t pages, ncrossing;
+	uint8_t *buffer; /* one piece */
 };
 
-static bool crosses_page(const struct ip_change *c)
+/* By the stops so far. */
+static uint64_t page_ns = FIRST_PAGE_NS;
+
+bool ip_change_crosses_page(const struct ip_change *c)
 {
 	return PAGE(c->address) != PAGE(c->address + c->length - 1);
+}
+
+uint64_t ip_patch_expect_ns(size_t pages, size_t crossing)
+{
+	return pages * page_ns + crossing * FIRST_CROSSING_NS;
+}
+
+uint64_t ip_patch_expect_threads_ns(size_t threads)
+{
+	return STOP_NS + threads * THREAD_NS;
+}
+
+void ip_patch_result_add(struct ip_patch_result *result, const struct ip_stop_record *stop)
+{
+	if (!result->stop_ns)
+		result->stop_tsc = stop->tsc;
+	result->stop_ns += stop->ns;
+	result->sites += stop->sites;
+	result->pages += stop->pages;
+	result->threads = stop->threads > result->threads ? stop->threads : result->threads;
+	if (result->nstops < IP_MAX_STOPS)
+		result->stops[result->nstops++] = *stop;
 }
 
 static int by_address(const void *a, const void *b)
@@ -53,35 +88,53 @@ static const char *hex(const uint8_t *bytes, size_t n, char *buffer)
 	return buffer;
 }
 
-/* Makes the range of changes[first..last]. */
-static int range_init(struct ip_patch *patch, struct range *range, size_t first, size_t last)
+static bool holds(const uint8_t *bytes, const uint8_t *wanted, size_t length)
 {
-	const struct ip_change *c = patch->changes;
-	size_t size;
+	return !memcmp(bytes, wanted, length);
+}
+
+/* Step 1, for one site: 0 where it holds its old or new bytes. */
+static int check_site(const struct ip_patch *patch, const struct ip_change *c, const uint8_t *bytes)
+{
 	char found[32], expected[32];
 
-	range->start = PAGE(c[first].address);
-	range->end = c[last].address + c[last].length;
-	size = range->end - range->start;
-	range->before = malloc(size);
-	range->after = malloc(size);
-	if (!range->before || !range->after)
-		return ip_error("out of memory");
-	if (ip_target_read(patch->target, range->start, range->before, size) < 0)
-		return -1;
-	memcpy(range->after, range->before, size);
-	for (size_t i = first; i <= last; i++) {
-		size_t at = c[i].address - range->start;
+	if (holds(bytes, c->old_bytes, c->length) || holds(bytes, c->new_bytes, c->length))
+		return 0;
+	return ip_error("pid %d: the site at %#lx holds %s instead of %s: somebody else changed it "
+			"(a debugger's breakpoint, a uprobe?); end that first",
+			patch->target->pid, c->address, hex(bytes, c->length, found),
+			hex(c->old_bytes, c->length, expected));
+}
 
-		if (memcmp(range->before + at, c[i].old_bytes, c[i].length))
-			return ip_error(
-				"pid %d: the site at %#lx holds %s instead of %s: somebody else changed it "
-				"(a debugger's breakpoint, a uprobe?); end that first",
-				patch->target->pid, c[i].address, hex(range->before + at, c[i].length, found),
-				hex(c[i].old_bytes, c[i].length, expected));
-		/* step 7 writes the crossing ones by themselves */
-		if (!crosses_page(&c[i]))
-			memcpy(range->after + at, c[i].new_bytes, c[i].length);
+static int read_crossing(const struct ip_patch *patch, const struct ip_change *c, uint8_t *ret)
+{
+	return ip_target_read(patch->target, c->address, ret, c->length);
+}
+
+/* Steps 1 and 9: has a look at each site. */
+static int each_site(const struct ip_patch *patch,
+		     int (*look)(const struct ip_patch *, const struct ip_change *, const uint8_t *))
+{
+	for (size_t i = 0; i < patch->npieces; i++) {
+		const struct piece *p = &patch->pieces[i];
+
+		if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
+			return -1;
+		for (size_t k = p->first; k < p->last; k++) {
+			const struct ip_change *c = &patch->changes[k];
+
+			if (!ip_change_crosses_page(c) &&
+			    look(patch, c, patch->buffer + (c->address - p->start)) < 0)
+				return -1;
+		}
+	}
+	for (size_t i = 0; patch->ncrossing && i < patch->nchanges; i++) {
+		uint8_t bytes[IP_SITE_MAX];
+
+		if (ip_change_crosses_page(&patch->changes[i]) &&
+		    (read_crossing(patch, &patch->changes[i], bytes) < 0 ||
+		     look(patch, &patch->changes[i], bytes) < 0))
+			return -1;
 	}
 	return 0;
 }
@@ -94,22 +147,68 @@ static int prefault(const struct ip_patch *patch)
 	for (size_t i = 0; i < patch->nchanges; i++) {
 		const struct ip_change *c = &patch->changes[i];
 		uint64_t end = c->address + c->length - 1;
+		uint8_t byte;
 
-		if (PAGE(c->address) != last &&
-		    ip_target_write(patch->target, c->address, c->old_bytes, 1) < 0)
+		/* what a site has, old or new, has been checked: but it may be either */
+		if (PAGE(c->address) != last && (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
+						 ip_target_write(patch->target, c->address, &byte, 1) < 0))
 			return -1;
-		if (PAGE(end) != PAGE(c->address) &&
-		    ip_target_write(patch->target, end, c->old_bytes + c->length - 1, 1) < 0)
+		if (PAGE(end) != PAGE(c->address) && (ip_target_read(patch->target, end, &byte, 1) < 0 ||
+						      ip_target_write(patch->target, end, &byte, 1) < 0))
 			return -1;
 		last = PAGE(end);
 	}
 	return 0;
 }
 
+/* A new piece begins behind a page without sites, and where one is full. */
+static void make_pieces(struct ip_patch *patch)
+{
+	struct piece *p = NULL;
+	uint64_t last = ~0ull;
+
+	for (size_t i = 0; i < patch->nchanges; i++) {
+		const struct ip_change *c = &patch->changes[i];
+		uint64_t page = PAGE(c->address), end = c->address + c->length;
+
+		patch->pages += (page != last) + (PAGE(end - 1) != page);
+		last = PAGE(end - 1);
+		if (ip_change_crosses_page(c)) {
+			patch->ncrossing++;
+			if (p)
+				p->last = i + 1;
+			continue;
+		}
+		if (!p || page > PAGE(p->start + p->size - 1) + PAGE_SIZE ||
+		    page >= p->start + PIECE_PAGES * PAGE_SIZE) {
+			p = &patch->pieces[patch->npieces++];
+			*p = (struct piece){.start = page, .first = i};
+		}
+		p->size = end - p->start;
+		p->last = i + 1;
+	}
+}
+
+static int sort(struct ip_patch *patch)
+{
+	struct ip_change *c = patch->changes;
+	bool sorted = true;
+
+	for (size_t i = 1; i < patch->nchanges && sorted; i++)
+		sorted = c[i - 1].address <= c[i].address;
+	if (!sorted)
+		qsort(c, patch->nchanges, sizeof(*c), by_address);
+	for (size_t i = 1; i < patch->nchanges; i++)
+		if (c[i].address < c[i - 1].address + c[i - 1].length)
+			return ip_error("pid %d: two sites overlap at %#lx", patch->target->pid,
+					c[i].address);
+	return 0;
+}
+
 int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n, struct ip_patch **ret)
 {
 	struct ip_patch *patch = calloc(1, sizeof(*patch));
-	size_t first = 0, largest = 0;
+	size_t pages = n;
 
 	if (!patch)
 		return ip_error("out of memory");
@@ -117,35 +216,21 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 	patch->arch = target->arch;
 	patch->changes = changes;
 	patch->nchanges = n;
-	qsort(changes, n, sizeof(*changes), by_address);
-	patch->ranges = calloc(n ? n : 1, sizeof(*patch->ranges));
-	if (!patch->ranges)
-		goto no_memory;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t end = changes[i].address + changes[i].length;
-
-		if (i + 1 < n && changes[i + 1].address < end) {
-			ip_error("pid %d: two sites overlap at %#lx", target->pid, changes[i + 1].address);
-			goto fail;
-		}
-		/* a range ends where a page without sites follows */
-		if (i + 1 < n && PAGE(changes[i + 1].address) <= PAGE(end - 1) + PAGE_SIZE)
-			continue;
-		if (range_init(patch, &patch->ranges[patch->nranges++], first, i) < 0)
-			goto fail;
-		if (end - PAGE(changes[first].address) > largest)
-			largest = end - PAGE(changes[first].address);
-		first = i + 1;
+	if (sort(patch) < 0)
+		goto fail;
+	if (n && (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1 < pages)
+		pages = (PAGE(changes[n - 1].address) - PAGE(changes[0].address)) / PAGE_SIZE + 1;
+	patch->pieces = calloc(pages ? pages : 1, sizeof(*patch->pieces));
+	patch->buffer = calloc(PIECE_PAGES, PAGE_SIZE);
+	if (!patch->pieces || !patch->buffer) {
+		ip_error("out of memory");
+		goto fail;
 	}
-	patch->scratch = malloc(largest + 1);
-	if (!patch->scratch)
-		goto no_memory;
-	if (prefault(patch) < 0)
+	make_pieces(patch);
+	if (each_site(patch, check_site) < 0 || prefault(patch) < 0)
 		goto fail;
 	*ret = patch;
 	return 0;
-no_memory:
-	ip_error("out of memory");
 fail:
 	ip_patch_destroy(patch);
 	return -1;
@@ -155,22 +240,14 @@ void ip_patch_destroy(struct ip_patch *patch)
 {
 	if (!patch)
 		return;
-	for (size_t i = 0; i < patch->nranges; i++) {
-		free(patch->ranges[i].before);
-		free(patch->ranges[i].after);
-	}
-	free(patch->ranges);
-	free(patch->scratch);
+	free(patch->pieces);
+	free(patch->buffer);
 	free(patch);
 }
 
 size_t ip_patch_pages(const struct ip_patch *patch)
 {
-	size_t pages = 0;
-
-	for (size_t i = 0; i < patch->nranges; i++)
-		pages += (PAGE(patch->ranges[i].end - 1) - PAGE(patch->ranges[i].start)) / PAGE_SIZE + 1;
-	return pages;
+	return patch->pages;
 }
 
 /* Whether pc lies in the runtime or its stubs. */
@@ -214,47 +291,49 @@ static int check_pcs(const struct ip_patch *patch, const struct ip_stop *stop, s
 	return 0;
 }
 
-/* Step 5. */
-static int verify_unchanged(const struct ip_patch *patch)
+static int changed_by_others(const struct ip_patch *patch, const struct ip_change *c)
 {
-	size_t next = 0;
-
-	for (size_t i = 0; i < patch->nranges; i++) {
-		const struct range *r = &patch->ranges[i];
-		size_t done = 0;
-		bool same;
-
-		if (ip_target_read(patch->target, r->start, patch->scratch, r->end - r->start) < 0)
-			return -1;
-		same = !memcmp(patch->scratch, r->before, r->end - r->start);
-		for (; next < patch->nchanges && patch->changes[next].address < r->end; next++) {
-			const struct ip_change *c = &patch->changes[next];
-			size_t at = c->address - r->start;
-
-			if (same)
-				continue;
-			if (memcmp(patch->scratch + at, r->before + at, c->length))
-				return ip_error("pid %d: the site at %#lx was changed by somebody else just now: "
-						"nothing was changed, try again",
-						patch->target->pid, c->address);
-			memcpy(r->before + done, patch->scratch + done, at - done);
-			memcpy(r->after + done, patch->scratch + done, at - done);
-			done = at + c->length;
-		}
-	}
-	return 0;
+	return ip_error("pid %d: the site at %#lx was changed by somebody else just now: nothing was "
+			"changed, try again",
+			patch->target->pid, c->address);
 }
 
-/* Step 7, one crossing site: to are its bytes afterwards. */
-static int write_crossing(const struct ip_patch *patch, const struct ip_change *c, const uint8_t *to)
+/* Step 6 for a piece; back: step 7. */
+static int write_piece(const struct ip_patch *patch, const struct piece *p, bool back)
 {
+	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
+		return -1;
+	for (size_t i = p->first; i < p->last; i++) {
+		const struct ip_change *c = &patch->changes[i];
+		const uint8_t *from = back ? c->new_bytes : c->old_bytes,
+			      *to = back ? c->old_bytes : c->new_bytes;
+		uint8_t *at = patch->buffer + (c->address - p->start);
+
+		if (ip_change_crosses_page(c))
+			continue;
+		if (holds(at, from, c->length))
+			memcpy(at, to, c->length);
+		else if (!back && !holds(at, to, c->length))
+			return changed_by_others(patch, c);
+	}
+	return ip_target_write(patch->target, p->start, patch->buffer, p->size);
+}
+
+/* Steps 6 and 7 for a site that crosses. */
+static int write_crossing(const struct ip_patch *patch, const struct ip_change *c, bool back)
+{
+	const uint8_t *from = back ? c->new_bytes : c->old_bytes, *to = back ? c->old_bytes : c->new_bytes;
 	unsigned split = PAGE(c->address + c->length - 1) - c->address;
-	uint8_t transit[IP_SITE_MAX];
+	uint8_t transit[IP_SITE_MAX], now[IP_SITE_MAX];
 	unsigned n = patch->arch->transit(c->form, c->transit_regs, c->length, split, transit);
 
 	if (!n)
 		return ip_error("pid %d: the site at %#lx crosses a page and cannot be written safely",
 				patch->target->pid, c->address);
+	if (read_crossing(patch, c, now) < 0)
+		return -1;
+	if (!holds(now, from, c->length) && !holds(now, transit, n))
+		return back || holds(now, to, c->length) ? 0 : changed_by_others(patch, c);
 	if (ip_target_write(patch->target, c->address, transit, n) < 0)
 		return -1;
 	if (ip_target_write(patch->target, c->address + split, to + split, c->length - split) < 0)
@@ -262,62 +341,27 @@ static int write_crossing(const struct ip_patch *patch, const struct ip_change *
 	return ip_target_write(patch->target, c->address, to, split);
 }
 
-static int write_ranges(const struct ip_patch *patch, bool back)
+/* Step 6; back: step 7, where all is tried, whatever fails. */
+static int write_all(const struct ip_patch *patch, bool back)
 {
-	for (size_t i = 0; i < patch->nranges; i++) {
-		const struct range *r = &patch->ranges[i];
+	int ret = 0;
 
-		if (ip_target_write(patch->target, r->start, back ? r->before : r->after, r->end - r->start) <
-		    0)
-			return -1;
-	}
-	return 0;
+	for (size_t i = 0; i < patch->npieces && (back || ret == 0); i++)
+		ret |= write_piece(patch, &patch->pieces[i], back);
+	for (size_t i = 0; patch->ncrossing && i < patch->nchanges && (back || ret == 0); i++)
+		if (ip_change_crosses_page(&patch->changes[i]))
+			ret |= write_crossing(patch, &patch->changes[i], back);
+	return ret;
 }
 
-static int write_crossings(const struct ip_patch *patch, bool back)
+/* Step 9. */
+static int check_written(const struct ip_patch *patch, const struct ip_change *c, const uint8_t *bytes)
 {
-	for (size_t i = 0; i < patch->nchanges; i++) {
-		const struct ip_change *c = &patch->changes[i];
-
-		if (crosses_page(c) && write_crossing(patch, c, back ? c->old_bytes : c->new_bytes) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-/* Step 7. The images hold the old bytes of crossing sites: writing them changes nothing there. */
-static int write_all(const struct ip_patch *patch)
-{
-	return write_ranges(patch, false) < 0 ? -1 : write_crossings(patch, false);
-}
-
-/* Step 8, the way back: crossing sites first, for the same reason. Both are tried, whatever fails. */
-static int write_back(const struct ip_patch *patch)
-{
-	int crossings = write_crossings(patch, true), ranges = write_ranges(patch, true);
-
-	return crossings < 0 || ranges < 0 ? -1 : 0;
-}
-
-/* Step 8. */
-static int verify_written(const struct ip_patch *patch)
-{
-	size_t next = 0;
-
-	for (size_t i = 0; i < patch->nranges; i++) {
-		const struct range *r = &patch->ranges[i];
-
-		if (ip_target_read(patch->target, r->start, patch->scratch, r->end - r->start) < 0)
-			return -1;
-		for (; next < patch->nchanges && patch->changes[next].address < r->end; next++) {
-			const struct ip_change *c = &patch->changes[next];
-
-			if (memcmp(patch->scratch + (c->address - r->start), c->new_bytes, c->length))
-				return ip_error("pid %d: the site at %#lx does not hold what was written",
-						patch->target->pid, c->address);
-		}
-	}
-	return 0;
+	if (holds(bytes, c->new_bytes, c->length))
+		return 0;
+	return ip_error(
+		"pid %d: the site at %#lx does not hold what was written: somebody else changed it just now",
+		patch->target->pid, c->address);
 }
 
 static int write_gate(const struct ip_target *target, int64_t session)
@@ -329,40 +373,81 @@ static int write_gate(const struct ip_target *target, int64_t session)
 	return ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }
 
+/* What the next stop may be expected to take. The slower of the last ones counts most. */
+static void learn(const struct ip_patch *patch, uint64_t ns)
+{
+	uint64_t crossings = patch->ncrossing * FIRST_CROSSING_NS, seen;
+
+	if (patch->pages < PIECE_PAGES || ns < crossings)
+		return;
+	seen = (ns - crossings) / patch->pages;
+	seen += seen / 4;
+	page_ns = seen > page_ns ? seen : (page_ns + seen) / 2;
+}
+
+/* Step 7. What has become idle stays so. */
+static void undo(const struct ip_patch *patch, int64_t gate_session)
+{
+	if (!gate_session)
+		return;
+	write_gate(patch->target, gate_session > 0 ? 0 : -1);
+	write_all(patch, true);
+}
+
+/* Step 7 after step 9, in a stop of its own. Where that cannot be had the caller will restore the sites. */
+static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+	struct ip_stop stop;
+
+	if (gate_session && ip_target_alive(patch->target) &&
+	    ip_stop_begin(patch->target, deadline_ns, &stop) == 0) {
+		undo(patch, gate_session);
+		ip_stop_end(&stop);
+	}
+	ip_error("%s", why ? why : "out of memory");
+}
+
 int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session,
 		   struct ip_patch_result *ret)
 {
 	struct ip_target *target = patch->target;
+	struct ip_stop_record record = {.pages = patch->pages, .sites = patch->nchanges};
 	struct ip_stop stop;
+	uint64_t began;
 	int done;
 
-	*ret = (struct ip_patch_result){.sites = patch->nchanges, .pages = ip_patch_pages(patch)};
+	*ret = (struct ip_patch_result){0};
 	if (ip_stop_begin(target, deadline_ns, &stop) < 0) { /* 3 */
 		ret->transient = ip_target_alive(target) && stop.late;
 		return -1;
 	}
-	ret->threads = stop.n;
-	ret->stop_tsc = stop.began_tsc;
+	record.threads = stop.n;
+	record.tsc = stop.began_tsc;
 	done = check_pcs(patch, &stop, ret); /* 4 */
 	ret->transient = done < 0;
 	if (done == 0)
-		done = verify_unchanged(patch); /* 5 */
+		done = write_gate(target, gate_session); /* 5 */
+	began = ip_now_ns();
 	if (done == 0)
-		done = write_gate(target, gate_session); /* 6 */
-	if (done == 0) {
-		done = write_all(patch); /* 7 */
-		if (done == 0)
-			done = verify_written(patch); /* 8 */
-		if (done < 0) {
-			char *why = strdup(ip_error_message());
+		done = write_all(patch, false); /* 6 */
+	if (done < 0) {
+		char *why = strdup(ip_error_message());
 
-			write_gate(target, gate_session > 0 ? 0 : -1);
-			write_back(patch);
-			ip_error("%s", why ? why : "out of memory");
-			free(why);
-		}
+		undo(patch, gate_session);
+		ip_error("%s", why ? why : "out of memory");
+		free(why);
+	} else {
+		learn(patch, ip_now_ns() - began);
 	}
-	ret->stop_ns = ip_stop_end(&stop); /* 9 */
+	record.ns = ip_stop_end(&stop); /* 8 */
+	record.running_ns = stop.running_ns;
+	if (done == 0) {
+		ip_patch_result_add(ret, &record);
+		done = each_site(patch, check_written); /* 9 */
+		if (done < 0)
+			undo_later(patch, deadline_ns, gate_session);
+	}
 	if (done < 0) {
 		free(ret->inside);
 		ret->inside = NULL;

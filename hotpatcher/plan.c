@@ -94,6 +94,7 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 		    ip_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
 		    ip_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
 			goto out;
+		c.group = *s - 2;
 		plan->probe_of[plan->nchanges] = i;
 		plan->function_of[plan->nchanges] = *s - 2;
 		plan->changes[plan->nchanges++] = c;

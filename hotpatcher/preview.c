@@ -9,11 +9,9 @@
 #include "common/error.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/flip.h"
+#include "hotpatcher/parts.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/wake.h"
-
-#define COST_THREAD_NS 25000ull /* rough costs of a stop, for --dry-run: measured by benchmarks/stop */
-#define COST_PAGE_NS   2500ull
 
 static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
 			   const struct ip_plan *plan)
@@ -101,7 +99,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.left_out = plan.left_out;
 	ret->summary.pages = count_pages(&plan);
 	ret->summary.threads = ip_proc_status(pid, "Threads");
-	ret->expected_stop_ns = ret->summary.threads * COST_THREAD_NS + ret->summary.pages * COST_PAGE_NS;
+	ret->expected_stop_ns = ip_parts_expect(plan.changes, plan.nchanges, options->max_stop_ns, ret->summary.threads,
+						&ret->nstops);
 	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "hotpatcher/mend.h"
+#include "hotpatcher/parts.h"
 #include "hotpatcher/site_state.h"
 
 int ip_each_site(const struct ip_target *target, const struct ip_module *module,
@@ -142,6 +143,7 @@ struct change_list {
 
 struct restoration {
 	const struct ip_target *target;
+	uint32_t group;		  /* of the module's first function */
 	struct change_list whole; /* sites that become idle */
 	struct change_list tails; /* sites below a uprobe: all but the first byte */
 };
@@ -163,7 +165,8 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 				.kind = probe->kind,
 				.form = probe->form,
 				.regs = probe->regs,
-				.transit_regs = ip_probe_transit_regs(probe)};
+				.transit_regs = ip_probe_transit_regs(probe),
+				.group = r->group + 2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)};
 	memcpy(c->old_bytes, bytes, probe->length);
 	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
 		return -1;
@@ -188,13 +191,8 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 
 	qsort(tails->items, tails->n, sizeof(*tails->items), by_address);
 	done = ip_mend(target, tails->items, tails->n, deadline_ns, &result);
-	if (!ret->sites) {
-		ret->stop_tsc = result.stop_tsc;
-		ret->threads = result.threads;
-	}
-	ret->stop_ns += result.stop_ns;
-	ret->sites += result.sites;
-	ret->pages += result.pages;
+	for (size_t i = 0; i < result.nstops; i++)
+		ip_patch_result_add(ret, &result.stops[i]);
 	if (done == (int)tails->n)
 		return 0;
 	ret->transient = done >= 0 || result.transient;
@@ -206,10 +204,16 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 static int collect(struct ip_target *target, const struct ip_modules *modules, struct restoration *ret)
 {
 	*ret = (struct restoration){.target = target};
-	for (size_t i = 0; i < modules->n; i++)
-		if (modules->items[i].list && ip_module_is_mapped(target, &modules->items[i]) &&
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_probe_list *list = modules->items[i].list;
+
+		if (!list)
+			continue;
+		if (ip_module_is_mapped(target, &modules->items[i]) &&
 		    ip_each_site(target, &modules->items[i], restore_site, ret) < 0)
 			return -1;
+		ret->group += 2 * list->header->nfunctions;
+	}
 	return 0;
 }
 
@@ -236,7 +240,6 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	       struct ip_patch_result *ret)
 {
 	struct restoration r;
-	struct ip_patch *patch = NULL;
 	int done;
 
 	*ret = (struct ip_patch_result){0};
@@ -244,16 +247,13 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	if (done < 0)
 		goto out;
 	if (r.whole.n) {
-		done = ip_patch_prepare(target, r.whole.items, r.whole.n, &patch);
-		if (done < 0)
-			ret->transient = ip_target_alive(target); /* somebody has changed a site just now */
-		else
-			done = ip_patch_apply(patch, deadline_ns, 0, ret);
+		done = ip_parts_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1, ret);
+		if (done < 0 && !ret->nstops)
+			ret->transient |= ip_target_alive(target); /* somebody has changed a site just now */
 	}
 	if (done == 0 && r.tails.n)
 		done = restore_tails(target, &r.tails, deadline_ns, ret);
 out:
-	ip_patch_destroy(patch);
 	free(r.whole.items);
 	free(r.tails.items);
 	return done;

@@ -33,6 +33,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/command.h"
+#include "hotpatcher/guard.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -349,6 +350,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 
 	*ret = (struct ip_session_summary){0};
 	ip_clock_read(&s.start);
+	ip_guard_start();
 	take_signals();
 	if (ip_selections_add(&s.selections, options->functions) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
@@ -386,5 +388,6 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	*ret_status = l.status;
 out:
 	ip_session_clear(&s);
+	ip_guard_stop();
 	return done;
 }

@@ -16,12 +16,12 @@
 #include "common/error.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
+#include "hotpatcher/parts.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
 #define GIB		   (1ull << 30)
-#define TRIES		   20
 #define FOREIGN_TRIES	   3
 #define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
@@ -37,23 +37,11 @@ static void nap(uint64_t ns)
 
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
-	if (!r->sites)
-		return;
-	if (s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stop_ns[s->summary->nstops++] = r->stop_ns;
-	if (s->trace)
-		ip_trace_add_stop(s->trace, kind, r);
-}
-
-int ip_session_apply(struct ip_session *s, struct ip_patch *patch, uint64_t max_stop_ns, int64_t gate,
-		     struct ip_patch_result *result)
-{
-	for (int i = 0;; i++) {
-		if (ip_patch_apply(patch, max_stop_ns, gate, result) == 0)
-			return 0;
-		if (!result->transient || i == TRIES)
-			return -1;
-		nap(TRY_NS);
+	for (size_t i = 0; i < r->nstops; i++) {
+		if (s->summary->nstops < IP_MAX_STOPS)
+			s->summary->stops[s->summary->nstops++] = r->stops[i];
+		if (s->trace)
+			ip_trace_add_stop(s->trace, kind, &r->stops[i]);
 	}
 }
 
@@ -119,15 +107,14 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_fore
 		      struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
-		struct ip_patch *patch = NULL;
 		size_t known = foreign->sites;
-		int ret = ip_patch_prepare(s->target, plan->changes, plan->nchanges, &patch);
+		int ret;
 
-		if (ret == 0) {
-			s->live = true; /* from here on: even a failure leaves nothing to chance */
-			ret = ip_session_apply(s, patch, s->options->max_stop_ns, s->area->header->session, result);
-		}
-		ip_patch_destroy(patch);
+		s->live = true; /* from here on: even a failure leaves nothing to chance */
+		free(result->inside);
+		ret = ip_parts_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
+				     s->area->header->session, IP_SESSION_TRIES, result);
+		ip_session_note_stop(s, "attach", result);
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
 
@@ -179,7 +166,6 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		ret = ip_session_watch(s, plan);
 	if (ret == 0) {
 		ip_session_priority(true);
-		ip_session_note_stop(s, "attach", &result);
 		s->summary->recorded = true;
 		s->summary->sites += plan->nchanges - idle;
 		s->summary->unswitched += idle;
@@ -251,7 +237,7 @@ static void close_gate(struct ip_session *s)
 	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
 }
 
-/* Back to NOPs, in one stop. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
+/* Back to NOPs. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
  * than a longer stop. */
 static int restore_all(struct ip_session *s)
 {
@@ -274,6 +260,7 @@ static int restore_all(struct ip_session *s)
 		if (ip_target_refresh(s->target) < 0)
 			break;
 		ret = ip_restore(s->target, &s->modules, deadline, &result);
+		ip_session_note_stop(s, "detach", &result);
 		if (ret == 0 || ip_now_ns() > limit)
 			break;
 		deadline = 2 * deadline < MAX_DETACH_STOP_NS ? 2 * deadline : MAX_DETACH_STOP_NS;
@@ -282,10 +269,8 @@ static int restore_all(struct ip_session *s)
 		nap(TRY_NS);
 	}
 	ip_area_unlock_patch(s->area);
-	if (ret == 0) {
-		ip_session_note_stop(s, "detach", &result);
+	if (ret == 0)
 		ip_patch_settle(s->target, &result, SETTLE_NS);
-	}
 	free(result.inside);
 	return ret;
 }

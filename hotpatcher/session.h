@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/patch.h"
 #include "hotpatcher/values.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
 #define IP_DEFAULT_MAX_STOP 50000000ull
-#define IP_MAX_STOPS	    64
 
 /* The reason why a recording ended that ran into --max-size. */
 #define IP_END_SIZE_LIMIT "size limit reached"
@@ -49,7 +49,7 @@ struct ip_session_summary {
 	size_t foreign; /* selected sites that somebody else had changed: left as they were (foreign.h) */
 	size_t unswitched; /* selected sites that --no-stop had to leave idle */
 	char unswitched_why[256]; /* the first of them */
-	uint64_t stop_ns[IP_MAX_STOPS];
+	struct ip_stop_record stops[IP_MAX_STOPS]; /* the hold of a borrowed thread is one, too */
 	size_t nstops;
 	uint64_t events, lost, unserved, invalid;
 	uint64_t processes; /* that recorded anything */
@@ -70,7 +70,8 @@ struct ip_session_preview {
 		size_t sites, functions;
 	} * modules;
 	size_t nmodules;
-	uint64_t expected_stop_ns; /* --no-stop: 0 */
+	uint64_t expected_stop_ns; /* of the longest; --no-stop: 0 */
+	size_t nstops;
 	size_t pieces;		   /* --no-stop: that would be switched, one after the other */
 };
 

@@ -19,13 +19,13 @@
 static void note_holds(struct ip_session *s, const char *kind, const struct ip_flip_result *flipped,
 		       struct ip_patch_result *result)
 {
-	struct ip_patch_result stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
+	struct ip_stop_record stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
 
 	for (size_t i = 0; i < flipped->nholds; i++) {
-		stop.stop_ns = flipped->holds[i].ns;
-		stop.stop_tsc = flipped->holds[i].tsc;
+		stop.ns = flipped->holds[i].ns;
+		stop.tsc = flipped->holds[i].tsc;
 		if (s->summary->nstops < IP_MAX_STOPS)
-			s->summary->stop_ns[s->summary->nstops++] = stop.stop_ns;
+			s->summary->stops[s->summary->nstops++] = stop;
 		if (s->trace)
 			ip_trace_add_stop(s->trace, kind, &stop);
 	}

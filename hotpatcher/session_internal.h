@@ -46,11 +46,9 @@ void ip_session_tell_unused(const struct ip_session *s);
  * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
-/* Applies a patch; what may work a moment later is tried again. */
-int ip_session_apply(struct ip_session *s, struct ip_patch *patch, uint64_t max_stop_ns, int64_t gate,
-		     struct ip_patch_result *result);
+#define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 
-/* Into the summary and the trace; kind: "attach", "detach", "change"... */
+/* All its stops, into the summary and the trace; kind: "attach", "detach", "change"... */
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
 
 /* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and

@@ -360,10 +360,10 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 	return 0;
 }
 
-int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *r)
+int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
 {
-	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, r->stop_tsc, r->stop_ns,
-		r->threads, r->pages, r->sites);
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, stop->tsc, stop->ns,
+		stop->threads, stop->pages, stop->sites);
 	return 0;
 }
 

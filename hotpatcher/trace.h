@@ -33,7 +33,7 @@ bool ip_trace_knows(const struct ip_trace *trace, uint32_t number);
 size_t ip_trace_functions(const struct ip_trace *trace);
 /* The functions of a plan that has been bound are recorded from tsc on ("added"), or are not any more ("removed"). */
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan);
-int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_patch_result *result);
+int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
 /* The process has become another program, just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
 /* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes that share a target's memory without being threads of it: made by clone(CLONE_VM) without CLONE_THREAD, or by vfork and
+ * not yet gone over to another program. They execute the same text, and are not in /proc/PID/task.
+ *
+ * Any process may be one: such a child need not have the target for its parent (CLONE_PARENT, or its parent has ended), nor the same
+ * name, and no file tells. So the kernel is asked (kcmp) about each process that there is: one system call each, less than reading
+ * any file of theirs. Where we may not ask (another user's process, a kernel without kcmp) we could not stop it either.
+ */
+#ifndef IP_KIN_H
+#define IP_KIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Whether the two share their memory. */
+bool ip_kin_is(pid_t a, pid_t b);
+
+/* All processes that share the memory of the process: 0 and an array of pids that the caller frees (NULL where there are none), or
+ * -1. tid: a thread of it that lives. */
+int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n);
+
+#endif

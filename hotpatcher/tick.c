@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tick. See tick.h.
+ */
+#include "hotpatcher/tick.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_NS 5000000l
+
+static timer_t timer;
+static pid_t owner; /* the thread that has made the timer; 0: none has */
+
+static void on_tick(int number)
+{
+}
+
+/* Timers do not go over to children. */
+static bool make(void)
+{
+	const struct sigaction action = {.sa_handler = on_tick}; /* no SA_RESTART */
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 1};
+	sigset_t ours;
+
+	if (owner == gettid())
+		return true;
+	event._sigev_un._tid = gettid();
+	sigaction(SIGRTMAX - 1, &action, NULL);
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGRTMAX - 1);
+	sigprocmask(SIG_UNBLOCK, &ours, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+		return false;
+	owner = gettid();
+	return true;
+}
+
+void ip_tick_start(void)
+{
+	const struct itimerspec every = {{.tv_nsec = TICK_NS}, {.tv_nsec = TICK_NS}};
+
+	if (make())
+		timer_settime(timer, 0, &every, NULL);
+}
+
+void ip_tick_stop(void)
+{
+	const struct itimerspec never = {0};
+
+	if (owner == gettid())
+		timer_settime(timer, 0, &never, NULL);
+}
