@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of a stop, the division of changes between stops, and what the guard does with its table.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hotpatcher/guard.h"
+#include "hotpatcher/parts.h"
+#include "hotpatcher/stop.h"
+
+static void running_threads_come_last(void **state)
+{
+	struct ip_stopped_thread t[6] = {{.tid = 1, .running = true}, {.tid = 2}, {.tid = 3, .running = true},
+					 {.tid = 4},		      {.tid = 5}, {.tid = 6, .running = true}};
+	const pid_t wanted[6] = {2, 4, 5, 1, 3, 6};
+
+	ip_stop_order(t, 6);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(t[i].tid, wanted[i]);
+		assert_int_equal(t[i].running, i >= 3);
+	}
+	ip_stop_order(t, 0);
+}
+
+static void fill(struct ip_change *c, uint64_t address, uint32_t group)
+{
+	*c = (struct ip_change){.address = address, .length = 5, .group = group};
+}
+
+/* Two sites a function, the second of every third far away (a cold part). */
+static size_t make_functions(struct ip_change *changes, size_t n)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		fill(&changes[at++], 0x100000 + i * 1024, i);
+		fill(&changes[at++], i % 3 ? 0x100000 + i * 1024 + 512 : 0x9000000 + i * 64, i);
+	}
+	return at;
+}
+
+static void groups_stay_whole(void **state)
+{
+	enum { N = 300 };
+	struct ip_change changes[2 * N];
+	size_t n = make_functions(changes, N), done = 0, parts = 0;
+	unsigned part_of[N] = {0};
+
+	assert_int_equal(ip_parts_order(changes, n), 0);
+	while (done < n) {
+		size_t part = ip_parts_next(changes + done, n - done, ip_patch_expect_ns(20, 0));
+
+		assert_true(part > 0 && part <= n - done);
+		parts++;
+		for (size_t i = done; i < done + part; i++) {
+			uint32_t g = changes[i].group;
+
+			assert_true(!part_of[g] || part_of[g] == parts);
+			part_of[g] = parts;
+		}
+		done += part;
+	}
+	assert_true(parts > 3);
+	for (int g = 0; g < N; g++)
+		assert_true(part_of[g]);
+}
+
+static void parts_keep_within_their_time(void **state)
+{
+	enum { N = 3000 };
+	struct ip_change *changes = calloc(N, sizeof(*changes));
+	uint64_t allowed = ip_patch_expect_ns(50, 0);
+	size_t n = N, done = 0;
+
+	assert_non_null(changes);
+	for (size_t i = 0; i < n; i++)
+		fill(&changes[i], 0x400000 + i * 256, i / 2); /* 16 sites a page, none crosses */
+	while (done < n) {
+		size_t part = ip_parts_next(changes + done, n - done, allowed);
+		uint64_t first = changes[done].address / 4096, last = changes[done + part - 1].address / 4096;
+
+		assert_true(last - first + 1 <= 50);
+		/* and it is no smaller than it has to be */
+		assert_true(done + part == n || last - first + 1 >= 49);
+		done += part;
+	}
+	/* a time for less than one function gives one function, so that there is an end */
+	assert_int_equal(ip_parts_next(changes, n, 0), 2);
+	free(changes);
+}
+
+static void crossing_sites_cost_more(void **state)
+{
+	struct ip_change crosses, lies;
+
+	fill(&crosses, 0x1000 - 3, 0);
+	fill(&lies, 0x1000 - 5, 0);
+	assert_true(ip_change_crosses_page(&crosses));
+	assert_false(ip_change_crosses_page(&lies));
+	assert_true(ip_patch_expect_ns(10, 5) > ip_patch_expect_ns(10, 0));
+	assert_true(ip_parts_write_ns(50000000, 8) == 25000000);
+	assert_true(ip_parts_write_ns(1000000, 100000) == 0);
+}
+
+/* A child that waits to be killed. */
+static pid_t make_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static struct ip_guard_table *new_table(void)
+{
+	struct ip_guard_table *table = calloc(1, sizeof(*table));
+
+	assert_non_null(table);
+	return table;
+}
+
+/* Raises the child, or skips the test where that is not ours to do. */
+static uint32_t raise_or_skip(struct ip_guard_table *table, pid_t child)
+{
+	uint32_t entry = ip_guard_table_raise(table, child);
+
+	if (!entry) {
+		end_child(child);
+		free(table);
+		skip();
+	}
+	return entry;
+}
+
+static void a_raised_thread_gets_its_own_back(void **state)
+{
+	struct ip_guard_table *table = new_table();
+	pid_t child = make_child();
+	uint32_t entry;
+
+	assert_int_equal(setpriority(PRIO_PROCESS, child, 7), 0);
+	entry = raise_or_skip(table, child);
+	assert_int_equal(sched_getscheduler(child) & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
+	assert_int_equal(table->entries[entry - 1].tid, child);
+	assert_true(ip_guard_table_restore(table, entry));
+	assert_int_equal(sched_getscheduler(child), SCHED_OTHER);
+	assert_int_equal(getpriority(PRIO_PROCESS, child), 7);
+	assert_int_equal(table->entries[entry - 1].tid, 0);
+	assert_int_equal(ip_guard_restore_all(table), 0);
+	end_child(child);
+	free(table);
+}
+
+static void the_flag_of_a_thread_stays(void **state)
+{
+	const struct sched_param none = {0};
+	struct ip_guard_table *table = new_table();
+	pid_t child = make_child();
+
+	assert_int_equal(sched_setscheduler(child, SCHED_OTHER | SCHED_RESET_ON_FORK, &none), 0);
+	raise_or_skip(table, child);
+	assert_int_equal(ip_guard_restore_all(table), 1);
+	assert_int_equal(sched_getscheduler(child), SCHED_OTHER | SCHED_RESET_ON_FORK);
+	end_child(child);
+	free(table);
+}
+
+static void other_policies_are_left_alone(void **state)
+{
+	const struct sched_param none = {0}, rt = {.sched_priority = 3};
+	struct ip_guard_table *table = new_table();
+	pid_t child = make_child();
+
+	assert_int_equal(sched_setscheduler(child, SCHED_BATCH, &none), 0);
+	assert_int_equal(ip_guard_table_raise(table, child), 0);
+	assert_int_equal(sched_getscheduler(child), SCHED_BATCH);
+	if (sched_setscheduler(child, SCHED_RR, &rt) == 0) {
+		assert_int_equal(ip_guard_table_raise(table, child), 0);
+		assert_int_equal(sched_getscheduler(child), SCHED_RR);
+		assert_int_equal(sched_setscheduler(child, SCHED_OTHER, &none), 0);
+		assert_int_equal(setpriority(PRIO_PROCESS, child, -1), 0);
+		assert_int_equal(ip_guard_table_raise(table, child), 0);
+		assert_int_equal(sched_getscheduler(child), SCHED_OTHER);
+	}
+	assert_int_equal(table->n, 0);
+	end_child(child);
+	free(table);
+}
+
+/* Somebody else gives the thread another policy while it is raised: theirs counts. */
+static void a_change_by_others_counts(void **state)
+{
+	const struct sched_param rt = {.sched_priority = 3};
+	struct ip_guard_table *table = new_table();
+	pid_t child = make_child();
+	uint32_t entry = raise_or_skip(table, child);
+
+	assert_int_equal(sched_setscheduler(child, SCHED_RR, &rt), 0);
+	assert_false(ip_guard_table_restore(table, entry));
+	assert_int_equal(sched_getscheduler(child), SCHED_RR);
+	end_child(child);
+	free(table);
+}
+
+/* The number of a thread that has ended may be somebody else's by then, who may even have the same policy. */
+static void a_younger_thread_is_not_ours(void **state)
+{
+	struct ip_guard_table *table = new_table();
+	pid_t child = make_child();
+
+	raise_or_skip(table, child);
+	table->used_ticks = 1; /* as if it had been used before the child was born */
+	assert_int_equal(ip_guard_restore_all(table), 0);
+	assert_int_equal(sched_getscheduler(child) & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
+	end_child(child);
+	free(table);
+}
+
+static void damaged_tables_do_no_harm(void **state)
+{
+	struct ip_guard_table *table = new_table();
+
+	table->n = UINT32_MAX;
+	table->used_ticks = UINT64_MAX;
+	table->entries[0] = (struct ip_guard_entry){.tid = INT32_MAX, .policy = SCHED_FIFO};
+	table->entries[1] = (struct ip_guard_entry){.tid = getpid(), .policy = SCHED_BATCH};
+	assert_int_equal(ip_guard_restore_all(table), 0);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+	free(table);
+}
+
+/* A process with a guard is killed while a thread is raised. */
+static void the_guard_outlives_who_is_killed(void **state)
+{
+	pid_t child = make_child(), killed;
+	int status;
+
+	killed = fork();
+	if (killed == 0) {
+		ip_guard_start();
+		if (!ip_guard_begin() || !ip_guard_raise(child))
+			_exit(77);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(killed, &status, 0), killed);
+	if (WIFEXITED(status)) {
+		end_child(child);
+		skip();
+	}
+	for (int i = 0; i < 2000 && sched_getscheduler(child) != SCHED_OTHER; i++)
+		usleep(1000);
+	assert_int_equal(sched_getscheduler(child), SCHED_OTHER);
+	end_child(child);
+}
+
+static void the_guard_ends_with_us(void **state)
+{
+	ip_guard_start();
+	ip_guard_start();
+	ip_guard_stop();
+	ip_guard_stop();
+	errno = 0;
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(running_threads_come_last),
+		cmocka_unit_test(groups_stay_whole),
+		cmocka_unit_test(parts_keep_within_their_time),
+		cmocka_unit_test(crossing_sites_cost_more),
+		cmocka_unit_test(a_raised_thread_gets_its_own_back),
+		cmocka_unit_test(the_flag_of_a_thread_stays),
+		cmocka_unit_test(other_policies_are_left_alone),
+		cmocka_unit_test(a_change_by_others_counts),
+		cmocka_unit_test(a_younger_thread_is_not_ours),
+		cmocka_unit_test(damaged_tables_do_no_harm),
+		cmocka_unit_test(the_guard_outlives_who_is_killed),
+		cmocka_unit_test(the_guard_ends_with_us),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
