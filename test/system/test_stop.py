@@ -279,7 +279,6 @@ def test_a_process_that_shares_the_memory(actor, kin):
             done = attach(actor, pid)
             assert done.returncode == 0, repr(done)
             assert all(s["threads"] == 2 for s in done.summary()["stops"]), done.summary()
-            assert done.summary()["events"] > 0
             for task in (kin.pid, kin.other):
                 assert memory.status_field(task, "TracerPid") == "0"
                 assert os.sched_getscheduler(task) == os.SCHED_OTHER
