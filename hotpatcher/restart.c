@@ -40,6 +40,7 @@ struct broken {
 	pid_t tid;
 	struct ip_sleeps *sleeps;
 	struct ip_arch_call call;
+	bool kept; /* the kernel has noted in the program's memory what is left */
 	struct ip_time_left left;
 };
 
@@ -164,6 +165,14 @@ static void count_renewed(const struct broken *b)
 	b->target->renewed.number = b->call.number;
 }
 
+/* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most 1/2000. */
+static uint64_t began_at(const struct ip_sleep *s)
+{
+	const uint64_t now = now_ns();
+
+	return now > s->since_ns ? s->since_ns + ((now - s->since_ns) >> 11) : now;
+}
+
 /* When the call's time is over. It began with the sleep that we broke off, if the thread was seen in it; else later than the
  * look, and at the latest now. *ret_late: by how much that may be too late. */
 static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
@@ -181,15 +190,13 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 	} else if (!ip_sleep_was_unbroken(b->target->pid, &s)) {
 		*ret_late = now - s.since_ns;
 	} else {
-		/* the clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most 1/2000 */
-		began = s.since_ns + ((now - s.since_ns) >> 11);
+		began = began_at(&s);
 	}
 	return began + limit;
 }
 
-/* What is left until the deadline, as the call wants it. */
-static void set_time(const struct ip_wait *wait, struct ip_again *again, uint64_t address,
-		     uint64_t *arguments)
+/* What is left until the deadline, as the call wants it: in again->time, or in an argument. */
+static void set_time(const struct ip_wait *wait, struct ip_again *again, uint64_t *arguments)
 {
 	uint64_t now = now_ns(), left = again->deadline > now ? again->deadline - now : 0;
 	uint32_t two[2] = {left / SECOND, left % SECOND};
@@ -205,8 +212,6 @@ static void set_time(const struct ip_wait *wait, struct ip_again *again, uint64_
 		memcpy(again->time, two, sizeof(two));
 	if (wait->limit == IP_WAIT_MILLISECONDS)
 		arguments[wait->argument] = (left + 999999) / 1000000;
-	else if (wait->limit < IP_WAIT_RECEIVE)
-		arguments[wait->argument] = address + offsetof(struct ip_again, time);
 }
 
 bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
@@ -243,20 +248,20 @@ static void do_the_same(const struct broken *b)
 	ptrace(PTRACE_SETREGS, b->tid, 0, &regs);
 }
 
-/* What ip_restart_release() will want, of a thread that goes on in our code. */
-static void keep(struct broken *b, const struct ip_again *again, uint64_t at)
+/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at this address. */
+static void keep(struct broken *b, uint64_t address)
 {
 	const enum ip_wait_limit limit = b->call.wait.limit;
 
-	if (again->deadline != NO_DEADLINE && limit != IP_WAIT_MILLISECONDS && limit != IP_WAIT_TIMESPEC32)
-		b->left = (struct ip_time_left){at + offsetof(struct ip_again, time),
-						limit == IP_WAIT_TIMEVAL, now_ns()};
+	if (limit != IP_WAIT_MILLISECONDS && limit != IP_WAIT_TIMESPEC32)
+		b->left = (struct ip_time_left){address, limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
 /* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
 static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
 {
-	uint64_t at = b->call.sp - ip_arch_again_below(&b->call), arguments[6];
+	uint64_t at = b->call.sp - ip_arch_again_below(&b->call), time = at + offsetof(struct ip_again, time),
+		 arguments[6];
 	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	uint8_t image[256];
 	struct ip_arch_call call = b->call;
@@ -266,9 +271,14 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
 	again->number = call.number;
 	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
 	memcpy(arguments, behind == anchor->again_rest ? again->rest + 1 : call.arguments, sizeof(arguments));
-	if (again->deadline != NO_DEADLINE)
-		set_time(&call.wait, again, at, arguments);
-	if (copy_out(b->tid, at, image, ip_arch_again_image(&call, again, image)) < 0)
+	if (again->deadline != NO_DEADLINE) {
+		set_time(&call.wait, again, arguments);
+		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS && call.wait.limit < IP_WAIT_RECEIVE)
+			arguments[call.wait.argument] = time;
+	}
+	if (copy_out(b->tid, at, image, ip_arch_again_image(&call, again, image)) < 0 ||
+	    (b->kept &&
+	     copy_out(b->tid, call.arguments[call.wait.argument], again->time, sizeof(again->time)) < 0))
 		return -1;
 	if (behind == anchor->again_poll) {
 		ip_arch_do_poll(&call.regs, at, behind);
@@ -280,7 +290,8 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
 	}
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0)
 		return -1;
-	keep(b, again, at);
+	if (again->deadline != NO_DEADLINE)
+		keep(b, b->kept ? call.arguments[call.wait.argument] : time);
 	return 0;
 }
 
@@ -376,27 +387,30 @@ static void wait_on_there(struct broken *b)
 	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	struct ip_arch_call call = b->call;
 	struct ip_again again;
+	uint64_t time = call.sp + offsetof(struct ip_again, time);
 
 	if (copy_in(b->tid, call.sp, &again, sizeof(again)) < 0)
 		return;
 	if (call.pc == anchor->again_call && again.deadline != NO_DEADLINE &&
 	    call.wait.limit < IP_WAIT_RECEIVE) {
-		set_time(&call.wait, &again, call.sp, call.arguments);
+		/* in our memory, or in the program's */
+		if (call.wait.limit != IP_WAIT_MILLISECONDS)
+			time = call.arguments[call.wait.argument];
+		set_time(&call.wait, &again, call.arguments);
 		ip_arch_prepare(&call, call.arguments, call.number, call.pc, call.sp);
 	} else if (call.pc == anchor->again_call) {
 		do_the_same(b);
 		count_renewed(b);
 		return;
 	} else if ((call.pc == anchor->again_rest || call.pc == anchor->again_poll) && again.poll_events) {
-		set_time(&call.wait, &again, call.sp, call.arguments);
+		set_time(&call.wait, &again, call.arguments);
 		ip_arch_do_poll(&call.regs, call.sp, anchor->again_poll);
 	} else {
 		return;
 	}
-	if (copy_out(b->tid, call.sp + offsetof(struct ip_again, time), again.time, sizeof(again.time)) ==
-		    0 &&
+	if (copy_out(b->tid, time, again.time, sizeof(again.time)) == 0 &&
 	    ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) == 0)
-		keep(b, &again, call.sp);
+		keep(b, time);
 }
 
 /* Whether the call is one that the kernel, left alone, does not start again as it should. */
@@ -414,6 +428,29 @@ static bool keeps_time(const struct ip_arch_call *call)
 {
 	return !call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
 	       (call->wait.limit == IP_WAIT_TIMESPEC || call->wait.limit == IP_WAIT_TIMEVAL);
+}
+
+/* A call that has noted in the program's memory what was left when it woke up, and would go on with that: longer by all the time until
+ * it gets to run, at each stop. So it goes through our code too, where the end of its limit is kept. */
+static void wait_on_kept(struct broken *b)
+{
+	const struct ip_sleep s = ip_sleeps_find(b->sleeps, b->tid);
+	const uint64_t at = b->call.arguments[b->call.wait.argument];
+	struct ip_again again = {0};
+	uint64_t limit, end;
+
+	if (read_limit(b, -1, &limit) < 0 || limit == NO_DEADLINE)
+		return;
+	again.deadline = now_ns() + limit;
+	if (s.number == b->call.number && s.since_ns && ip_sleep_was_unbroken(b->target->pid, &s)) {
+		end = began_at(&s) +
+		      in_ns(s.time[0], s.time[1] * (b->call.wait.limit == IP_WAIT_TIMEVAL ? 1000 : 1));
+		if (end < again.deadline)
+			again.deadline = end;
+	}
+	b->kept = true;
+	if (!can_go_through(b) || go_through(b, &again, b->target->anchor.again_call) < 0)
+		b->left = (struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
 int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
@@ -438,8 +475,7 @@ int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct i
 	} else if (partial) {
 		move_rest(&b);
 	} else if (!is_broken_off(&b)) {
-		b.left = (struct ip_time_left){call->arguments[call->wait.argument],
-					       call->wait.limit == IP_WAIT_TIMEVAL, now_ns()};
+		wait_on_kept(&b);
 	} else if (call->wait.limit == IP_WAIT_ENDLESS) {
 		do_the_same(&b);
 	} else if (call->wait.limit < IP_WAIT_RECEIVE) {

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,9 +99,10 @@ static long cpu_of(pid_t pid, pid_t tid)
 	return at ? strtol(at, NULL, 10) : -1;
 }
 
-/* Step 1. The call that the thread sleeps in, if it is our concern; -1: none. */
-static long sleeps_in(pid_t pid, pid_t tid, bool narrow)
+/* Step 1. The call that the thread sleeps in, if it is our concern; -1: none. *ret_limit: where its limit is, 0: nowhere. */
+static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 {
+	struct ip_wait wait;
 	uint64_t args[6];
 	char text[256];
 	long number;
@@ -111,13 +113,10 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow)
 		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
 	    number < 0)
 		return -1; /* it runs, or is gone */
-	switch (narrow ? ip_i386_wait(number, args).limit : ip_arch_wait(number, args).limit) {
-	case IP_WAIT_OTHER:
-	case IP_WAIT_ENDLESS:
-		return -1;
-	default:
-		return number;
-	}
+	wait = narrow ? ip_i386_wait(number, args) : ip_arch_wait(number, args);
+	*ret_limit =
+		wait.limit == IP_WAIT_TIMESPEC || wait.limit == IP_WAIT_TIMEVAL ? args[wait.argument] : 0;
+	return wait.limit == IP_WAIT_OTHER || wait.limit == IP_WAIT_ENDLESS ? -1 : number;
 }
 
 /* Step 6, on that CPU. The time of CLOCK_MONOTONIC is taken last: too late rather than too early. */
@@ -171,18 +170,22 @@ static const struct ip_cpu_clock *clock_of(struct ip_sleeps *s, long cpu)
 static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_sleep *t)
 {
 	const struct ip_cpu_clock *clock;
-	uint64_t turns, ran;
+	uint64_t turns, ran, limit;
+	struct iovec ours = {t->time, sizeof(t->time)}, theirs = {.iov_len = sizeof(t->time)};
 	char text[8192];
 	long cpu;
 
 	if (read_turns(pid, t->tid, &t->turns) < 0 || !t->turns)
 		return;
-	t->number = sleeps_in(pid, t->tid, narrow);
+	t->number = sleeps_in(pid, t->tid, narrow, &limit);
 	if (t->number < 0 || read_of_thread(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
 	    number_of(text, "se.exec_start", &ran) < 0 ||
 	    number_of(text, "nr_voluntary_switches", &t->given_away) < 0)
 		return;
 	cpu = cpu_of(pid, t->tid);
+	theirs.iov_base = (void *)(uintptr_t)limit;
+	if (limit && process_vm_readv(t->tid, &ours, 1, &theirs, 1, 0) != sizeof(t->time))
+		return;
 	if (read_turns(pid, t->tid, &turns) < 0 || turns != t->turns)
 		return;
 	clock = clock_of(s, cpu);
@@ -195,8 +198,11 @@ static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_s
 
 static void look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *s)
 {
-	struct ip_sleep t = {.tid = tid, .number = sleeps_in(pid, tid, narrow), .looked_ns = now_ns()};
+	struct ip_sleep t = {.tid = tid, .looked_ns = now_ns()};
+	uint64_t limit;
 	void *grown;
+
+	t.number = sleeps_in(pid, tid, narrow, &limit);
 
 	if (t.number >= 0)
 		look_closer(pid, narrow, s, &t);

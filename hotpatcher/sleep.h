@@ -24,6 +24,8 @@ struct ip_sleep {
 	bool seen;	    /* the rest counts */
 	uint64_t since_ns;  /* not before it fell asleep; 0: unknown */
 	uint64_t turns, given_away;
+	uint64_t time
+		[2]; /* what lay where the call has its limit as a struct timespec or timeval, if anywhere */
 };
 
 /* All zero to begin with. */

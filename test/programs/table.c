@@ -20,6 +20,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -103,6 +104,7 @@ struct later {
 	int fd, id;
 	pthread_t thread;
 	void *pointer;
+	struct sockaddr_in address;
 };
 
 HIDDEN static void *later_thread(void *arg)
@@ -162,7 +164,7 @@ HIDDEN static void act_connect(struct later *l)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	if (connect(fd, l->pointer, sizeof(struct sockaddr_in)))
+	if (connect(fd, (void *)&l->address, sizeof(l->address)))
 		abort();
 }
 
@@ -439,8 +441,8 @@ CALL(call_accept_connection)
 	if (bind(fd, (void *)&address, size) || listen(fd, 1) || getsockname(fd, (void *)&address, &size))
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-	later((struct later){act_connect, .pointer = &address});
-	return accept(fd, NULL, NULL) >= 0;
+	later((struct later){act_connect, .address = address});
+	return accept(fd, NULL, NULL) < 0 ? -1 : 1;
 }
 
 CALL(call_accept_endless)
@@ -451,8 +453,8 @@ CALL(call_accept_endless)
 
 	if (bind(fd, (void *)&address, size) || listen(fd, 1) || getsockname(fd, (void *)&address, &size))
 		return -1;
-	later((struct later){act_connect, .pointer = &address});
-	return accept(fd, NULL, NULL) >= 0;
+	later((struct later){act_connect, .address = address});
+	return accept(fd, NULL, NULL) < 0 ? -1 : 1;
 }
 
 /* Nobody answers there: the backlog of a socket that never accepts. */
@@ -863,6 +865,83 @@ CALL(call_fcntl)
 	return lock(1);
 }
 
+/* Handlers that never come back, and cancellation: out of the middle of a call. */
+static __thread sigjmp_buf out;
+
+HIDDEN static void jump_out(int number)
+{
+	siglongjmp(out, number);
+}
+
+CALL(call_jump)
+{
+	struct sigaction action = {.sa_handler = jump_out};
+	struct epoll_event e;
+
+	sigaction(SIGRTMIN + 4, &action, NULL);
+	later((struct later){act_signal, .id = SIGRTMIN + 4, .thread = pthread_self()});
+	if (sigsetjmp(out, 1))
+		return 1;
+	return epoll_wait(epoll_create1(0), &e, 1, 100000);
+}
+
+HIDDEN static void note(void *arg)
+{
+	*(int *)arg += 1;
+}
+
+HIDDEN static void *wait_for_cancellation(void *arg)
+{
+	struct epoll_event e;
+
+	pthread_cleanup_push(note, arg);
+	epoll_wait(epoll_create1(0), &e, 1, 100000);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+CALL(call_cancel)
+{
+	pthread_t thread;
+	int noted = 0;
+	void *ret;
+
+	pthread_create(&thread, NULL, wait_for_cancellation, &noted);
+	usleep(seconds * 1e6);
+	pthread_cancel(thread);
+	pthread_join(thread, &ret);
+	return ret == PTHREAD_CANCELED ? noted : -2;
+}
+
+/* The registers of the caller, in the middle of a function: in a loop, as the compiler may keep them there. */
+CALL(call_registers)
+{
+#ifdef __x86_64__
+	struct epoll_event e[4];
+	uint64_t after[7];
+	const long fd = epoll_create1(0), milliseconds = 0x7700000000 + (long)(seconds * 1000);
+	const uint64_t before[6] = {fd, (uintptr_t)e, 4, milliseconds, 0x1234567, 0x89abcdef};
+	register uint64_t rax __asm__("rax") = SYS_epoll_wait;
+	register uint64_t rdi __asm__("rdi") = before[0];
+	register uint64_t rsi __asm__("rsi") = before[1];
+	register uint64_t rdx __asm__("rdx") = before[2];
+	register uint64_t r10 __asm__("r10") = before[3];
+	register uint64_t r8 __asm__("r8") = before[4];
+	register uint64_t r9 __asm__("r9") = before[5];
+
+	__asm__ volatile("stc\n\tsyscall\n\tsetc %%cl\n\tmovzbl %%cl, %%ecx"
+			 : "+r"(rax), "+r"(rdi), "+r"(rsi), "+r"(rdx), "+r"(r10), "+r"(r8), "+r"(r9),
+			   "=&c"(after[6])
+			 :
+			 : "r11", "memory", "cc");
+	after[0] = rdi, after[1] = rsi, after[2] = rdx, after[3] = r10, after[4] = r8, after[5] = r9;
+	return rax ? (long)rax : memcmp(before, after, sizeof(before)) ? -3 : after[6] == 1 ? 1 : -4;
+#else
+	usleep(seconds * 1e6);
+	return 1;
+#endif
+}
+
 #define ENTRY(name)                                                                                          \
 	{                                                                                                    \
 #name, call_##name, 0, 0, 0, 0                                                               \
@@ -933,6 +1012,9 @@ static struct row {
 	ENTRY(waitid),
 	ENTRY(flock),
 	ENTRY(fcntl),
+	ENTRY(jump),
+	ENTRY(cancel),
+	ENTRY(registers),
 };
 #define NROWS (sizeof(rows) / sizeof(*rows))
 

@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""System calls of the target that a stop interrupts: endless waits go on as if nothing had happened."""
+"""System calls of the target that a stop breaks off: each returns what it would have without us, and when."""
+
+import threading
+import time
+
+import pytest
 
 from iptest import memory
+
+SECONDS = 3.0
+# A busy machine lets a thread wait so long for a CPU; a time limit that begins anew at the first stop is longer by LATE, and one
+# that begins anew at each by far more.
+PATIENCE = 0.55
+LATE = 1.2
 
 
 def test_endless_waits_go_on(actor, programs, targets):
     target = targets.start(actor, [programs.simple("endless")])
+    events = 0
     for round_number in range(10):
         done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-f", "tick", "--json", "-q",
                             "-o", actor.dir() / f"trace-{round_number}")
         assert done.returncode == 0, repr(done)
-        assert done.summary()["events"] > 0
+        events += done.summary()["events"]
+    assert events > 0
     memory.assert_untouched(target.pid)
     target.say("wake")
     result = target.finish()
@@ -20,3 +33,95 @@ def test_endless_waits_go_on(actor, programs, targets):
         "semop good",
         "sigwaitinfo good",
     ], repr(result)
+
+
+class Table:
+    """The program that waits in all kinds of calls; what it says is read as it comes."""
+
+    def __init__(self, targets, actor, program, *names, seconds=SECONDS):
+        self.target = targets.start(actor, [program, str(seconds), *names])
+        self.started = time.monotonic()
+        self.rows, self.counts, self.over = {}, None, threading.Event()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.target.proc.stdout:
+            words = line.split()
+            if len(words) == 4:
+                self.rows[words[0]] = (int(words[1]), words[2], float(words[3]) / 1e3)
+            elif words[0] == "handled":
+                self.counts = tuple(map(int, words[1:]))
+                break
+            else:
+                self.rows[line] = None
+        self.over.set()
+
+    def attach_until_over(self, actor, names="tick"):
+        """Attaches again and again. How often."""
+        n = 0
+        out = actor.dir() / "trace"
+        while not self.over.is_set():
+            done = actor.iprobe("attach", self.target.pid, "--duration", "20ms", "-f", names, "-q", "-o", out)
+            assert done.returncode == 0 or self.over.wait(2), f"{done!r}, the target: {self.target.proc.poll()}"
+            n += done.returncode == 0
+        return n
+
+    def finish(self):
+        assert self.over.wait(40), f"still waiting: {self.rows}"
+        self.reader.join()
+        self.target.proc.stdin.close()
+        assert self.target.proc.wait(timeout=20) == 0
+        return self.rows
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return {}
+
+
+def test_calls_end_as_without_us(actor, programs, targets, undisturbed):
+    """The first stop comes late, so that what is left then is less than half."""
+    program = programs.simple("table")
+    if not undisturbed:
+        undisturbed.update(Table(targets, actor, program, seconds=0.5).finish())
+    table = Table(targets, actor, program)
+    time.sleep(LATE)
+    stops = 2 * table.attach_until_over(actor)
+    rows = table.finish()
+    assert stops >= 4
+    assert len(rows) >= 60 and rows.keys() == undisturbed.keys()
+    wrong = {name: (row, undisturbed[name]) for name, row in rows.items() if row[:2] != undisturbed[name][:2]}
+    assert not wrong
+    early = {name: row for name, row in rows.items() if row[2] < SECONDS - 0.01 and name != "registers"}
+    assert not early
+    late = {name: row for name, row in rows.items() if row[2] > SECONDS + PATIENCE + (name in ("connect", "send")) * 0.3}
+    assert not late
+
+
+# What returns EINTR from a handler, with or without SA_RESTART.
+ALWAYS = ["epoll_wait", "epoll_pwait2", "semtimedop", "sigtimedwait", "io_getevents", "recv", "read_socket", "accept", "ppoll",
+          "select", "nanosleep", "poll", "usleep", "msgrcv"]
+UNLESS_RESTARTED = ["read_pipe", "read_eventfd", "flock", "fcntl", "mq_timedreceive", "accept_endless", "wait4"]
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["without-us", "stopped"])
+def test_handlers_end_calls_as_ever(actor, programs, targets, stops):
+    """Signals with handlers, while the thread waits in our code or in its own."""
+    table = Table(targets, actor, programs.simple("table"), *ALWAYS, *UNLESS_RESTARTED, seconds=4)
+    if stops:
+        for _ in range(4):
+            done = actor.iprobe("attach", table.target.pid, "--duration", "20ms", "-f", "tick", "-q", "-o", actor.dir() / "trace")
+            assert done.returncode == 0, repr(done)
+    else:
+        time.sleep(0.5)
+    assert not table.rows
+    half = ALWAYS[::2] + UNLESS_RESTARTED
+    for name in half:
+        table.target.say(f"restart {name}")
+    time.sleep(0.1)
+    for name in ALWAYS[1::2] + UNLESS_RESTARTED[::2]:
+        table.target.say(f"handler {name}")
+    rows = table.finish()
+    assert {name for name, row in rows.items() if row[1] == "EINTR"} == {*ALWAYS, *UNLESS_RESTARTED[::2]}
+    assert table.counts == (len(half), len(ALWAYS[1::2] + UNLESS_RESTARTED[::2]))
