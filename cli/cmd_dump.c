@@ -6,35 +6,31 @@
  * event showed that it is gone; so entries and exits are balanced but for calls that were open at the
  * beginning or end of the recording.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/focus.h"
 #include "analysis/merge.h"
 #include "analysis/names.h"
 #include "cli/cli.h"
+#include "cli/dump_options.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
 
-static const char help[] =
-	"usage: iprobe dump [OPTIONS] [DIR]\n\n"
-	"Prints each event of a trace (iprobe.data): time since its start, thread, function, indented by "
-	"depth; at an\n"
-	"exit, how long the call took. With arguments and results, if those were recorded.\n\n"
-	"  -f, --functions SEL  these functions only\n"
-	"      --tid TID        this thread only\n"
-	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
-
 /* Deeper calls are not indented any further. */
 #define INDENT_MAX 60u
 
 struct dump {
+	const struct cli_dump_options *options;
+	struct ip_focus *focus;		  /* NULL: everything */
+	uint64_t calls;			  /* opened so far */
+	const struct ip_focus_span *span; /* that the last line was in */
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	bool *selected;
@@ -91,20 +87,45 @@ static const char *fragment(struct dump *d, uint32_t function)
 	return d->fragments[function];
 }
 
+/* What is no call: a point, an exit without its entry. */
+#define NO_CALL UINT64_MAX
+
+/* Whether a line is wanted. */
+static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, uint64_t ns)
+{
+	const struct cli_dump_options *o = d->options;
+	const struct ip_focus_span *span;
+
+	if (ns < o->from_ns || ns > o->to_ns || depth >= o->depth)
+		return false;
+	if (!d->focus)
+		return true;
+	if (call == NO_CALL ? o->min_duration_ns > 0 : !ip_focus_is_long(d->focus, call))
+		return false;
+	if (!o->around)
+		return true;
+	span = ip_focus_span_at(d->focus, ts);
+	if (span && span != d->span && d->span && !d->json)
+		puts("--");
+	d->span = span ? span : d->span;
+	return span;
+}
+
 /* The common part of a line. false: nothing is to be printed. */
-static bool begin_line(struct dump *d, uint32_t function, const char *event, size_t depth, uint64_t ts)
+static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const char *event, size_t depth,
+		       uint64_t ts)
 {
 	uint64_t ns = ip_recording_since_start(d->trace->session, ts);
 	const char *text;
 
-	if (!d->selected[function] || d->stop)
+	if (!d->selected[function] || d->stop || !is_wanted(d, call, depth, ts, ns))
 		return false;
 	text = fragment(d, function);
 	if (!text)
 		return false;
 	if (d->json)
-		printf("{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns, d->pid,
-		       d->tid, event, depth, text);
+		printf("{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns,
+		       d->pid, d->tid, event, depth, text);
 	else
 		printf("%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000, ns % 1000000000,
 		       d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
@@ -167,7 +188,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 	uint64_t ns = ip_recording_ns(d->trace->session, ts - frame->start);
 	char buffer[16];
 
-	if (!begin_line(d, frame->function, "exit", depth, ts))
+	if (!begin_line(d, frame->function, frame->tag, "exit", depth, ts))
 		return;
 	if (how == IP_END_EXIT)
 		print_retval(d);
@@ -175,6 +196,8 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		printf(",\"duration_ns\":%" PRIu64, ns);
 	else
 		printf("  %s", ip_format_ns(ns, buffer));
+	if (d->focus && ip_focus_is_slow(d->focus, frame->tag))
+		fputs(d->json ? ",\"slow\":true" : "  (slow)", stdout);
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (tail call)", ",\"tail\":true}");
 	else if (how == IP_END_EXIT)
@@ -185,8 +208,13 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 {
-	if (begin_line(context, frame->function, "entry", depth, frame->start)) {
+	struct dump *d = context;
+
+	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX; /* as in the first reading (focus.c) */
+	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
+		if (d->json && d->focus && ip_focus_is_slow(d->focus, frame->tag))
+			fputs(",\"slow\":true", stdout);
 		if (frame->flags & IP_FRAME_ENTRY_ONLY)
 			end_line(context, "  (it has no exit probes)", ",\"entry_only\":true}");
 		else
@@ -201,7 +229,7 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, frame->function, "entry", depth, ts))
+	if (begin_line(context, frame->function, frame->tag, "entry", depth, ts))
 		end_line(context, " {  (resumed)", ",\"resumed\":true}");
 }
 
@@ -214,7 +242,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, "exit", depth, ts)) {
+	if (begin_line(context, function, NO_CALL, "exit", depth, ts)) {
 		print_retval(context);
 		end_line(context, "  (its entry is not in the trace)", ",\"orphan\":true}");
 	}
@@ -222,7 +250,7 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
-	if (begin_line(context, function, "point", depth, ts)) {
+	if (begin_line(context, function, NO_CALL, "point", depth, ts)) {
 		print_args(context);
 		end_line(context, "  (point)", "}");
 	}
@@ -266,8 +294,33 @@ static int print_all(struct dump *d, uint32_t tid)
 	return 0;
 }
 
+/* The first reading, where one is needed. */
+static int find_focus(struct dump *d)
+{
+	const struct cli_dump_options *o = d->options;
+	_cleanup_free_ bool *around = o->around ? cli_reader_select(d->trace, o->around) : NULL;
+	struct ip_focus_options options = {.tid = o->tid,
+					   .min_duration_ns = o->min_duration_ns,
+					   .around = around,
+					   .slower_than_ns = o->slower_than_ns,
+					   .margin_ns = o->margin_ns};
+	char slower[16];
+
+	if (o->around && !around)
+		return -1;
+	if (!o->around && !o->min_duration_ns)
+		return 0;
+	if (ip_focus_find(d->trace, &options, &d->focus) < 0)
+		return -1;
+	if (o->around && !d->focus->nslow)
+		return ip_error("%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
+				d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
+	return 0;
+}
+
 static void clear(struct dump *d)
 {
+	ip_focus_destroy(d->focus);
 	for (size_t i = 0; d->fragments && i < d->trace->session->nfunctions; i++)
 		free(d->fragments[i]);
 	free(d->fragments);
@@ -276,15 +329,15 @@ static void clear(struct dump *d)
 	ip_trace_reader_close(d->trace);
 }
 
-static int show(const char *dir, const char *selection, uint32_t tid, bool json)
+static int show(const char *dir, const struct cli_dump_options *options)
 {
-	struct dump d = {.json = json};
+	struct dump d = {.options = options, .json = options->json};
 	int ret = ip_trace_reader_open(dir, &d.trace);
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
-		d.selected = cli_reader_select(d.trace, selection);
-		ret = d.selected ? 0 : -1;
+		d.selected = cli_reader_select(d.trace, options->functions);
+		ret = d.selected ? find_focus(&d) : -1;
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);
@@ -292,7 +345,7 @@ static int show(const char *dir, const char *selection, uint32_t tid, bool json)
 		ret = !d.names ? -1 : d.fragments ? 0 : ip_error("out of memory");
 	}
 	if (ret == 0)
-		ret = print_all(&d, tid);
+		ret = print_all(&d, options->tid);
 	if (ret == 0)
 		cli_reader_warn(d.trace);
 	clear(&d);
@@ -301,40 +354,15 @@ static int show(const char *dir, const char *selection, uint32_t tid, bool json)
 
 int cmd_dump(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
-						     {"tid", required_argument, NULL, 't'},
-						     {"json", no_argument, NULL, 'j'},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
-	const char *selection = NULL, *dir;
-	bool json = false;
-	int option, code, tid = 0;
+	struct cli_dump_options options;
+	const char *dir;
+	int code = cli_dump_parse(argc, argv, &options);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
-		switch (option) {
-		case 'f':
-			if (cli_functions(argv[0], optarg, &selection))
-				return 2;
-			break;
-		case 't':
-			if (ip_parse_pid(optarg, &tid) < 0)
-				return cli_usage(argv[0], "'%s' is no thread id", optarg);
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
-	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
 	/* a pager that was left ends us without a word */
 	signal(SIGPIPE, SIG_DFL);
-	return show(dir, selection, tid, json);
+	return show(dir, &options);
 }
