@@ -412,19 +412,41 @@ static bool add_parameter(struct entry *e, Dwarf_Die *die)
 	return add(&e->m, &type, name_of(die), &op);
 }
 
-/* Those of a template's pack stand in a scope of their own. */
+/* Where what it stands for was declared; where it stands itself, if that is all there is. */
+static Dwarf_Off declared_at(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die origin;
+
+	return dwarf_formref_die(dwarf_attr(die, DW_AT_abstract_origin, &attr), &origin) ? dwarf_dieoffset(&origin) :
+											  dwarf_dieoffset(die);
+}
+
+/*
+ * Those of a template's pack stand in a scope of their own. gcc's clones (.isra, .constprop) have parameters that it has
+ * taken away behind those that are left: all are given in the order of the declaration.
+ */
 static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
 {
-	Dwarf_Die die;
+	Dwarf_Die all[IP_VALUES_MAX + 1], die;
+	unsigned n = 0, at;
 
 	if (dwarf_child(scope, &die) != 0)
 		return true;
 	do {
-		if (dwarf_tag(&die) == DW_TAG_formal_parameter && !add_parameter(e, &die))
-			return false;
-		if (dwarf_tag(&die) == DW_TAG_GNU_formal_parameter_pack && !pack && !add_parameters(e, &die, true))
-			return false;
+		int tag = dwarf_tag(&die);
+
+		if (tag != DW_TAG_formal_parameter && (tag != DW_TAG_GNU_formal_parameter_pack || pack))
+			continue;
+		if (n == sizeof(all) / sizeof(*all))
+			break; /* more than there is room for */
+		for (at = n++; at && e->changed && declared_at(&die) < declared_at(&all[at - 1]); at--)
+			all[at] = all[at - 1];
+		all[at] = die;
 	} while (dwarf_siblingof(&die, &die) == 0);
+	for (unsigned i = 0; i < n; i++)
+		if (dwarf_tag(&all[i]) == DW_TAG_formal_parameter ? !add_parameter(e, &all[i]) : !add_parameters(e, &all[i], true))
+			return false;
 	return true;
 }
 

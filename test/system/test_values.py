@@ -3,6 +3,7 @@
 
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -98,6 +99,43 @@ def test_values_are_what_the_program_says(me, programs, flags):
     lines = text.stdout.splitlines()
     assert len(lines) == len(dump(me, directory))
     assert sum("signature = " in line for line in lines) >= len(said)
+
+
+CLONED = """
+#define NOINLINE static __attribute__((noinline))
+#define KEEP(n) __asm__ volatile("" : "+r"(n))
+NOINLINE long cloned(const long *p, int mode, long count, int flag)
+{ long t = mode == 3 ? p[1] : 0; for (long i = 0; i < count; i++) { t += i * flag; KEEP(t); } return t + mode; }
+NOINLINE long middle(int a, int b, int c, int d) { KEEP(a); KEEP(c); return a * 1000 + c * b + d; }
+NOINLINE long unused(int never, long kept) { (void)never; KEEP(kept); return kept; }
+int main(int argc, char **argv)
+{
+    long v[] = {argc, 2}, r = cloned(v, 3, argc + 4, argc) + cloned(v, 3, argc + 9, argc + 1) + unused(argc, 40 + argc);
+    (void)argv;
+    r += middle(argc, 7, argc + 1, 5) + middle(argc + 3, 7, argc + 2, 5);
+    return r == 0;
+}
+"""
+
+
+def test_clones_keep_the_order_of_their_parameters(me, builddir):
+    """gcc's clones: parameters that it took away (constants, unused ones) are told of behind the others."""
+    folder = me.dir()
+    (folder / "cloned.c").write_text(CLONED)
+    subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "cloned.c", "-o", "cloned"], cwd=folder, check=True,
+                   env={**os.environ, "IPROBE_CC": "gcc", "IPROBE_PLACEMENT": "fentry"}, timeout=120)
+    symbols = subprocess.run(["nm", folder / "cloned"], capture_output=True, text=True, check=True).stdout
+    if " middle.constprop" not in symbols or " cloned.constprop" not in symbols:
+        pytest.skip("this gcc does not clone them")
+    _, directory, _ = record(me, folder / "cloned")
+    found = collections.defaultdict(list)
+    for entry, _ in calls_of(dump(me, directory)):
+        found[entry["function"]].append(entry["args"])
+    assert [list(args) for args in found["cloned"]] == [["p", "mode", "count", "flag"]] * 2
+    assert [[args[name] for name in ("mode", "count", "flag")] for args in found["cloned"]] == [[3, 5, 1], [3, 10, 2]]
+    assert [list(args.items()) for args in found["middle"]] == [[("a", 1), ("b", 7), ("c", 2), ("d", 5)],
+                                                               [("a", 4), ("b", 7), ("c", 3), ("d", 5)]]
+    assert list(found["unused"][0])[-1] == "kept" and found["unused"][0]["kept"] == 41
 
 
 @pytest.mark.parametrize("flags", ["-O0", "-O2 -std=c++20", "-O2 -gdwarf-4"])
