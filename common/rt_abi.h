@@ -149,7 +149,8 @@ enum ip_flip_what {
 
 struct ip_flip {
 	struct ip_wake back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
-	uint64_t npieces;
+	uint32_t npieces;
+	uint32_t policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
 	uint64_t reserved;
 	struct ip_flip_piece pieces[IP_FLIP_PIECES];
 };

@@ -232,7 +232,7 @@ int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, 
 int ip_flip_clean(struct ip_target *target, struct ip_flip_hold *ret)
 {
 	_cleanup_close_ int lock = -1;
-	uint64_t n;
+	uint32_t n;
 
 	*ret = (struct ip_flip_hold){0};
 	if (!target->has_runtime || !target->anchor.flip)

@@ -96,6 +96,7 @@ size_t ip_flip_sites(const struct ip_flip_plan *plan);
 size_t ip_flip_pages(const struct ip_flip_plan *plan); /* that hold sites */
 size_t ip_flip_pieces(const struct ip_flip_plan *plan);
 size_t ip_flip_left_out(const struct ip_flip_plan *plan);
+bool ip_flip_is_left_out(const struct ip_flip_plan *plan, uint64_t address);
 const char *
 ip_flip_reason(const struct ip_flip_plan *plan); /* why the first site was left out; NULL: none was */
 

@@ -94,15 +94,18 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	return 0;
 }
 
-/* Fills *ret, whose start, size, first and n are set. -1 with the reason; *ret_fatal: somebody else's bytes are in a site. */
+/* Fills *ret, whose start, size, first and n are set. -1 with the reason; *ret_fatal: nothing shall be flipped; *ret_bad: where the
+ * text is not its file's, 0: not known. */
 static int make_images(const struct ip_flip_plan *plan, const struct ip_modules *modules,
-		       const struct ip_mapping *m, struct ip_flip_part *ret, bool *ret_fatal)
+		       const struct ip_mapping *m, struct ip_flip_part *ret, bool *ret_fatal,
+		       uint64_t *ret_bad)
 {
 	_cleanup_free_ uint8_t *file = calloc(1, ret->size);
 	int fd = file_of(plan->target, modules, m);
 	bool was_file, is_file;
 
 	*ret_fatal = false;
+	*ret_bad = 0;
 	if (fd < 0)
 		return -1;
 	ret->before = malloc(ret->size);
@@ -146,12 +149,15 @@ static int make_images(const struct ip_flip_plan *plan, const struct ip_modules 
 	ret->reverts = is_file;
 	if (is_file || was_file)
 		return 0;
-	for (size_t i = 0; i < ret->size; i++)
-		if (ret->before[i] != file[i] && ret->after[i] == ret->before[i])
-			return ip_error("pid %d: text at %#lx is not what its file holds (another session's "
-					"site, a breakpoint, a "
-					"relocation)",
-					plan->target->pid, ret->start + i);
+	for (size_t i = 0; i < ret->size; i++) {
+		if (ret->before[i] == file[i] || ret->after[i] != ret->before[i])
+			continue;
+		*ret_bad = ret->start + i;
+		return ip_error("pid %d: text at %#lx is not what its file holds (another session's site, a "
+				"breakpoint, a "
+				"relocation)",
+				plan->target->pid, *ret_bad);
+	}
 	return ip_error("pid %d: text at %#lx is partly live", plan->target->pid, ret->start);
 }
 
@@ -176,11 +182,19 @@ static size_t cut(const struct ip_change *changes, size_t n, size_t first, const
 	return i;
 }
 
-static void leave_out(struct ip_flip_plan *plan, size_t n)
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void leave_out(struct ip_flip_plan *plan, const struct ip_change *changes, size_t n)
 {
 	if (!plan->reason)
 		plan->reason = strdup(ip_error_message());
-	plan->left_out += n;
+	for (size_t i = 0; i < n; i++)
+		plan->gone[plan->left_out++] = changes[i].address;
 }
 
 static void part_clear(struct ip_flip_part *part)
@@ -215,7 +229,7 @@ static int sift(struct ip_flip_plan *plan, bool partial)
 		if (ret == 0)
 			plan->changes[left++] = *c;
 		else if (partial)
-			leave_out(plan, 1);
+			leave_out(plan, c, 1);
 		else
 			return -1;
 	}
@@ -223,33 +237,49 @@ static int sift(struct ip_flip_plan *plan, bool partial)
 	return 0;
 }
 
+/* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last. Where somebody's byte is in the way
+ * it ends in front of that page, and the sites on it are left out. */
+static int make_piece(struct ip_flip_plan *plan, const struct ip_modules *modules, size_t first, size_t n,
+		      bool partial, size_t *ret_next)
+{
+	const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[first].address);
+	struct ip_flip_part *part = &plan->pieces[plan->npieces];
+	uint64_t end, bad;
+	size_t in_front, behind;
+	bool fatal;
+
+	*ret_next = cut(plan->changes, n, first, m, &end);
+	*part = (struct ip_flip_part){
+		.start = PAGE(plan->changes[first].address), .first = first, .n = *ret_next - first};
+	part->size = end - part->start;
+	if (make_images(plan, modules, m, part, &fatal, &bad) == 0) {
+		plan->entries[plan->npieces++] =
+			(struct ip_flip_piece){.at = part->start, .size = part->size};
+		return 0;
+	}
+	part_clear(part);
+	if (fatal || !partial)
+		return -1;
+	for (in_front = first; bad && in_front < *ret_next && end_of(&plan->changes[in_front]) <= PAGE(bad);)
+		in_front++;
+	for (behind = in_front;
+	     behind < *ret_next && (!bad || plan->changes[behind].address < PAGE(bad) + IP_FLIP_PAGE);)
+		behind++;
+	leave_out(plan, &plan->changes[in_front], behind - in_front);
+	*ret_next = behind;
+	return in_front > first ? make_piece(plan, modules, first, in_front, partial, &in_front) : 0;
+}
+
 static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modules, bool partial)
 {
 	size_t largest = 0, kept = 0;
 
-	for (size_t i = 0; i < plan->nchanges;) {
-		const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[i].address);
-		struct ip_flip_part *part = &plan->pieces[plan->npieces];
-		uint64_t end;
-		size_t next = cut(plan->changes, plan->nchanges, i, m, &end);
-		bool fatal;
-
-		*part = (struct ip_flip_part){
-			.start = PAGE(plan->changes[i].address), .first = i, .n = next - i};
-		part->size = end - part->start;
-		if (make_images(plan, modules, m, part, &fatal) < 0) {
-			part_clear(part);
-			if (fatal || !partial)
-				return -1;
-			leave_out(plan, next - i);
-		} else {
-			plan->entries[plan->npieces] =
-				(struct ip_flip_piece){.at = part->start, .size = part->size};
-			largest = part->size > largest ? part->size : largest;
-			kept += part->n;
-			plan->npieces++;
-		}
-		i = next;
+	for (size_t i = 0; i < plan->nchanges;)
+		if (make_piece(plan, modules, i, plan->nchanges, partial, &i) < 0)
+			return -1;
+	for (size_t i = 0; i < plan->npieces; i++) {
+		largest = plan->pieces[i].size > largest ? plan->pieces[i].size : largest;
+		kept += plan->pieces[i].n;
 	}
 	plan->nchanges = kept; /* images are made: the changes themselves are not looked at any more */
 	plan->scratch = malloc(largest + 1);
@@ -268,7 +298,8 @@ int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
 	plan->changes = calloc(n + 1, sizeof(*changes));
 	plan->pieces = calloc(n + 1, sizeof(*plan->pieces));
 	plan->entries = calloc(n + 1, sizeof(*plan->entries));
-	if (!plan->changes || !plan->pieces || !plan->entries) {
+	plan->gone = calloc(n + 1, sizeof(*plan->gone));
+	if (!plan->changes || !plan->pieces || !plan->entries || !plan->gone) {
 		ip_flip_destroy(plan);
 		return ip_error("out of memory");
 	}
@@ -284,6 +315,7 @@ int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
 		ip_flip_destroy(plan);
 		return -1;
 	}
+	qsort(plan->gone, plan->left_out, sizeof(*plan->gone), by_value);
 	*ret = plan;
 	return 0;
 }
@@ -297,6 +329,7 @@ void ip_flip_destroy(struct ip_flip_plan *plan)
 	free(plan->pieces);
 	free(plan->entries);
 	free(plan->changes);
+	free(plan->gone);
 	free(plan->reason);
 	free(plan->scratch);
 	free(plan);
@@ -326,6 +359,11 @@ size_t ip_flip_pieces(const struct ip_flip_plan *plan)
 size_t ip_flip_left_out(const struct ip_flip_plan *plan)
 {
 	return plan->left_out;
+}
+
+bool ip_flip_is_left_out(const struct ip_flip_plan *plan, uint64_t address)
+{
+	return bsearch(&address, plan->gone, plan->left_out, sizeof(*plan->gone), by_value) != NULL;
 }
 
 const char *ip_flip_reason(const struct ip_flip_plan *plan)

@@ -24,6 +24,7 @@ struct ip_flip_plan {
 	struct ip_flip_part *pieces;
 	struct ip_flip_piece *entries; /* what the target is told of each */
 	size_t npieces;
+	uint64_t *gone; /* addresses of sites that are left out */
 	size_t left_out;
 	char *reason;
 	uint8_t *scratch; /* as large as the largest piece */

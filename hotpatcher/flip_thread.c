@@ -5,6 +5,7 @@
 #include "hotpatcher/flip_thread.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,18 +136,66 @@ static int find_thread(struct ip_target *target, struct ip_borrowed *b)
 	}
 }
 
+/*
+ * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him. So the thread is raised to real time
+ * for the length of its errand, where we may, and we with it. It goes back by itself (runtime/flip.c), whatever becomes of us: so it is
+ * raised last, when it is on its way already.
+ */
+struct raised {
+	int policy, own_policy; /* -1: not raised */
+	struct sched_param own;
+};
+
+/* Ours, and what the block is told of the thread's. */
+static uint32_t raise_self(pid_t tid, struct raised *ret)
+{
+	const struct sched_param high = {.sched_priority = 10};
+
+	ret->policy = sched_getscheduler(tid);
+	ret->own_policy = sched_getscheduler(0);
+	if (sched_getparam(0, &ret->own) < 0 ||
+	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) < 0)
+		ret->own_policy = -1;
+	if (ret->own_policy < 0 ||
+	    (ret->policy != SCHED_OTHER && ret->policy != SCHED_BATCH && ret->policy != SCHED_IDLE))
+		ret->policy = -1;
+	return ret->policy + 1;
+}
+
+static void raise_thread(pid_t tid)
+{
+	const struct sched_param high = {.sched_priority = 1};
+
+	sched_setscheduler(tid, SCHED_FIFO, &high);
+}
+
+static void lower(pid_t tid, const struct raised *raised)
+{
+	const struct sched_param none = {0};
+
+	if (raised->policy >= 0 && sched_getscheduler(tid) == SCHED_FIFO)
+		sched_setscheduler(tid, raised->policy, &none);
+	if (raised->own_policy >= 0)
+		sched_setscheduler(0, raised->own_policy, &raised->own);
+}
+
 int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, size_t n,
 		       struct ip_flip_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
-	const uint64_t count = n, nobody = 0;
+	const uint32_t count = n;
+	const uint64_t nobody = 0;
+	struct user_regs_struct regs;
+	struct raised raised = {-1, -1, {0}};
 	struct ip_borrowed b;
 	struct ip_wake back;
+	uint32_t policy;
 	int done;
 
 	*ret = (struct ip_flip_hold){0};
 	if (find_thread(target, &b) < 0)
 		return -1;
+	policy = raise_self(b.tid, &raised);
 	ret->tsc = b.stop.began_tsc;
 	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
 	ip_arch_way_back(&b.regs, &back);
@@ -154,10 +203,17 @@ int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, s
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, npieces), &count, sizeof(count));
 	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, policy), &policy, sizeof(policy));
+	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, back), &back, sizeof(back));
+	regs = b.regs;
+	ip_arch_send(&regs, a->flip, a->flip_block);
+	if (done == 0 && policy && ptrace(PTRACE_SETREGS, b.tid, 0, &regs) == 0)
+		raise_thread(b.tid);
 	if (done == 0)
 		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
 	ret->ns = ip_borrow_end(&b);
+	lower(b.tid, &raised);
 	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0)
 		return -1;
 	if (done == 0)
@@ -187,7 +243,7 @@ static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *
 int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 {
 	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
-	uint64_t n;
+	uint32_t n;
 	size_t left = 0;
 
 	*ret = (struct ip_flip_hold){0};

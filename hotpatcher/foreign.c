@@ -152,26 +152,37 @@ static void take_out(struct ip_plan *plan, const bool *gone, uint32_t *renumbere
 	plan->nchanges = n;
 }
 
+int ip_foreign_take_out(struct ip_plan *plan, const bool *gone)
+{
+	_cleanup_free_ uint32_t *renumbered = calloc(plan->nfunctions + 1, sizeof(*renumbered));
+	long left;
+
+	if (!renumbered)
+		return ip_error("out of memory");
+	take_out(plan, gone, renumbered);
+	left = count_distinct(plan);
+	if (left < 0)
+		return -1;
+	plan->ndistinct = left;
+	return 0;
+}
+
 int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_foreign *sum)
 {
 	_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
-	_cleanup_free_ uint32_t *renumbered = calloc(plan->nfunctions + 1, sizeof(*renumbered));
 	size_t before = plan->nchanges;
-	long found, distinct, left;
+	long found, distinct;
 
-	if (!gone || !renumbered)
+	if (!gone)
 		return ip_error("out of memory");
 	found = find(plan, target, gone, sum);
 	if (found <= 0)
 		return found;
 	distinct = count_distinct(plan);
-	take_out(plan, gone, renumbered);
-	left = count_distinct(plan);
-	if (distinct < 0 || left < 0)
+	if (distinct < 0 || ip_foreign_take_out(plan, gone) < 0)
 		return -1;
-	plan->ndistinct = left;
 	sum->left_out += before - plan->nchanges;
-	sum->functions += distinct - left;
+	sum->functions += distinct - plan->ndistinct;
 	if (plan->nchanges)
 		return 0;
 	return ip_error("pid %d: somebody else has changed a site of each selected function (the first is %s "

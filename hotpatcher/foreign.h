@@ -22,6 +22,9 @@ struct ip_foreign {
  * starts as zeros and is cleared by the caller). -1 with an error where nothing is left of the plan, or it cannot be read. */
 int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_foreign *sum);
 
+/* Takes out of the plan the functions that gone marks. 0 or -1. */
+int ip_foreign_take_out(struct ip_plan *plan, const bool *gone);
+
 /* One line on stderr, where there were any. */
 void ip_foreign_tell(const struct ip_foreign *foreign, pid_t pid);
 

@@ -132,7 +132,6 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 {
 	_cleanup_foreign_ struct ip_foreign foreign = {0};
 	struct ip_patch_result result = {0};
-	size_t idle = 0;
 	int ret = -1;
 
 	if (restore_leftovers(s, modules) < 0)
@@ -160,15 +159,14 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
-	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &idle, &result)
+	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
 				  : patch_live(s, plan, &foreign, &result);
 	if (ret == 0)
 		ret = ip_session_watch(s, plan);
 	if (ret == 0) {
 		ip_session_priority(true);
 		s->summary->recorded = true;
-		s->summary->sites += plan->nchanges - idle;
-		s->summary->unswitched += idle;
+		s->summary->sites += plan->nchanges;
 		s->summary->functions += plan->ndistinct;
 		s->summary->left_out += plan->left_out;
 		s->summary->foreign += foreign.sites;

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/flip.h"
+#include "hotpatcher/foreign.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 
@@ -33,9 +34,9 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_f
 	result->threads = ip_proc_status(s->target->pid, "Threads");
 }
 
-/* Prepares and carries out; what may work a moment later is tried again. *ret_left_out: of the changes. */
+/* Prepares and carries out; what may work a moment later is tried again. */
 static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
-		size_t n, bool live, const char *kind, size_t *ret_left_out, struct ip_patch_result *result)
+		size_t n, bool live, const char *kind, struct ip_patch_result *result)
 {
 	const struct timespec nap = {.tv_nsec = TRY_NS};
 
@@ -45,7 +46,7 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 		int ret;
 
 		if (ip_target_refresh(s->target) < 0 ||
-		    ip_flip_prepare(s->target, modules, changes, n, live, &plan) < 0)
+		    ip_flip_prepare(s->target, modules, changes, n, false, &plan) < 0)
 			return -1;
 		ret = ip_flip_check(plan);
 		if (ret == 0) {
@@ -53,35 +54,66 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 			ret = ip_flip_apply(plan, live ? s->area->header->session : 0, &flipped);
 		}
 		note_holds(s, kind, &flipped, result);
-		*ret_left_out = ip_flip_left_out(plan);
-		if (ip_flip_reason(plan))
-			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
-				 ip_flip_reason(plan));
 		ip_flip_destroy(plan);
-		/* of what was to go live pieces may be live: then it is not what was prepared any more */
+		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
 		if (ret == 0 || !flipped.transient || i == TRIES)
 			return ret;
 		nanosleep(&nap, NULL);
 	}
 }
 
-int ip_session_flip_live(struct ip_session *s, const struct ip_plan *plan, size_t *ret_idle,
-			 struct ip_patch_result *result)
+/* Takes functions out of which a site cannot be flipped: their entries and exits go together. */
+static int leave_out(struct ip_session *s, struct ip_plan *plan)
 {
-	return flip(s, &s->modules, plan->changes, plan->nchanges, true, "attach", ret_idle, result);
+	for (;;) {
+		_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
+		struct ip_flip_plan *flip;
+		bool any = false;
+		int ret = 0;
+
+		if (!gone)
+			return ip_error("out of memory");
+		if (ip_flip_prepare(s->target, &s->modules, plan->changes, plan->nchanges, true, &flip) < 0)
+			return -1;
+		for (size_t i = 0; i < plan->nchanges; i++)
+			if (ip_flip_is_left_out(flip, plan->changes[i].address))
+				any = gone[plan->function_of[i]] = true;
+		if (any) {
+			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
+				 ip_flip_reason(flip));
+			ret = ip_foreign_take_out(plan, gone);
+		}
+		ip_flip_destroy(flip);
+		if (ret < 0 || !any)
+			return ret;
+		if (!plan->nchanges)
+			return ip_error("%s: no function can be switched without a stop: leave out --no-stop",
+					s->summary->unswitched_why);
+	}
+}
+
+int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result)
+{
+	size_t before = plan->nchanges;
+
+	if (leave_out(s, plan) < 0 ||
+	    flip(s, &s->modules, plan->changes, plan->nchanges, true, "attach", result) < 0)
+		return -1;
+	s->summary->unswitched += before - plan->nchanges;
+	return 0;
 }
 
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			 struct ip_patch_result *result)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
-	size_t n, left_out;
+	size_t n;
 
 	if (ip_restore_collect(s->target, modules, &changes, &n) < 0)
 		return -1;
 	if (!n)
 		return 0;
-	if (flip(s, modules, changes, n, false, kind, &left_out, result) < 0)
+	if (flip(s, modules, changes, n, false, kind, result) < 0)
 		return -1;
 	result->sites = n;
 	return 0;

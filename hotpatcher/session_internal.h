@@ -27,8 +27,8 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_collector *collector;
 	struct ip_family *family;
-	struct ip_control *control; /* NULL: nobody can change the session */
-	struct ip_watch *watch; /* over the live sites of the present image */
+	struct ip_control *control;	 /* NULL: nobody can change the session */
+	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
@@ -68,12 +68,13 @@ int ip_session_go_idle(struct ip_session *s);
  * again. */
 int ip_session_finish(struct ip_session *s, const char *reason);
 
-/* --no-stop (session_flip.c): makes the plan's changes live; idle: how many of them could not be. Notes the holds. The patch lock must
- * be held. */
-int ip_session_flip_live(struct ip_session *s, const struct ip_plan *plan, size_t *ret_idle, struct ip_patch_result *result);
+/* --no-stop (session_flip.c): makes the plan's changes live; functions that cannot be are taken out of it and counted. Notes the holds. The
+ * patch lock must be held. */
+int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
 
 /* Puts back whatever is live, without a stop. The same. */
-int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind, struct ip_patch_result *result);
+int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+			 struct ip_patch_result *result);
 
 void ip_session_clear(struct ip_session *s);
 

@@ -62,12 +62,10 @@ static int32_t switch_over(struct ip_flip_piece *piece)
 	return 0;
 }
 
-/* Called by rt_flip. The first failure ends it: iprobe, or the next one, sees to the rest. */
-void rt_flip_run(void)
+/* The first failure ends it: iprobe, or the next one, sees to the rest. */
+static void flip_all(struct ip_flip *flip)
 {
-	struct ip_flip *flip = (struct ip_flip *)rt_flip_block;
-
-	for (uint64_t i = 0; i < flip->npieces && i < IP_FLIP_PIECES; i++) {
+	for (uint32_t i = 0; i < flip->npieces && i < IP_FLIP_PIECES; i++) {
 		struct ip_flip_piece *piece = &flip->pieces[i];
 
 		switch (piece->what) {
@@ -90,4 +88,17 @@ void rt_flip_run(void)
 		if (piece->error)
 			return;
 	}
+}
+
+/* Called by rt_flip. */
+void rt_flip_run(void)
+{
+	struct ip_flip *flip = (struct ip_flip *)rt_flip_block;
+	const int32_t priority = 0;
+
+	flip_all(flip);
+	/* no privilege is needed for going down */
+	if (flip->policy)
+		cpu_syscall(SYS_sched_setscheduler, 0, flip->policy - 1, &priority, 0);
+	flip->policy = 0;
 }
