@@ -22,7 +22,7 @@ static const char help[] =
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
-	"      --max-stop T      deadline for gathering threads (default 50ms)\n"
+	"      --max-stop T      no stop longer than T: several if need be (default 50ms)\n"
 	"      --args            record the arguments of functions (placement fentry, with debug information) and of\n"
 	"                        points\n"
 	"      --retval          record what functions return\n"

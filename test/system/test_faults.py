@@ -96,9 +96,9 @@ def some(items, n):
 
 
 def inject(me, target, make_args, fault, call, when):
-    """One run with one fault."""
+    """One run with one fault. Not strace -f: the guard, a child of iprobe's, is to outlive it."""
     directory = me.dir()
-    done = me.run(["strace", "-f", "-o", "/dev/null", f"--trace={call}", f"--inject={call}:{fault}:when={when}",
+    done = me.run(["strace", "-o", "/dev/null", f"--trace={call}", f"--inject={call}:{fault}:when={when}",
                    *make_args(me, target, directory / "trace")], timeout=PATIENCE)
     shutil.rmtree(directory, ignore_errors=True)
     return done
