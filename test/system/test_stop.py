@@ -326,8 +326,8 @@ def test_job_control_sees_nothing(me, programs, targets):
         assert attach(me, target.pid).returncode == 0
     assert job_events(target.pid) == []
     os.kill(target.pid, signal.SIGSTOP)
-    memory.wait_for("not stopped", lambda: memory.status_field(target.pid, "State").startswith("T"))
-    assert [os.WIFSTOPPED(s) for s in job_events(target.pid)] == [True]
+    told = memory.wait_for("not stopped", lambda: job_events(target.pid))  # once all threads have
+    assert [os.WIFSTOPPED(s) for s in told] == [True]
     beats = target.beats()
     for _ in range(3):
         done = attach(me, target.pid)
