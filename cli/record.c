@@ -142,6 +142,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			break;
 		case OPT_FOLLOW_FORK:
 			ret->session.follow_fork = true;
+			ret->session.own = "--follow-fork";
 			break;
 		case OPT_NO_STOP:
 			if (!dry_run) /* run: before its first instruction there is nobody whom a stop could hurt */
@@ -149,6 +150,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 				      "same\n",
 				      stderr);
 			ret->session.no_stop = dry_run;
+			ret->session.own = "--no-stop";
 			break;
 		case OPT_DRY_RUN:
 			if (!dry_run)

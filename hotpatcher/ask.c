@@ -16,15 +16,22 @@
 
 #define PATIENCE_NS 5000000000ull /* with a session that does not listen */
 
+/* Whether the iprobe that has the session is in another network namespace, as far as we can see it. */
+static bool is_elsewhere(const struct ip_session *s)
+{
+	char name[64], ours[64] = "", theirs[64] = "";
+
+	snprintf(name, sizeof(name), "/proc/%u/ns/net", s->area->header->owner_pid);
+	return readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
+}
+
 /* Why nobody listens although somebody has the session. */
 static int no_answer(const struct ip_session *s)
 {
 	uint32_t owner = s->area->header->owner_pid;
-	char name[64], ours[64] = "", theirs[64] = "";
 
-	snprintf(name, sizeof(name), "/proc/%u/ns/net", owner);
-	if (readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
-	    readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs))
+	if (is_elsewhere(s))
 		return ip_error("pid %d has a session already, by iprobe pid %u, which lives in another "
 				"network namespace: "
 				"ask it from there (nsenter -n -t %u)",
@@ -98,7 +105,7 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 		/* it may not listen yet, or not any more */
 		if (!ip_area_has_session(s->area))
 			return 1;
-		if (ip_now_ns() > limit || ip_session_interrupted)
+		if (is_elsewhere(s) || ip_now_ns() > limit || ip_session_interrupted)
 			return no_answer(s);
 		nanosleep(&nap, NULL);
 	}

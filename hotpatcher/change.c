@@ -187,6 +187,10 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 				"was forked from it: "
 				"end that first",
 				s->target->pid);
+	if (s->options->no_stop && !options.dry_run)
+		return ip_error("pid %d: its session never stops it (--no-stop), and a change would: end it, "
+				"and attach anew",
+				s->target->pid);
 	if (request->flags & (IP_CONTROL_ARGS | IP_CONTROL_RETVAL))
 		options.values = (struct ip_value_options){.args = request->flags & IP_CONTROL_ARGS,
 							   .retval = request->flags & IP_CONTROL_RETVAL,

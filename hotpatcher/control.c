@@ -20,9 +20,9 @@
 #include "hotpatcher/stop.h"
 
 #define CLIENTS	    8
-#define ACCEPTS	    4		  /* in one turn */
-#define SILENCE_NS  1000000000ull /* how long a connection may say nothing */
-#define PATIENCE_MS 60000	  /* how long an answer may take: others may be served before */
+#define ACCEPTS	    4		 /* in one turn */
+#define SILENCE_NS  300000000ull /* how long a connection may say nothing; who asks tries again */
+#define PATIENCE_MS 60000	 /* how long an answer may take: others may be served before */
 
 struct client {
 	int fd; /* -1: free */

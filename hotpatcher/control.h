@@ -10,7 +10,7 @@
  *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and text behind it.
  *
  * The session must never wait for a client: the socket does not block, a turn takes a bounded number of calls and at most one request,
- * connections beyond CLIENTS wait in the kernel, one that says nothing is closed after a second, a packet that is no
+ * connections beyond CLIENTS wait in the kernel, one that says nothing is closed soon, a packet that is no
  * request is answered with an error, and a reply that finds no room is dropped with its connection.
  */
 #ifndef IP_CONTROL_H
