@@ -13,8 +13,8 @@
 #include "common/error.h"
 #include "common/values.h"
 #include "hotpatcher/difference.h"
-#include "hotpatcher/pump.h"
 #include "hotpatcher/parts.h"
+#include "hotpatcher/pump.h"
 #include "hotpatcher/session_internal.h"
 
 #define TRIES 3 /* where somebody else changes a site between our looks */
@@ -77,6 +77,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	free(result.inside);
 	if (done < 0) {
 		ip_session_note_stop(s, o->kind, &result);
+		ret->partial = result.nstops > 0;
 		*ret_again = !result.nstops && !result.transient; /* a site has changed since we looked */
 		return -1;
 	}
@@ -207,6 +208,16 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 	if (done < 0 || options.dry_run) {
 		ip_selections_clear(&s->selections);
 		s->selections = before;
+		if (done < 0 && result->partial) {
+			_cleanup_free_ char *why = strdup(ip_error_message());
+			struct ip_change_result back;
+
+			options.must_match = false;
+			if (ip_session_update(s, &options, &back) == 0)
+				ip_error("%s", why ? why : "out of memory");
+			else
+				ip_error_prefix("some of what was asked for is done, and cannot be undone");
+		}
 	} else {
 		ip_selections_clear(&before);
 	}

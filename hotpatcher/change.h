@@ -34,10 +34,12 @@ struct ip_change_result {
 	size_t threads, pages;
 	struct ip_stop_record stops[IP_MAX_STOPS];
 	size_t nstops; /* 0: there was nothing to do */
+	bool partial;  /* of a failure: some of several stops had been made */
 };
 
 /* Makes exactly what s->selections mean of s->modules live. For changes of the selections and of the modules: put the new ones there
- * and call this. -1 with an error: nothing has changed, the session goes on; but look at s->write_failed. */
+ * and call this. -1 with an error: nothing has changed, or
+ * ret->partial: call it again with the old ones. The session goes on, but look at s->write_failed. */
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret);
 

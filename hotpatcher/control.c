@@ -231,7 +231,7 @@ static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **re
 	_cleanup_free_ char *packet = malloc(sizeof(*ret) + IP_CONTROL_TEXT_MAX);
 	ssize_t n;
 	char *text;
-	int ready;
+	int ready, reset = 0;
 
 	if (!packet)
 		return ip_error("out of memory");
@@ -243,7 +243,9 @@ static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **re
 				pid);
 	if (ready == 0)
 		return ip_error("pid %d: the iprobe that records it does not answer: is it stopped?", pid);
-	n = recv(fd, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX, MSG_DONTWAIT);
+	do { /* it may have closed without reading our request: that is told first, its answer is there all the same */
+		n = recv(fd, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX, MSG_DONTWAIT);
+	} while (n < 0 && errno == ECONNRESET && !reset++);
 	if (n < (ssize_t)sizeof(*ret))
 		return ip_error("pid %d: its session ended before it answered", pid);
 	memcpy(ret, packet, sizeof(*ret));
