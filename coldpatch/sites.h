@@ -60,6 +60,8 @@ struct cold_site {
 	bool by_got;	       /* it does */
 };
 
+struct cold_module;
+
 struct cold_sites {
 	struct cold_site *sites; /* ascending by address */
 	size_t n;
@@ -67,6 +69,10 @@ struct cold_sites {
 
 int cold_sites_add(struct cold_sites *sites, struct cold_site site);
 void cold_sites_sort(struct cold_sites *sites);
+/* Adds all of from, which is sorted: each once, though functions that the linker folded into one have several records for each
+ * site. Where two are at odds, what refuse makes of the address and the reason is returned. */
+int cold_sites_add_once(struct cold_sites *to, const struct cold_sites *from, const struct cold_module *module,
+			int (*refuse)(const struct cold_module *module, uint64_t address, const char *why));
 /* The site at exactly address; NULL. */
 struct cold_site *cold_sites_at(const struct cold_sites *sites, uint64_t address);
 void cold_sites_destroy(struct cold_sites *sites);

@@ -65,25 +65,6 @@ static int read_record(const struct cold_module *m, const struct ip_arch *arch, 
 	return cold_sites_add(sites, site);
 }
 
-/* Functions that the linker folded into one have several records for each site. */
-static int once(const struct cold_module *m, const struct cold_sites *from, struct cold_sites *to)
-{
-	for (size_t i = 0; i < from->n; i++) {
-		const struct cold_site *site = &from->sites[i], *before = i ? site - 1 : NULL;
-
-		if (before && before->address == site->address) {
-			if (before->kind != site->kind)
-				return refuse(m, site->address, "once as entry and once as exit");
-			continue;
-		}
-		if (before && site->address - before->address < before->length)
-			return refuse(m, site->address, "which overlaps another site");
-		if (cold_sites_add(to, *site))
-			return -1;
-	}
-	return 0;
-}
-
 static int read_table(struct cold_module *m, const struct ip_arch *arch, const GElf_Shdr *shdr, Elf_Scn *scn,
 		      struct cold_sites *sites)
 {
@@ -153,7 +134,7 @@ int cold_table_find(struct cold_module *m, struct cold_found *found)
 		goto out;
 	result = -1;
 	cold_sites_sort(&read);
-	if (once(m, &read, &sites) || follow(m, &found->hooks, &sites, &inlined))
+	if (cold_sites_add_once(&sites, &read, m, refuse) || follow(m, &found->hooks, &sites, &inlined))
 		goto out;
 	for (size_t i = 0; i < sites.n; i++)
 		if (cold_sites_add(&found->sites, sites.sites[i]))

@@ -71,25 +71,6 @@ static int read_record(const struct cold_module *m, const struct cold_arch *arch
 	return cold_sites_add(sites, site);
 }
 
-/* Functions that the linker folded into one have several records for each sled. */
-static int add_sites(const struct cold_module *m, const struct cold_sites *from, struct cold_sites *to)
-{
-	for (size_t i = 0; i < from->n; i++) {
-		const struct cold_site *site = &from->sites[i], *before = i ? site - 1 : NULL;
-
-		if (before && before->address == site->address) {
-			if (before->kind != site->kind)
-				return refuse(m, site->address, "once as entry and once as exit");
-			continue;
-		}
-		if (before && site->address - before->address < before->length + before->after_length)
-			return refuse(m, site->address, "which overlaps another sled");
-		if (cold_sites_add(to, *site))
-			return -1;
-	}
-	return 0;
-}
-
 /* --- entries that are calls */
 
 static int compare_u64(const void *a, const void *b)
@@ -263,7 +244,7 @@ int cold_xray_find(struct cold_module *m, struct cold_found *found)
 	if (sites.n > found->sites.n)
 		found->placement = IP_PLACEMENT_FENTRY;
 	found->found_by |= has_runtime(m) ? IP_FOUND_BY_FOREIGN : IP_FOUND_BY_TABLE;
-	result = add_sites(m, &sites, &found->sites);
+	result = cold_sites_add_once(&found->sites, &sites, m, refuse);
 out:
 	cold_sites_destroy(&sites);
 	return result;
