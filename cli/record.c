@@ -233,6 +233,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
+	ip_json_uint(&j, "renewed_calls", s->renewed);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
 	ip_json_string(&j, "dir", options->session.dir);
@@ -288,9 +289,15 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		fprintf(stderr,
 			"iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
 			s->left_out);
+	if (s->renewed)
+		fprintf(stderr,
+			"iprobe: %zu system call%s of the process waited for longer: the time limit began "
+			"anew after a stop (last: %s)\n",
+			s->renewed, plural(s->renewed), s->renewed_last);
 	if (s->disturbed)
 		fprintf(stderr,
-			"iprobe: calls of %zu function%s are missing for a while, since somebody else changed live sites: iprobe "
+			"iprobe: calls of %zu function%s are missing for a while, since somebody else "
+			"changed live sites: iprobe "
 			"report says when\n",
 			s->disturbed, s->disturbed == 1 ? "" : "s");
 	if (s->unswitched)

@@ -502,3 +502,14 @@ void ip_restart_release(pid_t tid, const struct ip_time_left *left)
 	time[1] = all % second;
 	copy_out(tid, left->address, time, sizeof(time));
 }
+
+void ip_restart_describe(const struct ip_target *target, char *ret, size_t size)
+{
+	const char *name = target->arch->bits == 32 ? NULL : ip_arch_wait_name(target->renewed.number);
+
+	if (name)
+		snprintf(ret, size, "thread %d in %s", target->renewed.tid, name);
+	else
+		snprintf(ret, size, "thread %d in system call %ld", target->renewed.tid,
+			 target->renewed.number);
+}

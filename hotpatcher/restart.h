@@ -47,6 +47,9 @@ int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct i
 /* To be called just before the thread is let go. */
 void ip_restart_release(pid_t tid, const struct ip_time_left *left);
 
+/* Of the last call that began anew: "thread 12 in recvmsg". */
+void ip_restart_describe(const struct ip_target *target, char *ret, size_t size);
+
 /* Whether a program counter is that of a thread which goes on waiting in our code; it may stay there for any time. */
 bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc);
 

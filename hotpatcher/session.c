@@ -17,6 +17,7 @@
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
 #include "hotpatcher/parts.h"
+#include "hotpatcher/restart.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
@@ -339,6 +340,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->invalid = stats.invalid;
 	sum->processes = stats.processes;
 	sum->children_restored = ip_family_restored(s->family);
+	sum->renewed = s->target->renewed.n;
+	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_watch_clear(s->watch, s->trace);
 	sum->disturbed = ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)

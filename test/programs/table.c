@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -376,6 +377,29 @@ CALL(call_io_pgetevents)
 	if (syscall(SYS_io_setup, 1, &context))
 		return -1;
 	return syscall(333, context, 1l, 1l, &e, limit(), NULL);
+}
+
+/* Ends by a timeout that was submitted before. */
+CALL(call_io_uring)
+{
+	struct io_uring_params p = {0};
+	int fd = syscall(SYS_io_uring_setup, 1, &p);
+	struct io_uring_sqe *sqe;
+	char *ring;
+
+	if (fd < 0) { /* not allowed here */
+		usleep(seconds * 1e6);
+		return 0;
+	}
+	ring = mmap(NULL, p.sq_off.array + 4 * p.sq_entries, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    IORING_OFF_SQ_RING);
+	sqe = mmap(NULL, sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+	*sqe = (struct io_uring_sqe){.opcode = IORING_OP_TIMEOUT, .addr = (uintptr_t)limit(), .len = 1};
+	*(uint32_t *)(ring + p.sq_off.array) = 0;
+	__atomic_store_n((uint32_t *)(ring + p.sq_off.tail), 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_io_uring_enter, fd, 1, 0, 0, NULL, 0) != 1)
+		return -2;
+	return syscall(SYS_io_uring_enter, fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0);
 }
 
 CALL(call_recv)
@@ -1015,6 +1039,7 @@ static struct row {
 	ENTRY(jump),
 	ENTRY(cancel),
 	ENTRY(registers),
+	ENTRY(io_uring),
 };
 #define NROWS (sizeof(rows) / sizeof(*rows))
 

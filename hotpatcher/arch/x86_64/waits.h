@@ -6,6 +6,7 @@
 #define IP_ARCH_X86_64_WAITS_H
 
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -69,6 +70,13 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 		return ip_wait_by_pointer(args, 4, IP_WAIT_TIMESPEC);
 	case SYS_semop:
 		return (struct ip_wait){IP_WAIT_ENDLESS, 0};
+	case SYS_io_uring_enter: /* that only waits: nothing to submit, no limit */
+		return (struct ip_wait){
+			!args[1] && (args[3] & (IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG)) ==
+						IORING_ENTER_GETEVENTS
+				? IP_WAIT_ENDLESS
+				: IP_WAIT_OTHER,
+			0};
 	case SYS_read:
 	case SYS_readv:
 	case SYS_recvfrom:
@@ -86,6 +94,44 @@ static inline struct ip_wait ip_arch_wait(long number, const uint64_t *args)
 		return (struct ip_wait){IP_WAIT_SEND, 0};
 	}
 	return (struct ip_wait){IP_WAIT_OTHER, 0};
+}
+
+/* NULL: none of them. */
+static inline const char *ip_arch_wait_name(long number)
+{
+	static const struct {
+		long number;
+		const char *name;
+	} names[] = {
+		{SYS_epoll_wait, "epoll_wait"},
+		{SYS_epoll_pwait, "epoll_pwait"},
+		{SYS_epoll_pwait2, "epoll_pwait2"},
+		{SYS_semtimedop, "semtimedop"},
+		{SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+		{SYS_ppoll, "ppoll"},
+		{SYS_pselect6, "pselect6"},
+		{SYS_select, "select"},
+		{SYS_io_getevents, "io_getevents"},
+		{SYS_io_pgetevents, "io_pgetevents"},
+		{SYS_read, "read"},
+		{SYS_readv, "readv"},
+		{SYS_recvfrom, "recvfrom"},
+		{SYS_recvmsg, "recvmsg"},
+		{SYS_recvmmsg, "recvmmsg"},
+		{SYS_accept, "accept"},
+		{SYS_accept4, "accept4"},
+		{SYS_write, "write"},
+		{SYS_writev, "writev"},
+		{SYS_sendto, "sendto"},
+		{SYS_sendmsg, "sendmsg"},
+		{SYS_sendmmsg, "sendmmsg"},
+		{SYS_connect, "connect"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (names[i].number == number)
+			return names[i].name;
+	return NULL;
 }
 
 /* Whether the call restarts by itself, but with all of its limit. */
