@@ -306,6 +306,22 @@ static int parse_change(struct parser *p)
 	return wrong ? bad(p, wrong) : 0;
 }
 
+static int parse_library(struct parser *p)
+{
+	struct ip_recording *s = p->session;
+	struct ip_recording_library library = {.unload = p->fields[0][0] == 'u'};
+
+	if (p->nfields < 5)
+		return bad(p, "a library needs time, load bias, build-id and path");
+	if (number(p, 1, UINT64_MAX, &library.tsc) < 0 || number(p, 2, UINT64_MAX, &library.load_bias) < 0 ||
+	    ip_grow(&s->libraries, s->nlibraries, sizeof(*s->libraries)) < 0)
+		return -1;
+	library.build_id = p->fields[3];
+	library.path = p->fields[4];
+	s->libraries[s->nlibraries++] = library;
+	return 0;
+}
+
 static int parse_signature(struct parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -356,6 +372,8 @@ static int parse_line(struct parser *p)
 		       {"missing", parse_missing},
 		       {"added", parse_change},
 		       {"removed", parse_change},
+		       {"load", parse_library},
+		       {"unload", parse_library},
 		       {"signature", parse_signature}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
@@ -488,6 +506,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->threads);
 	free(s->execs);
 	free(s->missing);
+	free(s->libraries);
 	free(s->signatures);
 	free(s->numbers);
 	ip_changes_clear(&s->changes);

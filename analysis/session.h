@@ -57,6 +57,13 @@ struct ip_recording_missing {
 	uint64_t from, to;
 };
 
+/* A library came or went while the process was recorded. */
+struct ip_recording_library {
+	const char *path, *build_id;
+	uint64_t tsc, load_bias;
+	bool unload;
+};
+
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
@@ -88,6 +95,8 @@ struct ip_recording {
 	size_t nmissing;
 
 	struct ip_changes changes;
+	struct ip_recording_library *libraries; /* in the order of time */
+	size_t nlibraries;
 
 	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
 	size_t nnumbers;

@@ -84,6 +84,37 @@ static void json_stops(struct ip_json *j, const struct ip_recording *s)
 	ip_json_end_array(j);
 }
 
+static void json_libraries(struct ip_json *j, const struct ip_recording *s)
+{
+	ip_json_array(j, "libraries");
+	for (size_t i = 0; i < s->nlibraries; i++) {
+		const struct ip_recording_library *l = &s->libraries[i];
+
+		ip_json_object(j, NULL);
+		ip_json_string(j, "event", l->unload ? "unload" : "load");
+		ip_json_uint(j, "ts", ip_recording_since_start(s, l->tsc));
+		ip_json_string(j, "path", l->path);
+		ip_json_string(j, "build_id", l->build_id);
+		ip_json_uint(j, "load_bias", l->load_bias);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void print_libraries(const struct ip_recording *s)
+{
+	char at[16];
+
+	for (size_t i = 0; i < s->nlibraries; i++) {
+		const struct ip_recording_library *l = &s->libraries[i];
+
+		printf("%-10s after %s, at %#" PRIx64 ": ", l->unload ? "unload" : "load",
+		       ip_format_ns(ip_recording_since_start(s, l->tsc), at), l->load_bias);
+		ip_print_clean(stdout, l->path);
+		putchar('\n');
+	}
+}
+
 static int by_process(const void *a, const void *b)
 {
 	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
@@ -189,6 +220,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
 	json_stops(&j, s);
+	json_libraries(&j, s);
 	json_processes(&j, t);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
@@ -258,6 +290,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	putchar('\n');
 	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	print_modules(s);
+	print_libraries(s);
 	print_processes(t);
 	print_stops(s);
 	for (size_t i = 0; i < s->nthreads; i++) {

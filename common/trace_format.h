@@ -54,9 +54,10 @@
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
  *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)
- *   stop    KIND(attach|change|repair|detach) TSC DURATION_NS THREADS PAGES SITES
+ *   stop    KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   missing NUMBER TSC TSC                (calls of the function are missing between the two: somebody else had changed its sites)
+ *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
  *   thread  TID NAME
  *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
  */

@@ -66,7 +66,9 @@ static int add_idle(struct comparison *c, const struct ip_pl_probe *probe, uint6
 				     .kind = probe->kind,
 				     .form = probe->form,
 				     .regs = probe->regs,
-				     .transit_regs = ip_probe_transit_regs(probe)};
+				     .transit_regs = ip_probe_transit_regs(probe),
+				     .resident = true,
+				     .may_go = c->module->may_go};
 	memcpy(change->old_bytes, bytes, probe->length);
 	idle->probe_of[n] = probe - c->module->list->probes;
 	idle->nchanges++;

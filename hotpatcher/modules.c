@@ -19,6 +19,7 @@
 #include "common/grow.h"
 #include "common/note.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/lasting.h"
 
 #define PAGE_MASK 4095ull
 
@@ -61,8 +62,7 @@ static int open_module_file(pid_t pid, const struct ip_mapping *m, bool *ret_exa
 }
 
 /* Reads the build-id out of the mapped program headers and notes. */
-static size_t build_id_in_memory(const struct ip_target *target, uint64_t start, uint64_t load_bias,
-				 uint8_t *ret)
+size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, uint64_t load_bias, uint8_t *ret)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)], notes[4096];
 	unsigned elf_class;
@@ -252,7 +252,7 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 			break;
 		}
 	}
-	size = build_id_in_memory(target, first->start, module->load_bias, id);
+	size = ip_modules_build_id_at(target, first->start, module->load_bias, id);
 	if (size != module->elf->build_id_size || memcmp(id, module->elf->build_id, size)) {
 		ip_build_id_format(id, size, ours);
 		ip_build_id_format(module->elf->build_id, module->elf->build_id_size, theirs);
@@ -273,7 +273,43 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	return 0;
 }
 
-int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
+/* What was taken over stays the old ones'. */
+static void disown(struct ip_modules *modules)
+{
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].old) {
+			modules->items[i].elf = NULL;
+			modules->items[i].list = NULL;
+		}
+}
+
+/* Takes the files of a module that is mapped as it was. */
+static bool take_over(struct ip_target *target, struct ip_modules *old, struct ip_module *module)
+{
+	uint8_t id[IP_BUILD_ID_MAX];
+
+	for (size_t i = 0; old && i < old->n; i++) {
+		struct ip_module *o = &old->items[i];
+		size_t size;
+
+		if (!o->elf || o->start != module->start || o->end != module->end || o->inode != module->inode ||
+		    o->dev_major != module->dev_major || o->dev_minor != module->dev_minor || strcmp(o->path, module->path))
+			continue;
+		size = ip_modules_build_id_at(target, o->start, o->load_bias, id);
+		if (size != o->elf->build_id_size || memcmp(id, o->elf->build_id, size))
+			continue;
+		module->load_bias = o->load_bias;
+		module->elf = o->elf;
+		module->list = o->list;
+		module->old = i + 1;
+		if (module->list)
+			take_room(target, module);
+		return true;
+	}
+	return false;
+}
+
+int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct ip_modules *ret)
 {
 	const struct ip_maps *maps = &target->maps;
 
@@ -307,6 +343,7 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 		if (executable) {
 			items = realloc(ret->items, (ret->n + 1) * sizeof(*ret->items));
 			if (!items) {
+				disown(ret);
 				ip_modules_clear(ret);
 				return ip_error("out of memory");
 			}
@@ -318,14 +355,33 @@ int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
 			module->end = maps->items[j].end;
 			module->deleted = first->deleted;
 			module->inode = first->inode;
+			module->dev_major = first->dev_major;
+			module->dev_minor = first->dev_minor;
 			module->runtime = target->has_runtime && !target->linked_in &&
 					  target->anchor_address >= module->start &&
 					  target->anchor_address < module->end;
-			load_module(target, first, module); /* what is wrong with it is kept in problem */
+			module->fresh = !take_over(target, old, module);
+			if (module->fresh)
+				load_module(target, first, module); /* what is wrong with it is kept in problem */
 		}
 		i = j + 1;
 	}
+	ip_modules_mark_lasting(target, ret);
+	for (size_t i = 0; i < ret->n; i++) {
+		size_t from = ret->items[i].old;
+
+		if (from) { /* theirs now */
+			old->items[from - 1].elf = NULL;
+			old->items[from - 1].list = NULL;
+			ret->items[i].old = 0;
+		}
+	}
 	return 0;
+}
+
+int ip_modules_load(struct ip_target *target, struct ip_modules *ret)
+{
+	return ip_modules_reload(target, NULL, ret);
 }
 
 void ip_modules_clear(struct ip_modules *modules)

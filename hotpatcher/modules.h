@@ -18,10 +18,14 @@ struct ip_module {
 	uint64_t load_bias;
 	bool deleted;
 	uint64_t inode;
+	uint32_t dev_major, dev_minor;
 	struct ip_elf_file *elf;    /* NULL where the file cannot be had; see problem */
 	struct ip_probe_list *list; /* NULL: not prepared, or problem */
 	char *problem; /* why it cannot be patched although it might have probes; NULL: nothing */
 	bool runtime;
+	bool may_go; /* it can be unloaded (lasting.h) */
+	bool fresh;   /* opened by the last load */
+	size_t old; /* private: index + 1 of the module that files were taken over from */
 	uint64_t room, room_size; /* for stubs, in memory: brought along and executable; 0: none */
 };
 
@@ -33,7 +37,16 @@ struct ip_modules {
 /* All file-backed modules with executable mappings, by address. -1 only where the process cannot be read at
  * all. */
 int ip_modules_load(struct ip_target *target, struct ip_modules *ret);
+
+/* The same where old tells what was mapped earlier: files that are mapped still, with the same build-id in memory, are taken over,
+ * not opened again (they may be gone from the disk); the others are fresh. On success old has files and lists of those only that are
+ * gone; on failure it is as it was. */
+int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct ip_modules *ret);
+
 void ip_modules_clear(struct ip_modules *modules);
+
+/* The build-id of what is mapped at start, in memory; its size, 0: none. ret: IP_BUILD_ID_MAX bytes. */
+size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, uint64_t load_bias, uint8_t *ret);
 
 /* Whether the module is still mapped where it was, by the maps read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);

@@ -31,6 +31,8 @@ struct piece {
 	uint64_t start;	    /* of its first page */
 	uint32_t size;	    /* to the end of its last site that crosses no page */
 	size_t first, last; /* changes in it, those that cross included: [first, last) */
+	bool exact;	    /* no byte may change between our looks and the stop */
+	uint64_t sum;	    /* of its bytes, where exact */
 };
 
 struct ip_patch {
@@ -86,6 +88,15 @@ static const char *hex(const uint8_t *bytes, size_t n, char *buffer)
 	for (size_t i = 0; i < n; i++)
 		sprintf(buffer + 3 * i, "%02x%s", bytes[i], i + 1 < n ? " " : "");
 	return buffer;
+}
+
+static uint64_t sum_of(const uint8_t *bytes, size_t n)
+{
+	uint64_t sum = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < n; i++)
+		sum = (sum ^ bytes[i]) * 0x100000001b3ull;
+	return sum;
 }
 
 static bool holds(const uint8_t *bytes, const uint8_t *wanted, size_t length)
@@ -149,6 +160,8 @@ static int prefault(const struct ip_patch *patch)
 		uint64_t end = c->address + c->length - 1;
 		uint8_t byte;
 
+		if (c->resident || c->may_go)
+			continue;
 		/* what a site has, old or new, has been checked: but it may be either */
 		if (PAGE(c->address) != last && (ip_target_read(patch->target, c->address, &byte, 1) < 0 ||
 						 ip_target_write(patch->target, c->address, &byte, 1) < 0))
@@ -205,6 +218,23 @@ static int sort(struct ip_patch *patch)
 	return 0;
 }
 
+/* Step 1, for libraries that may be unloaded: what has to be there still. */
+static int remember_exact(const struct ip_patch *patch)
+{
+	for (size_t i = 0; i < patch->npieces; i++) {
+		struct piece *p = &patch->pieces[i];
+
+		for (size_t k = p->first; k < p->last; k++)
+			p->exact |= patch->changes[k].may_go;
+		if (!p->exact)
+			continue;
+		if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
+			return -1;
+		p->sum = sum_of(patch->buffer, p->size);
+	}
+	return 0;
+}
+
 int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t n, struct ip_patch **ret)
 {
 	struct ip_patch *patch = calloc(1, sizeof(*patch));
@@ -227,7 +257,7 @@ int ip_patch_prepare(struct ip_target *target, struct ip_change *changes, size_t
 		goto fail;
 	}
 	make_pieces(patch);
-	if (each_site(patch, check_site) < 0 || prefault(patch) < 0)
+	if (remember_exact(patch) < 0 || each_site(patch, check_site) < 0 || prefault(patch) < 0)
 		goto fail;
 	*ret = patch;
 	return 0;
@@ -303,6 +333,9 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 {
 	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 		return -1;
+	if (!back && p->exact && sum_of(patch->buffer, p->size) != p->sum)
+		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: nothing was changed, try again",
+				patch->target->pid, p->start);
 	for (size_t i = p->first; i < p->last; i++) {
 		const struct ip_change *c = &patch->changes[i];
 		const uint8_t *from = back ? c->new_bytes : c->old_bytes,

@@ -8,14 +8,16 @@
  *   1. Prepare: sort, divide into pieces of contiguous pages; each site must hold its old bytes (or the new ones: then there is
  *      nothing to do for it).
  *   2. Pre-fault: write one byte of each page that it already has, so that copying a private page happens while the target
- *      runs, not while it is stopped.
+ *      runs, not while it is stopped. Not so for a library that may be unloaded any time: the byte could hit what comes there
+ *      next. Its pages are copied in the stop.
  *   3. Stop all threads (stop.h), within the deadline.
  *   4. No program counter may stand inside a site (its first byte is outside: the site is one instruction, so a thread there has
  *      executed all or nothing of it). Return addresses need no check: a call's is the end of its site, old and new.
  *   5. The caller's own write (the gate).
  *   6. For each piece: read it, put the new bytes into its sites, which must still hold the old ones (nobody else changed them
  *      meanwhile), and write it back, from the start of its first page. What lies between the sites is written as it was read just
- *      now: other tools' breakpoints, at a point's other NOP for example, come and go. The kernel copies pieces of 4096 bytes from
+ *      now: other tools' breakpoints, at a point's other NOP for example, come and go. Where the library may have been unloaded,
+ *      and another (version) loaded in its place, every byte must be what it was when we prepared. The kernel copies pieces of 4096 bytes from
  *      where a write starts, and looks for a fatal signal between them: so a writer that is killed leaves whole pages written and
  *      the rest not. A site that crosses a page is left out here, and then written in three steps, each inside one page:
  *        a. its first bytes := the transit form: harmless whatever old or new bytes follow (arch.h)
@@ -46,6 +48,8 @@ struct ip_change {
 	uint64_t address;
 	uint8_t length, kind, form, regs; /* as in struct ip_pl_probe */
 	uint8_t transit_regs;		  /* ip_probe_transit_regs() */
+	bool resident; /* its page is private already: no need to write there before the stop */
+	bool may_go;   /* of a library that can be unloaded: what is mapped there may be another's in a moment */
 	uint8_t old_bytes[IP_SITE_MAX], new_bytes[IP_SITE_MAX];
 	uint32_t group; /* changes of one group are never divided between two stops (parts.h) */
 };

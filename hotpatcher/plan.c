@@ -60,7 +60,8 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 				      .kind = probe->kind,
 				      .form = probe->form,
 				      .regs = probe->regs,
-				      .transit_regs = ip_probe_transit_regs(probe)};
+				      .transit_regs = ip_probe_transit_regs(probe),
+				      .may_go = module->may_go};
 
 		if (!*s) {
 			bool selected = *other ? *other > 1

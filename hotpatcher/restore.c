@@ -166,6 +166,7 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 				.form = probe->form,
 				.regs = probe->regs,
 				.transit_regs = ip_probe_transit_regs(probe),
+				.resident = true,
 				.group = r->group + 2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)};
 	memcpy(c->old_bytes, bytes, probe->length);
 	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)

@@ -342,7 +342,7 @@ turn:
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status)
 {
-	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
+	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns(), .launched = true};
 	struct launch l = {.s = &s};
 	_cleanup_free_ char *preload = NULL;
 	const char *reason;

@@ -222,6 +222,8 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 		ret = 1;
 	} else {
 		ret = go_live(s, &s->modules, &plan);
+		if (ret == 0)
+			ret = ip_follow_begin(s);
 	}
 	ip_plan_clear(&plan);
 	return ret;
@@ -256,7 +258,7 @@ static int restore_all(struct ip_session *s)
 	}
 	while (ip_target_alive(s->target)) {
 		ip_stop_let_go(s->target);
-		if (ip_target_refresh(s->target) < 0)
+		if (ip_follow_refresh(s) < 0)
 			break;
 		ret = ip_restore(s->target, &s->modules, deadline, &result);
 		ip_session_note_stop(s, "detach", &result);
@@ -352,6 +354,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 
 void ip_session_clear(struct ip_session *s)
 {
+	ip_follow_destroy(s->follow);
 	ip_family_destroy(s->family);
 	ip_control_destroy(s->control);
 	ip_watch_destroy(s->watch);

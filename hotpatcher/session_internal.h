@@ -9,6 +9,7 @@
 #include "hotpatcher/collector.h"
 #include "hotpatcher/control.h"
 #include "hotpatcher/family.h"
+#include "hotpatcher/follow.h"
 #include "hotpatcher/modules.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/session.h"
@@ -27,12 +28,15 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_collector *collector;
 	struct ip_family *family;
+	struct ip_follow *follow;
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	bool live;			 /* sites of the target's present image may be live */
+	bool launched;			 /* by iprobe run, which knows of exec by itself */
+	bool execed;			 /* the target is another program now: nothing of it is ours */
 	bool write_failed;
 };
 

@@ -56,6 +56,36 @@ static bool reaches(const struct ip_module *module, uint64_t start, uint64_t siz
 	       distance(module->start, start) < reach && distance(module->end, start + size) < reach;
 }
 
+/*
+ * A library that was unloaded and comes back elsewhere takes over the entry that it had, numbers and stubs: else a program that loads
+ * and unloads for days would use them up. What is written then differs from what is there only in stubs of form JUMP, which lead
+ * back into the module. No thread can be in one of those: it is still in a function of the library, which must not be unloaded
+ * until that returns.
+ */
+static struct ip_area_module *take_over_entry(struct ip_area *area, const struct ip_target *target,
+					      const struct ip_module *module, uint64_t reach)
+{
+	uint32_t n = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
+	uint8_t id[IP_BUILD_ID_MAX];
+
+	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
+		struct ip_area_module *m = &area->modules[i];
+		uint32_t pool = m->pool;
+
+		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
+		    m->build_id_size != module->elf->build_id_size ||
+		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
+		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size, reach))
+			continue;
+		if (ip_modules_build_id_at(target, m->load_bias, m->load_bias, id) == module->elf->build_id_size &&
+		    !memcmp(id, m->build_id, module->elf->build_id_size))
+			continue; /* another copy is there still */
+		m->load_bias = module->load_bias;
+		return m;
+	}
+	return NULL;
+}
+
 static int new_entry(struct ip_area *area, const struct ip_target *target, const struct ip_module *module,
 		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
 {
@@ -85,7 +115,8 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 				     .nfunctions = nfunctions,
 				     .build_id_size = module->elf->build_id_size};
 	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
-	if (module->room_size >= IP_POOL_HEAD && size <= module->room_size - IP_POOL_HEAD &&
+	/* not into a room that may be another's memory in a moment */
+	if (!module->may_go && module->room_size >= IP_POOL_HEAD && size <= module->room_size - IP_POOL_HEAD &&
 	    reaches(module, module->room, module->room_size, arch->reach)) {
 		m->stubs = module->room + IP_POOL_HEAD;
 		m->pool = IP_POOL_OWN;
@@ -257,6 +288,8 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 
 	if (ip_stub_map_make(module->list, arch, &map) < 0)
 		return ip_error_prefix("%s", module->path);
+	if (!m && module->may_go)
+		m = take_over_entry(area, target, module, arch->reach);
 	if (!m && new_entry(area, target, module, arch, map.size, &m) < 0)
 		goto out;
 	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions || !m->first_number ||

@@ -24,6 +24,8 @@
 #include "common/error.h"
 #include "common/selection.h"
 
+#define LIBRARIES_MAX  10000u
+#define MODULES_MAX    4096u /* readers take some more */
 #define SIGNATURES_MAX 65536u /* readers take no more */
 
 struct stream {
@@ -54,6 +56,7 @@ struct ip_trace {
 	uint8_t *known; /* bitmap of numbers written */
 	size_t nfunctions;
 	uint32_t nsignatures;
+	uint32_t nlibraries; /* that came or went */
 	char *ending;
 	bool moved_old; /* what was there is DIR.old now */
 };
@@ -235,6 +238,12 @@ static int add_module(struct ip_trace *trace, const struct ip_module *module, ui
 			free(key);
 			return i;
 		}
+	/* one that is loaded all over the place is shown at one */
+	for (size_t i = 0; trace->nmodules >= MODULES_MAX && i < trace->nmodules; i++)
+		if (!strncmp(trace->modules[i], id, strlen(id))) {
+			free(key);
+			return i;
+		}
 	grown = realloc(trace->modules, (trace->nmodules + 1) * sizeof(*trace->modules));
 	if (!grown) {
 		free(key);
@@ -365,6 +374,21 @@ int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_
 	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, stop->tsc, stop->ns,
 		stop->threads, stop->pages, stop->sites);
 	return 0;
+}
+
+void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	struct ip_clock_reading now;
+
+	/* a program that loads and unloads all day */
+	if (!trace || ++trace->nlibraries > LIBRARIES_MAX)
+		return;
+	ip_clock_read(&now);
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	fprintf(trace->text_out, "%s\t%lu\t%lu\t%s\t", what, now.tsc, module->load_bias, id);
+	put_value(trace->text_out, module->path);
+	putc('\n', trace->text_out);
 }
 
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)

@@ -34,6 +34,8 @@ size_t ip_trace_functions(const struct ip_trace *trace);
 /* The functions of a plan that has been bound are recorded from tsc on ("added"), or are not any more ("removed"). */
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
+/* A library came or went, just now; what: "load", "unload". */
+void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has become another program, just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
 /* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */

@@ -75,6 +75,7 @@ const char *ip_session_turn(struct ip_session *s)
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
 	const struct timespec tick = {.tv_nsec = 1000000};
 	uint64_t now;
+	const char *reason;
 	bool alive;
 	int taken = ip_collector_poll(s->collector);
 
@@ -100,9 +101,12 @@ const char *ip_session_turn(struct ip_session *s)
 		return IP_END_SIZE_LIMIT;
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
-	alive = ip_target_alive(s->target);
+	reason = ip_follow_turn(s);
+	if (reason)
+		return reason;
+	alive = ip_target_alive(s->target) && !s->execed;
 	if (!alive && !ip_family_lives(s->family))
-		return "target ended";
+		return s->execed ? "target exec'ed" : "target ended";
 	if (taken == 0)
 		ppoll(p, 1 + alive, &tick, NULL); /* a negative descriptor is left out */
 	return NULL;

@@ -39,7 +39,7 @@ int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max
 		    struct ip_watch **ret);
 void ip_watch_destroy(struct ip_watch *watch);
 
-/* The plan's sites are live from now on; names and numbers are copied. Those of the same address that are known are replaced. */
+/* The plan's sites are live from now on (those of libraries that can be unloaded are not watched); names and numbers are copied. Those of the same address that are known are replaced. */
 int ip_watch_add(struct ip_watch *watch, const struct ip_plan *plan);
 /* The plan's sites are made idle by us: to be called before that is done, or the watch takes it for somebody else's work. */
 int ip_watch_drop(struct ip_watch *watch, const struct ip_plan *plan);

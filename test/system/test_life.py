@@ -2,6 +2,7 @@
 """A session lives through what its target does: forks, execs, loads and unloads libraries, makes threads."""
 
 import json
+import os
 import re
 import signal
 import time
@@ -211,5 +212,159 @@ def test_a_child_in_its_parents_memory_is_left_alone(me, programs, targets):
     session.send_signal(signal.SIGINT)
     done = last_words(session)
     assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def ask(target, line):
+    target.say(line)
+    return target.proc.stdout.readline().strip()
+
+
+def wait_for_library(pid, name, sites):
+    memory.wait_for(f"{name} does not go live", lambda: sum(
+        name in path for path, *_ in memory.text_differences(pid)) == sites, timeout=40)
+
+
+def calls_by_module(actor, directory):
+    done = actor.iprobe("report", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    return {(f["module"], f["function"]): f["calls"] for f in json.loads(done.stdout)["functions"]}
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_libraries_that_come_and_go(actor, programs, targets, placement):
+    """What is called once a library is live is recorded to the last call: at the place of another one, and elsewhere."""
+    program, one, two = programs.plugins(placement)
+    target = targets.start(actor, [program, one, two])
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("attach", target.pid, "--json", "-q", "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    places = []
+    for version, count, sites in ((1, 100, 4), (2, 50, 6), (1, 7, 4)):
+        assert ask(target, f"load {version}") == "loaded"
+        wait_for_library(target.pid, f"libplug{version}.so", sites)
+        assert ask(target, f"call {version} {count}") == "called"
+        places.append(ask(target, f"place {version}"))
+        assert ask(target, f"close {version}") == "closed"
+        if version == 2:
+            assert ask(target, "push") == "pushed"
+    assert ask(target, "load 2") == "loaded"
+    wait_for_library(target.pid, "libplug2.so", 6)
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    assert done.summary()["lost"] == 0
+    calls = calls_by_module(actor, directory)
+    assert calls["libplug1.so", "plug"] == 107 and calls["libplug1.so", "plug_inner"] == 214
+    assert calls["libplug2.so", "plug"] == 50 and calls["libplug2.so", "plug_extra"] == 50
+    info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+    assert [s["kind"] for s in info["stops"]].count("dlopen") == 4
+    assert [x["event"] for x in info["libraries"]] == ["load", "unload"] * 3 + ["load"]
+    assert ask(target, "call 2 10") == "called"
+    target.finish()
+    assert places[0] == places[1], "the case is not what it is meant to be: one place, two libraries"
+
+
+def test_a_selection_holds_for_libraries_that_come(me, programs, targets):
+    program, one, two = programs.plugins()
+    target = targets.start(me, [program, one, two])
+    directory = me.dir() / "trace"
+    session = me.start_iprobe("attach", target.pid, "-f", "own,plug_inner", "--json", "-q", "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    assert ask(target, "load 1") == "loaded"
+    wait_for_library(target.pid, "libplug1.so", 2)
+    assert ask(target, "call 1 30") == "called"
+    session.send_signal(signal.SIGINT)
+    assert last_words(session).returncode == 0
+    assert calls_by_module(me, directory) == {("libplug1.so", "plug_inner"): 60}
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def start_storm(actor, programs, targets, ms, *options):
+    target = targets.start(actor, programs.plugins())
+    session = actor.start_iprobe("attach", target.pid, "--json", "-q", *options, "-o", actor.dir() / "trace")
+    memory.wait_until_live(target.pid, session)
+    target.say(f"storm {ms}")
+    return target, session
+
+
+def test_loading_and_unloading_under_load(actor, programs, targets):
+    """Two versions in turn, hundreds of times, most of them gone before they can go live: every result is right."""
+    target, session = start_storm(actor, programs, targets, 1500)
+    assert target.proc.stdout.readline().startswith("loads ")
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.stderr == ""
+    assert len(done.summary()["stop_us"]) > 2, "no library went live"
+    memory.assert_untouched(target.pid)
+    assert ask(target, "load 1") == "loaded" and ask(target, "call 1 10") == "called"
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+@pytest.mark.parametrize("end", ["Ctrl-C", "target killed", "iprobe killed"])
+def test_an_end_amid_loading(me, programs, targets, end):
+    target, session = start_storm(me, programs, targets, 1200)
+    time.sleep(0.4)
+    if end == "target killed":
+        target.proc.kill()
+    elif end == "iprobe killed":
+        session.kill()
+    else:
+        session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    if end == "iprobe killed":
+        done = me.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    if end == "target killed":
+        return
+    assert target.proc.stdout.readline().startswith("loads ")
+    memory.assert_untouched(target.pid)
+    for version in (1, 2):
+        assert ask(target, f"load {version}") == "loaded" and ask(target, f"call {version} 10") == "called"
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+@pytest.mark.parametrize("letter", ["e", "E"])
+def test_exec_ends_the_session(actor, programs, targets, letter):
+    """By the first thread, or by another: the trace is there, and nothing of ours is in the new program."""
+    target = targets.steady(actor, programs.simple("steady"))
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "--json", "-q", "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    target.wait_for_progress()
+    target.say(letter)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["end"] == "target exec'ed"
+    assert done.summary()["events"] > 0
+    assert reported_calls(actor, directory) > 0
+    assert target.proc.stdout.readline() == "ready\n"
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def test_every_new_thread_is_recorded(me, programs, targets):
+    """Threads are created and end all the while, before, in and after the stop: each new one is there with all of its calls."""
+    target = targets.steady(me, programs.simple("steady"), "-c")
+    directory = me.dir() / "trace"
+    old = {int(tid) for tid in os.listdir(f"/proc/{target.pid}/task")}
+    done = me.iprobe("attach", target.pid, "-f", "step_10", "--duration", "400ms", "--json", "-q", "-o", directory)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["lost"] == 0
+    counts = {}
+    for event in dumped(me, directory):
+        if event["tid"] not in old:
+            counts[event["tid"]] = counts.get(event["tid"], 0) + 1
+    assert len(counts) > 12
+    # 20 calls each; three live at a time, those at the beginning and the end of the session are cut
+    assert max(counts.values()) == 40
+    assert sum(n != 40 for n in counts.values()) <= 6
     memory.assert_untouched(target.pid)
     target.finish()

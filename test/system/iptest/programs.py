@@ -62,6 +62,19 @@ class Programs:
             self.made[key] = folder / f"lib{name}.so"
         return self.made[key]
 
+    def plugins(self, placement="fentry", extra=()):
+        """(loading, version 1 of its library, version 2)."""
+        key = ("plugins", placement, *extra)
+        if key not in self.made:
+            folder = self.folder(*key)
+            made = [folder / "loading", folder / "libplug1.so", folder / "libplug2.so"]
+            self._compile(made[0], [self.source / "loading.c"], ["-O2", "-g", "-pthread", *extra], "gcc", True, placement)
+            for version in (1, 2):
+                self._compile(made[version], [self.source / "plugin.c"],
+                              ["-O2", "-g", "-fPIC", "-shared", f"-DVERSION={version}", *extra], "gcc", True, placement)
+            self.made[key] = made
+        return self.made[key]
+
     def trees(self, compiler, opt, placement="instrument", extra=()):
         """The folder with all tree_* programs, their library and the log; the log itself is never instrumented."""
         key = ("trees", compiler, opt, placement, *extra)

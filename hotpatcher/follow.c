@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following dlopen, dlclose and exec. The steps are told in follow.h.
+ */
+#include "hotpatcher/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/change.h"
+#include "hotpatcher/loader.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+#define REST_SHARE 4	       /* times as long as the last change took */
+#define RETRY_NS   10000000ull /* after what failed */
+#define TRIES	   50
+#define SLOW_NS	   1000000000ull /* between looks at a process without a list */
+
+struct ip_follow {
+	struct ip_loader *loader;
+	uint64_t next_ns; /* no look before */
+	unsigned tries;	  /* that failed since it last worked */
+	bool listless, retry;
+};
+
+int ip_follow_begin(struct ip_session *s)
+{
+	struct ip_follow *f = calloc(1, sizeof(*f));
+
+	ip_follow_destroy(s->follow);
+	s->follow = f;
+	if (!f)
+		return ip_error("out of memory");
+	f->loader = ip_loader_create();
+	if (!f->loader)
+		return -1;
+	/* in this order: what came between the plan and now shows as a change that has to be looked at */
+	f->listless = ip_loader_note(f->loader, s->target) < 0;
+	f->retry = !f->listless;
+	for (size_t i = 0; i < s->modules.n; i++)
+		s->modules.items[i].fresh = false;
+	return ip_loader_note_sites(f->loader, s->target, &s->modules);
+}
+
+void ip_follow_destroy(struct ip_follow *f)
+{
+	if (!f)
+		return;
+	ip_loader_destroy(f->loader);
+	free(f);
+}
+
+int ip_follow_refresh(struct ip_session *s)
+{
+	struct ip_modules now;
+
+	if (ip_target_refresh(s->target) < 0 || ip_modules_reload(s->target, &s->modules, &now) < 0)
+		return -1;
+	for (size_t i = 0; i < s->modules.n; i++)
+		if (s->modules.items[i].list)
+			ip_trace_add_library(s->trace, "unload", &s->modules.items[i]);
+	for (size_t i = 0; i < now.n; i++)
+		if (now.items[i].list && now.items[i].fresh)
+			ip_trace_add_library(s->trace, "load", &now.items[i]);
+	ip_modules_clear(&s->modules);
+	s->modules = now;
+	return 0;
+}
+
+/* Step 3: whether there is anything that could go live. A library at its old place whose site does not stand was loaded anew. */
+static bool anything_new(const struct ip_session *s)
+{
+	for (size_t i = 0; i < s->modules.n; i++) {
+		const struct ip_module *m = &s->modules.items[i];
+
+		if (m->list && (m->fresh || !ip_loader_site_stands(s->follow->loader, s->target, m)))
+			return true;
+	}
+	return false;
+}
+
+/* Steps 2 to 4. 1; 0: the loader is at work; -1 with an error. */
+static int catch_up(struct ip_session *s)
+{
+	const struct ip_change_options options = {
+		.kind = "dlopen", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
+	struct ip_follow *f = s->follow;
+	struct ip_change_result result;
+	int noted = f->listless ? 1 : ip_loader_note(f->loader, s->target);
+
+	if (noted == 0)
+		return 0;
+	f->listless |= noted < 0;
+	if (ip_follow_refresh(s) < 0)
+		return -1;
+	if ((f->tries || anything_new(s)) && ip_session_update(s, &options, &result) < 0)
+		return -1;
+	for (size_t i = 0; i < s->modules.n; i++)
+		s->modules.items[i].fresh = false;
+	return ip_loader_note_sites(f->loader, s->target, &s->modules) < 0 ? -1 : 1;
+}
+
+/* Whether the memory that we have open is that of an image that is gone. */
+static bool image_is_gone(const struct ip_target *target)
+{
+	char byte;
+
+	return pread(target->mem, &byte, 1, 0) == 0;
+}
+
+/* The process goes on as another program. */
+static const char *leave_image(struct ip_session *s)
+{
+	s->live = false;
+	s->execed = true;
+	ip_trace_add_exec(s->trace, s->target->inner_pid);
+	if (ip_collector_flush_process(s->collector, s->target->inner_pid) < 0) {
+		s->write_failed = true;
+		return "the trace could not be written";
+	}
+	return ip_family_lives(s->family) ? NULL : "target exec'ed";
+}
+
+const char *ip_follow_turn(struct ip_session *s)
+{
+	struct ip_follow *f = s->follow;
+	uint64_t now = ip_now_ns();
+	int done;
+
+	if (!f || s->execed || now < f->next_ns || !ip_target_alive(s->target))
+		return NULL;
+	if (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target))
+		return NULL;
+	if (image_is_gone(s->target)) {
+		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
+		if (s->launched || ip_target_refresh(s->target) < 0)
+			return NULL;
+		return leave_image(s);
+	}
+	done = catch_up(s);
+	if (s->write_failed)
+		return "the trace could not be written";
+	now = ip_now_ns() + REST_SHARE * (ip_now_ns() - now);
+	if (done < 0) {
+		f->retry = ++f->tries < TRIES;
+		f->next_ns = now + RETRY_NS;
+		if (f->tries == TRIES && !image_is_gone(s->target) && ip_target_alive(s->target))
+			fprintf(stderr, "iprobe: %s: libraries that were loaded meanwhile are not recorded\n",
+				ip_error_message());
+		return NULL;
+	}
+	f->retry = done == 0;
+	f->tries = done ? 0 : f->tries;
+	f->next_ns = f->listless ? now + SLOW_NS : done ? now : 0;
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a target does to its own image while a session lasts: dlopen, dlclose, exec. (New threads need nothing: the text is theirs too,
+ * and the runtime gives them a ring at their first hook. Forks: family.h.)
+ *
+ *   1. Each turn looks whether the loader's list has changed (loader.h: one system call, nothing of the target's).
+ *   2. If so: note the list as it is now, then read the maps: what comes after the note is found by the next turn.
+ *   3. Modules that are mapped still keep their files; new ones are opened; a library that has been unloaded is forgotten, there is
+ *      nothing of it to put back.
+ *   4. What the selections mean of the new modules goes live in a stop of its own (change.h), listed as "dlopen". The library may be
+ *      unloaded at any moment until then, and another one be in its place: so nothing at all is written there before the stop, its
+ *      stubs lie in the runtime's own pool, and in the stop every byte of the pages in question must be as planned. While
+ *      the threads are stopped nobody unloads it.
+ *   5. Where that fails it is tried again a little later: the next look at the list tells why.
+ *
+ * Unloading a library whose sites are live: whoever is in a stub or hook of one of its sites has yet to execute an instruction of it,
+ * or (exit of a tail call) is there in the place of a return instruction of it. So the library is in use, and unloading it then
+ * breaks the program with or without us.
+ *
+ * How soon: the look is made every turn, about once a millisecond, unless the last change took longer: then we rest for four times
+ * as long as that took.
+ *
+ * exec: the image is gone, with sites, stubs and area. Under `iprobe run` the runtime in the new image waits for us (run.c). Under
+ * attach the session has nothing left to record: it ends, unless it follows forked processes that live.
+ */
+#ifndef IP_FOLLOW_H
+#define IP_FOLLOW_H
+
+struct ip_session;
+struct ip_follow;
+
+/* After the session has gone live in an image. -1 with an error. */
+int ip_follow_begin(struct ip_session *s);
+void ip_follow_destroy(struct ip_follow *follow);
+
+/* One turn. NULL: go on; else why to end. */
+const char *ip_follow_turn(struct ip_session *s);
+
+/* The maps as they are now into s->target, modules as well: for who is about to put all back. -1 with an error. */
+int ip_follow_refresh(struct ip_session *s);
+
+#endif

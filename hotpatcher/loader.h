@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the target's dynamic loader has loaded, watched from outside at the price of one system call a look, and none of the target's.
+ *
+ * The loader keeps a list of all libraries for debuggers (r_debug, found by DT_DEBUG). dlopen links a new one in at its end, dlclose
+ * unlinks one: both change a link that we know. So we keep where all links are and what they held, and read them all again
+ * at once (process_vm_readv). A library that is unloaded and loaded again between two looks may leave every link as it was; its text is
+ * fresh then. So of each library that can go one live site is read, too.
+ *
+ * glibc and musl keep such a list; a static program has none, and loads nothing.
+ */
+#ifndef IP_LOADER_H
+#define IP_LOADER_H
+
+#include "hotpatcher/modules.h"
+
+struct ip_loader;
+
+/* NULL with an error where memory ran out. */
+struct ip_loader *ip_loader_create(void);
+void ip_loader_destroy(struct ip_loader *loader);
+
+/* Takes note of the list as it is now. 1; 0: the loader is at work on it, look again in a moment; -1: it has none. */
+int ip_loader_note(struct ip_loader *loader, const struct ip_target *target);
+
+/* Takes note of one live site of each module that may go. */
+int ip_loader_note_sites(struct ip_loader *loader, const struct ip_target *target,
+			 const struct ip_modules *modules);
+
+/* Whether anything differs from what was noted. */
+bool ip_loader_changed(struct ip_loader *loader, const struct ip_target *target);
+
+/* Whether the site noted of the module is as it was; true where there was none. */
+bool ip_loader_site_stands(const struct ip_loader *loader, const struct ip_target *target,
+			   const struct ip_module *module);
+
+#endif
