@@ -15,6 +15,8 @@ static const char help[] =
 	"Makes the chosen probes of a running process live, records until the time is over, Ctrl-C, or the\n"
 	"process ends, and puts every byte back. The process must have iprobe's runtime (iprobe run, "
 	"LD_PRELOAD).\n\n"
+	"While iprobe records the process already, another attach changes that session and ends: -f SEL adds,\n"
+	"-f '!GLOB' takes away.\n\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "
 	"reads them\n"
 	"                        (default: all probes)\n"

@@ -233,7 +233,7 @@ def test_a_program_that_iprobe_launched(actor, programs):
     proc = actor.start_iprobe("run", "--json", "-f", "leaf", "-o", directory, "--", programs.simple("count"), "-t", "2", "-n",
                               "30000", "-w")
     assert proc.stdout.readline() == "ready\n"
-    pid = next(int(p) for p in os.listdir("/proc") if p.isdigit() and parent_of(p) == launcher(proc))
+    pid = next(int(p) for p in os.listdir("/proc") if p.isdigit() and is_count_of(p, proc.pid))
     done = actor.iprobe("attach", pid, "-f", "mix", "--json")
     assert done.returncode == 0 and done.summary()["functions_added"] == 1, repr(done)
     done = last_words_of(proc, "\n\n")
@@ -256,16 +256,13 @@ def last_words_of(proc, text):
     return Done()
 
 
-def launcher(proc):
-    return proc.pid
-
-
-def parent_of(pid):
+def is_count_of(pid, parent):
+    """Whether the process is the program, and parent launched it (which has other children, too)."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
-            return int(f.read().rpartition(")")[2].split()[1])
+            return os.readlink(f"/proc/{pid}/exe").endswith("/count") and int(f.read().rpartition(")")[2].split()[1]) == parent
     except OSError:
-        return None
+        return False
 
 
 def session_address(pid):
