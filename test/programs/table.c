@@ -966,6 +966,90 @@ CALL(call_registers)
 #endif
 }
 
+/* Timers whose signals go to this thread: expirations, those included that came while a signal was still pending. */
+static __thread volatile long expirations, in_order;
+
+HIDDEN static void expired(int number, siginfo_t *info, void *context)
+{
+	expirations += 1 + info->si_overrun;
+}
+
+HIDDEN static void start_timer(clockid_t clock, long ns)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN + 5};
+	struct itimerspec t = {{0, ns}, {0, ns}};
+	struct sigaction action = {.sa_sigaction = expired, .sa_flags = SA_SIGINFO | SA_RESTART};
+	timer_t timer;
+
+	event._sigev_un._tid = syscall(SYS_gettid);
+	sigaction(SIGRTMIN + 5, &action, NULL);
+	if (timer_create(clock, &event, &timer) || timer_settime(timer, 0, &t, NULL))
+		abort();
+}
+
+HIDDEN static void sleep_until(struct timespec t)
+{
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+		;
+}
+
+CALL(call_timer)
+{
+	struct timespec t = until(CLOCK_MONOTONIC);
+	double began = now();
+	long expected;
+
+	start_timer(CLOCK_MONOTONIC, 5000000);
+	sleep_until(t);
+	expected = (now() - began) / 0.005;
+	return labs(expected - expirations) <= 3 ? 1 : expected - expirations;
+}
+
+/* A profiler's: counts the thread's own time. */
+CALL(call_cpu_timer)
+{
+	struct timespec t = until(CLOCK_MONOTONIC), used = {0};
+	long expected;
+
+	start_timer(CLOCK_THREAD_CPUTIME_ID, 10000000);
+	while (used.tv_sec == 0 && used.tv_nsec < 150000000)
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	expected = used.tv_nsec / 10000000;
+	sleep_until(t);
+	return labs(expected - expirations) <= 3 ? 1 : expected - expirations;
+}
+
+HIDDEN static void arrived(int number, siginfo_t *info, void *context)
+{
+	in_order += info->si_value.sival_int == expirations;
+	expirations++;
+}
+
+HIDDEN static void *send_numbers(void *arg)
+{
+	struct later *l = arg;
+
+	for (int i = 0; i < l->id; i++) {
+		pthread_sigqueue(l->thread, SIGRTMIN + 6, (union sigval){.sival_int = i});
+		usleep(seconds * 1e6 * 0.8 / l->id);
+	}
+	return NULL;
+}
+
+CALL(call_queued_signals)
+{
+	struct sigaction action = {.sa_sigaction = arrived, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct timespec t = until(CLOCK_MONOTONIC);
+	struct later l = {.id = 200, .thread = pthread_self()};
+	pthread_t thread;
+
+	sigaction(SIGRTMIN + 6, &action, NULL);
+	pthread_create(&thread, NULL, send_numbers, &l);
+	sleep_until(t);
+	pthread_join(thread, NULL);
+	return expirations == 200 && in_order == 200 ? 1 : expirations;
+}
+
 #define ENTRY(name)                                                                                          \
 	{                                                                                                    \
 #name, call_##name, 0, 0, 0, 0                                                               \
@@ -1040,6 +1124,9 @@ static struct row {
 	ENTRY(cancel),
 	ENTRY(registers),
 	ENTRY(io_uring),
+	ENTRY(timer),
+	ENTRY(cpu_timer),
+	ENTRY(queued_signals),
 };
 #define NROWS (sizeof(rows) / sizeof(*rows))
 
