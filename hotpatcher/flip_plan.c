@@ -81,6 +81,10 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	const struct ip_mapping *m = ip_maps_find(&target->maps, c->address);
 
 	*ret_mapping = m;
+	/* what is prepared would take the place of whatever is mapped there by then */
+	if (c->may_go)
+		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which takes a stop", target->pid,
+				c->address);
 	if (!m || memcmp(m->perms, "r-xp", 4) || !m->inode)
 		return ip_error("pid %d: text at %#lx is no private mapping of a file", target->pid,
 				c->address);

@@ -98,7 +98,8 @@ static int catch_up(struct ip_session *s)
 	f->listless |= noted < 0;
 	if (ip_follow_refresh(s) < 0)
 		return -1;
-	if ((f->tries || anything_new(s)) && ip_session_update(s, &options, &result) < 0)
+	/* who wants no stop gets none */
+	if (!s->options->no_stop && (f->tries || anything_new(s)) && ip_session_update(s, &options, &result) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
