@@ -13,8 +13,8 @@
 static const char help[] =
 	"usage: iprobe attach [OPTIONS] PID\n\n"
 	"Makes the chosen probes of a running process live, records until the time is over, Ctrl-C, or the\n"
-	"process ends, and puts every byte back. The process must have iprobe's runtime (iprobe run, "
-	"LD_PRELOAD).\n\n"
+	"process ends, and puts every byte back. The first attach puts iprobe's runtime into the process,\n"
+	"unless it was started with it.\n\n"
 	"While iprobe records the process already, another attach changes that session and ends: -f SEL adds,\n"
 	"-f '!GLOB' takes away.\n\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
@@ -18,6 +19,8 @@
 #include "hotpatcher/guard.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/slack.h"
+#include "hotpatcher/wake.h"
 
 #define TRIES 100 /* of 10 ms */
 
@@ -33,6 +36,18 @@ static bool may_be_live(const struct ip_area *area, const struct ip_module *modu
 {
 	return ip_area_has_stubs(area, module->start) ||
 	       (module->elf && ip_area_has_stubs(area, module->load_bias));
+}
+
+/* What an iprobe that was killed while it put the runtime there has left: only where no other is at it now. */
+static void tidy(struct ip_target *target)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!ip_slack_left_behind(target))
+		return;
+	fd = ip_wake_lock(target->pid);
+	if (fd >= 0 && ip_slack_tidy(target))
+		fprintf(stderr, "iprobe: pid %d: took away code that an iprobe which was killed had left unused\n", target->pid);
 }
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
@@ -58,6 +73,7 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
+	tidy(target);
 	for (int i = 0; i < TRIES; i++) {
 		ret = no_stop ? ip_flip_restore(target, &modules, result)
 			      : ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);

@@ -25,6 +25,7 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/wake.h"
 #include "hotpatcher/clock.h"
+#include "hotpatcher/inject.h"
 #include "hotpatcher/restore.h"
 
 static const char help[] =
@@ -200,9 +201,10 @@ static void examine_target(struct examination *e, pid_t pid)
 	}
 	tell(e, GOOD, "process", "pid %d, %ld threads, may be traced", pid, threads);
 	if (seccomp > 0)
-		tell(e, NOTE, "seccomp",
-		     "mode %ld: the runtime makes no system call but gettid and getpid, once a thread",
-		     seccomp);
+		tell(e, NOTE, "seccomp", "mode %ld: %s", seccomp,
+		     target->has_runtime && !target->injected
+			     ? "the runtime makes no system call but gettid and getpid, once a thread"
+			     : "suspended for the thread that is borrowed, while it is; the runtime makes no system call");
 	if (ip_modules_load(target, &modules) < 0) {
 		tell(e, BAD, "modules", "%s", ip_error_message());
 	} else {
@@ -210,7 +212,12 @@ static void examine_target(struct examination *e, pid_t pid)
 		ip_modules_clear(&modules);
 	}
 	if (ip_is_asleep(target)) {
-		tell(e, GOOD, "runtime there", "linked in and asleep: iprobe attach borrows a thread to wake it");
+		tell(e, GOOD, "runtime there", "%s and asleep: iprobe attach borrows a thread to wake it",
+		     target->injected ? "put there" : "linked in");
+	} else if (!target->has_runtime && ip_inject_check(target) < 0) {
+		tell(e, BAD, "runtime there", "%s", ip_error_message());
+	} else if (!target->has_runtime) {
+		tell(e, GOOD, "runtime there", "not yet: iprobe attach borrows a thread to put it there");
 	} else if (ip_area_open(target, &area) < 0) {
 		tell(e, BAD, "runtime there", "%s", ip_error_message());
 	} else {

@@ -16,6 +16,7 @@
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/slack.h"
 
 static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
 			   "Compares every byte of every executable segment of the process with the files on "
@@ -48,6 +49,7 @@ static int show(struct ip_json *j, pid_t pid)
 	struct ip_module_state *states;
 	struct ip_modules modules;
 	struct ip_target *target;
+	uint64_t left_behind;
 	size_t patched = 0;
 	int ret = 0;
 
@@ -73,8 +75,11 @@ static int show(struct ip_json *j, pid_t pid)
 		ip_json_array(j, "modules");
 	} else if (ret == 0) {
 		printf("pid %d: %zu sites live%s\n", pid, patched,
-		       target->has_runtime ? "" : " (no runtime: cannot be attached)");
+		       target->has_runtime ? "" : " (no runtime yet)");
 	}
+	if (ret == 0 && (left_behind = ip_slack_left_behind(target)))
+		fprintf(stderr, "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe detach %d takes it away\n", pid,
+			left_behind, pid);
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		if (modules.items[i].elf)
 			show_module(j, &modules.items[i], &states[i]);

@@ -90,7 +90,7 @@ struct ip_rt_anchor {
 		uint64_t address, size; /* r-x, private; 0: none */
 	} pools[IP_POOLS];
 	/* Of a runtime that is linked in and was not launched by iprobe run: it sleeps until a borrowed thread runs the code
-	 * at wake, with the stack pointer at wake_block (hotpatcher/wake.c). All 0 in libiprobe-rt.so. */
+	 * at wake, with the stack pointer at wake_block (hotpatcher/wake.h). All 0 in libiprobe-rt.so. */
 	uint64_t wake, wake_end, wake_block;
 	uint32_t waking; /* atomic: a thread is at it */
 	uint32_t reserved;
@@ -120,6 +120,8 @@ struct ip_again {
 	int32_t poll_fd;      /* a struct pollfd; without events: does not poll */
 	int16_t poll_events, poll_revents;
 };
+
+#define IP_WAKE_STACK 262144ull /* bytes below wake_block (arch/ARCH/wake.S) */
 
 /* The way back of a borrowed thread, which it takes by itself if its iprobe has died; the stack is below. */
 struct ip_wake {
@@ -153,6 +155,33 @@ struct ip_flip {
 	uint32_t policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
 	uint64_t reserved;
 	struct ip_flip_piece pieces[IP_FLIP_PIECES];
+};
+
+/* Of a runtime that iprobe has put into a running process: stands behind the anchor, which begins the writable part of the image.
+ * Written by iprobe before the anchor's magic number. */
+#define IP_INJECTION_ROOMS 256u
+
+struct ip_injection {
+	uint64_t tid_at;     /* from the thread pointer to the thread's id (runtime/self.h) */
+	uint64_t executable; /* an address of it */
+	uint32_t nrooms;     /* for stubs, to be made executable */
+	uint32_t reserved;
+	struct {
+		uint64_t address, size;
+	} rooms[IP_INJECTION_ROOMS];
+};
+
+/* The image of that runtime begins with this: distances from its start. */
+#define IP_IMAGE_MAGIC 0x4d4965626f727069ull /* "iprobeIM" */
+
+struct ip_rt_image {
+	uint64_t magic;
+	uint64_t data;	   /* [0, data) is code; then the anchor and all that is writable */
+	uint64_t data_end; /* of what the file holds; zeros follow */
+	uint64_t pool;	   /* code again, for stubs */
+	uint64_t end;
+	uint64_t injection;
+	uint64_t wake, wake_end, wake_block; /* as in the anchor */
 };
 
 struct ip_gate {
@@ -310,6 +339,8 @@ struct ip_subbuf {
 
 #define IP_AREA_PAYLOADS (1u << 20)
 #define IP_AREA_PROGRAMS (1u << 15)
+
+#define IP_AREA_OWN_SIZE (272ull << 20) /* mapped of an area that the runtime makes itself */
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 

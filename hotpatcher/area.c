@@ -132,13 +132,12 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 
 	if (!target->has_runtime)
 		return ip_error(
-			"pid %d does not have iprobe's runtime: start the program with iprobe run, or with "
-			"LD_PRELOAD=%s",
-			target->pid, IP_RT_SONAME);
+			"pid %d does not have iprobe's runtime yet: iprobe attach puts it there",
+			target->pid);
 	if (anchor->error || !anchor->gate)
 		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
 				anchor->error	   ? strerror(anchor->error)
-				: target->linked_in ? "it is asleep: iprobe attach wakes it"
+				: target->linked_in || target->injected ? "it is asleep: iprobe attach wakes it"
 						   : "its constructor has not run yet");
 	m = ip_maps_find(&target->maps, anchor->area);
 	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)

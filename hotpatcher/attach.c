@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobe attach: wake the runtime where it sleeps, go live, record, go idle.
+ * iprobe attach: put the runtime there where it is not, wake it where it sleeps, go live, record, go idle.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/guard.h"
+#include "hotpatcher/inject.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/wake.h"
@@ -23,16 +24,24 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 	return ip_error("%s", why ? why : "out of memory");
 }
 
-/* A runtime that is linked in may never have been needed before. The hold of the borrowed thread is a stop too. Where there is nothing
- * to make live the process is left as it is. */
+static void note_hold(struct ip_session *s, uint64_t held_ns)
+{
+	if (held_ns && s->summary->nstops < IP_MAX_STOPS)
+		s->summary->stops[s->summary->nstops++] = (struct ip_stop_record){.ns = held_ns, .threads = 1};
+}
+
+/* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is
+ * a stop too. Where there is nothing to make live the process is left as it is. */
 static int wake(struct ip_session *s)
 {
 	struct ip_plan plan = {0};
 	uint64_t held = 0;
 	int ret;
 
-	if (!ip_is_asleep(s->target))
+	if (s->target->has_runtime && !ip_is_asleep(s->target))
 		return 0;
+	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
+		return -1;
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0 || ip_session_check_lists(s->target, &s->modules) < 0)
 		return -1;
@@ -40,10 +49,12 @@ static int wake(struct ip_session *s)
 	ip_plan_clear(&plan);
 	if (ret < 0)
 		return -1;
+	if (ip_inject(s->target, &s->modules, &held) < 0)
+		return -1;
+	note_hold(s, held);
 	if (ip_wake(s->target, &held) < 0)
 		return -1;
-	if (held && s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stops[s->summary->nstops++] = (struct ip_stop_record){.ns = held, .threads = 1};
+	note_hold(s, held);
 	return 0;
 }
 

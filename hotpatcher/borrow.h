@@ -18,13 +18,21 @@ struct ip_borrowed {
 	pid_t tid;
 	struct user_regs_struct regs;
 	uint64_t mask; /* of signals */
+	bool confined; /* under seccomp: suspended while it is ours */
+	bool astray;   /* ip_borrow_end() could not stop it: it takes its own way back */
+	int policy;    /* of scheduling, ours before */
+	struct sched_param priority;
+	bool boosted;
+	uint32_t raised;	   /* the thread's priority, as guard.h has it */
+	bool sent;		   /* it may run code of ours: */
+	uint64_t code, end, stack; /* the code, and the top of the stack that it has meanwhile; 0: its own */
 };
 
 /* Which threads may be borrowed; each includes those before. */
 enum ip_borrow_which {
 	IP_BORROW_WAITING, /* those that wait in a system call which starts again by itself */
 	IP_BORROW_RUNNING, /* in no call at all */
-	IP_BORROW_ANY,	   /* in any call: it may return EINTR, or have done a part, as after any stop of the whole process */
+	IP_BORROW_ANY, /* in any call: it may return EINTR, or have done a part, as after any stop of the whole process */
 };
 
 /* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. */
@@ -33,6 +41,15 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 /* Has the thread run code, whose end is end, with the stack pointer at block, until it is done (arch/ARCH/borrow.h). 0; -1 with the
  * reason: it was stopped before its end. In any case ip_borrow_end() comes next. */
 int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t block, uint64_t deadline_ns);
+
+/* The same for code that keeps the thread's stack and flags; signals are not masked. regs: to start with, then as they are at the end.
+ * 1: it is done; 0: a signal came first, which the thread gets when it is back: begin anew; -1 with the reason. */
+int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t start, uint64_t end,
+		    uint64_t deadline_ns);
+
+/* Whether we may suspend the seccomp filters of a thread that is ours (PTRACE_O_SUSPEND_SECCOMP: CAP_SYS_ADMIN, and no filter of
+ * our own). */
+bool ip_borrow_may_suspend_seccomp(void);
 
 /* Puts everything back as it was and lets the thread go. How long it was held, in nanoseconds. */
 uint64_t ip_borrow_end(struct ip_borrowed *b);

@@ -201,15 +201,27 @@ static bool is_room(const struct ip_elf_file *elf, uint64_t offset, uint64_t siz
 	return false;
 }
 
+bool ip_module_room(const struct ip_module *module, struct ip_room *ret)
+{
+	const struct ip_pl_header *h = module->list ? module->list->header : NULL;
+
+	if (!h || !h->stub_area_size || (module->load_bias + h->stub_area_offset) % (PAGE_MASK + 1) ||
+	    !is_room(module->elf, h->stub_area_offset, h->stub_area_size))
+		return false;
+	*ret = (struct ip_room){module->load_bias + h->stub_area_offset, h->stub_area_size};
+	return true;
+}
+
 /* Takes the room that the module brings along, if all of it is executable and nothing else than private memory. */
 static int take_room(struct ip_target *target, struct ip_module *module)
 {
-	const struct ip_pl_header *h = module->list->header;
-	uint64_t start = module->load_bias + h->stub_area_offset, end = start + h->stub_area_size;
+	struct ip_room room;
+	uint64_t start, end;
 
-	if (!h->stub_area_size || start % (PAGE_MASK + 1) ||
-	    !is_room(module->elf, h->stub_area_offset, h->stub_area_size))
+	if (!ip_module_room(module, &room))
 		return 0;
+	start = room.address;
+	end = start + room.size;
 	for (uint64_t at = start; at < end;) {
 		const struct ip_mapping *m = ip_maps_find(&target->maps, at);
 

@@ -48,6 +48,9 @@ void ip_modules_clear(struct ip_modules *modules);
 /* The build-id of what is mapped at start, in memory; its size, 0: none. ret: IP_BUILD_ID_MAX bytes. */
 size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, uint64_t load_bias, uint8_t *ret);
 
+/* The room for stubs that the module brings along, executable or not. */
+bool ip_module_room(const struct ip_module *module, struct ip_room *ret);
+
 /* Whether the module is still mapped where it was, by the maps read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);
 

@@ -11,6 +11,7 @@
 #include "hotpatcher/flip.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/session_internal.h"
+#include "hotpatcher/inject.h"
 #include "hotpatcher/wake.h"
 
 static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
@@ -82,7 +83,8 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	*ret = (struct ip_session_preview){.summary.pid = pid};
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 ||
-	    (!ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
+	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
+	    (s.target->has_runtime && !ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
 		goto out;
 	if (s.area && ip_area_has_session(s.area)) {
 		done = ip_session_ask(&s, true);

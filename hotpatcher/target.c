@@ -125,8 +125,8 @@ long ip_proc_status(pid_t pid, const char *key)
 	return -1;
 }
 
-/* The process's id in its own namespace: the last field of NSpid. */
-static pid_t inner_pid(pid_t pid)
+/* The last field of NSpid. */
+pid_t ip_proc_inner_pid(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[512];
@@ -291,7 +291,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	if (!target)
 		return ip_error("out of memory");
 	target->pid = pid;
-	target->inner_pid = inner_pid(pid);
+	target->inner_pid = ip_proc_inner_pid(pid);
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
@@ -387,6 +387,30 @@ static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_addr
 	return 0;
 }
 
+/* The runtime that iprobe has put there: the anchor begins the writable part of its image, right behind the code. Every part is
+ * private memory without a file; the magic number is written last. */
+static bool is_injected_at(const struct ip_target *target, size_t i)
+{
+	const struct ip_mapping *code = &target->maps.items[i - 1], *data = &target->maps.items[i];
+	uint64_t magic;
+
+	return code->end == data->start && !code->inode && !data->inode && !memcmp(code->perms, "r-xp", 4) &&
+	       !memcmp(data->perms, "rw-p", 4) && data->path[0] != '/' &&
+	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) && magic == IP_RT_MAGIC;
+}
+
+/* 1 found, 0 none. */
+static int find_injected_anchor(const struct ip_target *target, uint64_t *ret_address)
+{
+	for (size_t i = 1; i < target->maps.n; i++) {
+		if (!is_injected_at(target, i))
+			continue;
+		*ret_address = target->maps.items[i].start;
+		return 1;
+	}
+	return 0;
+}
+
 bool ip_proc_has_runtime(pid_t pid)
 {
 	struct ip_target target = {.pid = pid};
@@ -403,6 +427,11 @@ bool ip_proc_has_runtime(pid_t pid)
 	}
 	if (!found && !loader)
 		found = find_linked_anchor(&target, &address);
+	target.mem = found ? -1 : open_mem(pid, O_RDONLY);
+	if (target.mem >= 0) {
+		found = find_injected_anchor(&target, &address);
+		close(target.mem);
+	}
 	maps_clear(&target.maps);
 	return found;
 }
@@ -413,8 +442,11 @@ static bool anchor_stands(struct ip_target *target)
 {
 	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
 	const char *base = m ? strrchr(m->path, '/') : NULL;
+	bool there = target->injected ? m && m > target->maps.items && m->start == target->anchor_address &&
+						is_injected_at(target, m - target->maps.items)
+				      : base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME));
 
-	return target->has_runtime && base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) &&
+	return target->has_runtime && there &&
 	       ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) == 0 &&
 	       target->anchor.magic == IP_RT_MAGIC && target->anchor.abi == IP_RT_ABI;
 }
@@ -423,7 +455,7 @@ static int find_anchor(struct ip_target *target)
 {
 	if (anchor_stands(target))
 		return 0;
-	target->has_runtime = target->linked_in = false;
+	target->has_runtime = target->linked_in = target->injected = false;
 	for (size_t i = 0; i < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i];
 		const char *base = strrchr(m->path, '/');
@@ -444,6 +476,16 @@ static int find_anchor(struct ip_target *target)
 				"pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
 				target->pid, m->path, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = true;
+		return 0;
+	}
+	if (find_injected_anchor(target, &target->anchor_address)) {
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) < 0)
+			return -1;
+		if (target->anchor.abi != IP_RT_ABI)
+			return ip_error("pid %d: the runtime that an iprobe has put into it speaks ABI %u, this iprobe %u: use the "
+					"iprobe that did",
+					target->pid, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = target->injected = true;
 		return 0;
 	}
 	if (find_linked_anchor(target, &target->anchor_address)) {

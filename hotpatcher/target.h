@@ -40,6 +40,7 @@ struct ip_target {
 	struct ip_maps maps;
 	bool has_runtime;
 	bool linked_in; /* the runtime is part of a static program; it may be asleep (ip_wake) */
+	bool injected;	/* iprobe put it there (inject.h); it may be asleep too */
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
 	struct ip_room *rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
@@ -81,6 +82,9 @@ bool ip_proc_has_runtime(pid_t pid);
 
 /* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has none; -1 error. */
 int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address);
+
+/* The id of a process or thread in its own namespace. */
+pid_t ip_proc_inner_pid(pid_t pid);
 
 /* Value of a "Key:" line of /proc/PID/status as a number; -1 where there is none. */
 long ip_proc_status(pid_t pid, const char *key);

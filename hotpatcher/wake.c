@@ -25,7 +25,6 @@
 #define STOP_NS	    1000000000ull
 #define RUN_NS	    10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that takes seconds */
 #define NAP_NS	    5000000l
-#define STACK_BYTES 262144ull /* wake.S */
 
 static void nap(void)
 {
@@ -36,7 +35,7 @@ static void nap(void)
 
 bool ip_is_asleep(const struct ip_target *target)
 {
-	return target->has_runtime && target->linked_in && !target->anchor.gate;
+	return target->has_runtime && (target->linked_in || target->injected) && !target->anchor.gate;
 }
 
 static int read_anchor(struct ip_target *target)
@@ -44,8 +43,8 @@ static int read_anchor(struct ip_target *target)
 	return ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor));
 }
 
-/* Step 1. The descriptor that holds the lock, or -1. */
-static int lock(pid_t pid)
+/* Step 1. */
+int ip_wake_lock(pid_t pid)
 {
 	uint64_t limit = ip_now_ns() + LOCK_NS;
 	char name[64];
@@ -58,7 +57,7 @@ static int lock(pid_t pid)
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (ip_now_ns() > limit) {
 			close(fd);
-			return ip_error("pid %d: another iprobe is waking its runtime: try again", pid);
+			return ip_error("pid %d: another iprobe is setting its runtime up: try again", pid);
 		}
 		nap();
 	}
@@ -96,7 +95,7 @@ static int is_occupied(struct ip_target *target)
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return access(name, F_OK) == 0; /* who cannot be looked at may be there */
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
-		ret = regs.rsp - (a->wake_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
+		ret = regs.rsp - (a->wake_block - IP_WAKE_STACK) <= IP_WAKE_STACK + sizeof(struct ip_wake) ||
 		      regs.rip - a->wake < a->wake_end - a->wake;
 	ip_stop_end(&stop);
 	return ret;
@@ -125,7 +124,7 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 	return -1;
 }
 
-static enum ip_borrow_which which_after(uint64_t ns)
+enum ip_borrow_which ip_wake_whom(uint64_t ns)
 {
 	return ns < WAITING_NS ? IP_BORROW_WAITING : ns < RUNNING_NS ? IP_BORROW_RUNNING : IP_BORROW_ANY;
 }
@@ -146,7 +145,7 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 		if (occupied < 0)
 			return -1;
 		if (!occupied)
-			got = ip_borrow_begin(target, which_after(ip_now_ns() - began), &b); /* 2 */
+			got = ip_borrow_begin(target, ip_wake_whom(ip_now_ns() - began), &b); /* 2 */
 		if (got)
 			break;
 		if (ip_now_ns() - began > LIMIT_NS)
@@ -170,11 +169,11 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 		return 0;
 	if (!is_sound(target))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
-	if (ip_proc_status(target->pid, "Seccomp") > 0)
+	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
 		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for which its seccomp filter "
-				"might kill it: start it with iprobe run",
+				"might kill it: attach as root (CAP_SYS_ADMIN), or start it with iprobe run",
 				target->pid);
-	fd = lock(target->pid);
+	fd = ip_wake_lock(target->pid);
 	if (fd < 0 || wake(target, ret_held_ns) < 0)
 		return -1;
 	if (target->anchor.error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waking the runtime of a static program.
+ * Waking a runtime that sleeps: that of a static program, or one that iprobe has just put into a process (inject.h).
  *
  * The runtime that iprobe-cc links in sleeps until somebody traces. Waking it takes some twenty system calls in the target, made by
  * one of its own threads:
@@ -18,11 +18,11 @@
  *   5. SETSIGMASK: no handler runs in between. (4 first: a mask alone would stay for ever if we died.)
  *   6. Resume; the thread masks signals by itself as well, and
  *   7. sets the runtime up (runtime/asleep.c): the area, the gate, the rooms, the anchor.
- *   8. It calls getpid. If we live that is a stop: we cancel the call and INTERRUPT, so that it stops on its way out of the
- *      kernel, where calls are started again.
+ *   8. It waits for no signal, for a tenth of a second (rt_sigtimedwait). If we live we see it there and INTERRUPT: it stops on its way
+ *      out of the kernel, where calls are started again. Were we too slow, it has gone back by itself, and is left alone.
  *   9. SETSIGMASK, SETREGS to what they were in 2; DETACH. The kernel starts the interrupted call again, with what is left of its
  *      time limit, or delivers the signal that came meanwhile.
- *  10. If we died, nobody stops it at the getpid: the thread sets its mask back and goes on from the block (popq..., iretq). A call
+ *  10. If we died, nobody stops it there: the thread sets its mask back and goes on from the block (popq..., iretq). A call
  *      with a time limit goes on by restart_syscall.
  */
 #ifndef IP_WAKE_H
@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hotpatcher/borrow.h"
 #include "hotpatcher/target.h"
 
 /* The target has a runtime that was never set up. */
@@ -39,5 +40,9 @@ bool ip_is_asleep(const struct ip_target *target);
 /* Wakes it, if it is asleep. 0, with the nanoseconds for which a thread was held (0: none), and target->anchor read anew; -1 with the
  * reason, nothing changed. */
 int ip_wake(struct ip_target *target, uint64_t *ret_held_ns);
+
+/* Step 1, 2: the lock, or -1 with the reason (close the descriptor); which threads may be borrowed after so long a wait. */
+int ip_wake_lock(pid_t pid);
+enum ip_borrow_which ip_wake_whom(uint64_t ns);
 
 #endif

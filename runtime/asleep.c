@@ -34,19 +34,6 @@ static void set_up(int launched)
 	rt_set_up(launched, (uint64_t)header, 0);
 }
 
-/* Called by rt_wake. Once only, whoever comes; after a failure somebody may try again. */
-void rt_wake_up(void)
-{
-	uint32_t nobody = 0;
-
-	if (!__atomic_compare_exchange_n(&iprobe_rt_anchor.waking, &nobody, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return;
-	iprobe_rt_anchor.error = 0;
-	if (!iprobe_rt_anchor.gate)
-		set_up(0);
-	__atomic_store_n(&iprobe_rt_anchor.waking, 0, __ATOMIC_RELEASE);
-}
-
 /* Of all that a program runs before main, this array is the first. Who gained privileges by exec listens to no environment. */
 static void start(int argc __attribute__((unused)), char **argv __attribute__((unused)), char **envp)
 {
@@ -55,6 +42,11 @@ static void start(int argc __attribute__((unused)), char **argv __attribute__((u
 	/* a program that the launched one has started in its turn sleeps on */
 	if (path && !rt_auxiliary(envp, AT_SECURE) && rt_map_launched(path))
 		set_up(1);
+}
+
+void rt_wake_set_up(void)
+{
+	set_up(0);
 }
 
 static void (*const preinit)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = start;

@@ -3,7 +3,7 @@
  * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent from then on.
  *
  * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a static program `iprobe
- * run` at the start or a borrowed thread later (asleep.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
+ * run` at the start or a borrowed thread later (asleep.c); where iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
  *
  * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
  * that hold stubs.
@@ -18,7 +18,7 @@
 
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
-#define AREA_SIZE  (272ull << 20) /* of an area of our own; a launcher's is mapped as long as it is */
+#define AREA_SIZE  IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
 #define FD_FLOOR   900		  /* the memfd keeps out of the low numbers, which programs count on */
 #define WAIT_LIMIT 30		  /* seconds an image waits for its launcher */
 

@@ -25,15 +25,16 @@
  *      marked suspect and the collector does not hand it out again in this session, so that the words which
  *      the hook below fills late do no harm.
  *
- * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event.
+ * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event, none where self.h
+ * does without.
  */
 #include <stddef.h>
-#include <sys/syscall.h>
 
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
+#include "runtime/self.h"
 
 #define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
 #define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
@@ -42,16 +43,11 @@
 #define SIGNAL_FRAME_MIN 512
 #define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
 
-struct self {
-	struct ip_slot *slot;
-	uint32_t session;
-};
-__thread struct self rt_self __attribute__((tls_model("initial-exec")));
-
 _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_slot, guard) == SLOT_GUARD &&
 		       offsetof(struct ip_slot, last_sp) == SLOT_LAST_SP &&
 		       offsetof(struct ip_slot, epoch) == SLOT_EPOCH &&
-		       offsetof(struct self, slot) == SELF_SLOT && offsetof(struct self, session) == SELF_SESSION &&
+		       offsetof(struct ip_slot, state) == SLOT_STATE && offsetof(struct ip_slot, tid) == SLOT_STATE + 4 &&
+		       offsetof(struct ip_slot, session) == SLOT_SESSION && IP_SLOT_CLAIMED == SLOT_CLAIMED &&
 		       offsetof(struct ip_gate, session) == GATE_SESSION && TIME_BITS == IP_TIME_BITS &&
 		       NUMBER_BITS == IP_NUMBER_BITS && SP_SHIFT == IP_SP_SHIFT && SP_WINDOW == IP_SP_WINDOW &&
 		       SUBBUF_WORDS == IP_SUBBUF_WORDS && 1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE &&
@@ -111,18 +107,19 @@ uint32_t rt_follow(void)
 static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 {
 	uint32_t session = rt_session();
-	uint32_t pid;
+	struct ip_slot *mine;
+	uint32_t pid, tid;
 
 	if (!session)
 		session = rt_follow();
 	if (!session)
 		return NULL;
-	if (rt_self.session == session && rt_self.slot)
-		return rt_self.slot;
-	/* A child that shares our memory shares our thread's slot too, and ends before the thread does: it
-	 * must not claim it. */
-	pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
-	if (pid != rt_gate->pid) {
+	mine = rt_self_slot();
+	if (mine)
+		return mine;
+	pid = rt_gate->pid;
+	tid = rt_self_tid();
+	if (!tid || !rt_self_is_in(pid)) {
 		cpu_increment_shared(&rt_header->unserved);
 		return NULL;
 	}
@@ -142,7 +139,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->epoch = ~0ull;
 		slot->lost = 0;
 		slot->leaving = 0;
-		slot->tid = cpu_syscall(SYS_gettid, 0, 0, 0, 0);
+		slot->tid = tid;
 		slot->pid = pid;
 		slot->session = session;
 		slot->claimed = cpu_clock();
@@ -151,13 +148,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
 		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
-		/* A handler that interrupts us before the second store claims a slot of its own and we go on
-		 * with that one; ours stays empty until the thread ends. */
-		rt_self.slot = slot;
-		cpu_store_order();
-		rt_self.session = session;
-		cpu_store_order();
-		return rt_self.slot;
+		return rt_self_set(slot, session);
 	}
 	cpu_increment_shared(&rt_header->unserved);
 	return NULL;
@@ -283,19 +274,15 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 							  const struct rt_payload *payload)
 {
 	struct ip_slot *slot;
-	uint32_t session;
 
-	/* 1. In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
-	session = rt_self.session;
-	cpu_store_order();
-	slot = rt_self.slot;
-	cpu_store_order();
-	if (rt_unlikely(session != rt_gate->session || !slot)) {
+	/* 1 */
+	slot = rt_self_slot();
+	if (rt_unlikely(!slot)) {
 		slot = claim_slot();
 		if (!slot)
 			return;
 	}
-	if (payload && payload->session != rt_self.session)
+	if (payload && payload->session != slot->session)
 		payload = NULL;
 	/* 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))

@@ -13,6 +13,11 @@
 
 #define rt_unlikely(x) __builtin_expect(!!(x), 0)
 
+/* What is not said to be hidden goes through a table of addresses, which an image without a loader does not have. */
+#ifdef RT_INJECTED
+#pragma GCC visibility push(hidden)
+#endif
+
 /* Where the constructor mapped the pieces; constant after it. Valid only while rt_gate is not NULL. */
 extern volatile struct ip_gate *rt_gate;
 extern struct ip_area_header *rt_header;
@@ -25,7 +30,7 @@ extern struct ip_value_program *rt_programs;
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
-/* Exported by what starts the runtime: preload.c or asleep.c. */
+/* Of what starts the runtime: preload.c, asleep.c or injected.c. */
 extern struct ip_rt_anchor iprobe_rt_anchor;
 
 /* Maps the area of a launcher, if it was made for this process. 1; 0: it was not. */
@@ -49,6 +54,11 @@ void rt_rooms_open(const void *headers, size_t n);
 extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
+/* What it does (asleep.c, injected.c). */
+void rt_wake_set_up(void);
+
+/* Of a runtime that iprobe has put into a running process: what it has told it. */
+extern struct ip_injection rt_injection;
 
 /* arch/ARCH/flip.S: the same for changing mappings of text (flip.c); the block is a struct ip_flip. */
 extern const char rt_flip[], rt_flip_end[];
@@ -88,5 +98,9 @@ extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 
 /* Room for stubs (arch/ARCH/pool.S). */
 extern char rt_pool[];
+
+#ifdef RT_INJECTED
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -234,15 +234,6 @@ def test_pid_of_init(user, command):
     one_line(on_pid(user, command, 1))
 
 
-def test_process_without_the_runtime(actor, programs, targets):
-    target = targets.steady(actor, programs.simple("steady"), preload=False)
-    line = one_line(on_pid(actor, PID_COMMANDS[0], target.pid))
-    assert "libiprobe-rt.so" in line, line
-    memory.assert_untouched(target.pid)
-    target.wait_for_progress()
-    target.finish()
-
-
 def test_process_that_is_not_prepared(actor, programs, targets):
     target = targets.steady(actor, programs.simple("steady", prepared=False))
     one_line(on_pid(actor, PID_COMMANDS[0], target.pid))

@@ -49,7 +49,8 @@ def test_the_thread_goes_on(me, programs, targets, how):
     done = me.iprobe("attach", target.pid, "--duration", "50ms", "--json", "-o", me.dir() / "trace")
     assert done.returncode == 0, repr(done)
     assert len(done.summary()["stop_us"]) == 3, "the hold of the thread, going live, going idle"
-    assert_free(target)
+    if how in ("read", "epoll", "thread"): # the others may have ended by now, each by itself
+        assert_free(target)
     finish(target, how)
 
 
@@ -91,12 +92,15 @@ def test_a_stopped_process_is_refused(me, programs, targets):
     finish(target, "read")
 
 
-def test_seccomp_is_refused(me, programs, targets):
-    target = targets.start(me, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
+def test_seccomp(actor, programs, targets):
+    """Its filter is suspended for the thread, which takes a privilege."""
+    target = targets.start(actor, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
     memory.wait_for("no filter", lambda: memory.status_field(target.pid, "Seccomp") == "2")
-    done = me.iprobe("attach", target.pid, "--duration", "20ms", "-o", me.dir() / "trace")
-    actors.one_line(done)
-    assert "seccomp" in done.stderr
+    done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", actor.dir() / "trace")
+    if actor.is_root:
+        assert done.returncode == 0, repr(done)
+    else:
+        assert "seccomp" in actors.one_line(done)
     finish(target, "seccomp")
 
 
@@ -134,30 +138,18 @@ def killed(actor, targets, programs, how, when, directory):
 
 
 def test_killed_at_each_step(me, programs, targets):
-    """Those around sending the thread off and taking it back, and some of the many while it runs."""
     directory = me.dir()
     target = start(targets, me, programs, "read")
     last = requests(me, target, directory)
     finish(target, "read")
-    for when in sorted({*range(1, 12), last // 2, *range(last - 7, last + 1)}):
+    for when in range(1, last + 1):
         killed(me, targets, programs, "read", when, directory)
 
 
-@pytest.mark.parametrize("how, whens", [("busy", (9, 20)), ("nanosleep", (8, 9, 20, 40))])
+@pytest.mark.parametrize("how, whens", [("busy", (8, 9, 10)), ("nanosleep", (8, 9, 10, 11))])
 def test_killed_while_the_thread_is_away(me, programs, targets, how, whens):
     for when in whens:
         killed(me, targets, programs, how, when, me.dir())
-
-
-@pytest.mark.slow
-def test_killed_at_every_step(me, programs, targets):
-    directory = me.dir()
-    target = start(targets, me, programs, "read")
-    last = requests(me, target, directory)
-    finish(target, "read")
-    for how in ("read", "thread"):
-        for when in range(1, last + 1):
-            killed(me, targets, programs, how, when, directory)
 
 
 def test_under_signals_and_threads(me, programs, targets):

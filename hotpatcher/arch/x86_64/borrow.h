@@ -5,7 +5,6 @@
 #ifndef IP_ARCH_BORROW_H
 #define IP_ARCH_BORROW_H
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,10 +99,42 @@ static inline void ip_arch_send(struct user_regs_struct *r, uint64_t code, uint6
 	r->eflags &= ~direction_and_trap;
 }
 
-/* At the entry of the call by which the code at wake.S says that it is done. */
+/* The registers with which it starts to run code that keeps the stack pointer and the flags (inject.S). memory: what that has made
+ * already, 0: nothing. */
+static inline void ip_arch_send_lightly(struct user_regs_struct *r, uint64_t code, uint64_t memory)
+{
+	r->rip = code;
+	r->orig_rax = -1;
+	r->rax = 0;
+	r->r12 = memory;
+	r->r13 = -1;
+}
+
+/* What it has made so far: an address, or an error; 0: nothing yet. And whether that can be written. */
+static inline uint64_t ip_arch_made(const struct user_regs_struct *r)
+{
+	return r->r12;
+}
+
+static inline int64_t ip_arch_made_writable(const struct user_regs_struct *r)
+{
+	return (int64_t)r->r13;
+}
+
+static inline uint64_t ip_arch_thread_pointer(const struct user_regs_struct *r)
+{
+	return r->fs_base;
+}
+
+/* Where C libraries keep a thread's id, from the thread pointer: glibc, musl, musl before 1.2. */
+static const uint16_t ip_arch_tid_places[] = {0x2d0, 0x30, 0x38};
+
+/* In the call in which our code waits to be taken back. */
+#define IP_ARCH_LAST_CALL SYS_rt_sigtimedwait
+
 static inline bool ip_arch_is_done(const struct user_regs_struct *r, uint64_t start, uint64_t end)
 {
-	return r->orig_rax == SYS_getpid && (long)r->rax == -ENOSYS && r->rip >= start && r->rip < end;
+	return r->orig_rax == IP_ARCH_LAST_CALL && r->rip >= start && r->rip < end;
 }
 
 #endif

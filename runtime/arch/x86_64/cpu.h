@@ -41,6 +41,15 @@ static inline uint64_t cpu_clock(void)
 	return (uint64_t)hi << 32 | lo;
 }
 
+/* A word of what the thread pointer points at. */
+static inline uint32_t cpu_thread_word(uint64_t offset)
+{
+	uint32_t word;
+
+	__asm__ volatile("movl %%fs:(%1), %0" : "=r"(word) : "r"(offset));
+	return word;
+}
+
 /* cmpxchg without lock: one instruction, so a signal handler of this thread comes before or after it. */
 static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)
 {

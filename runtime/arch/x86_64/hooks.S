@@ -144,12 +144,26 @@
 	end \name
 	.endm
 
-	/*
-	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
-	 * through when the record is written; goes to 8 where nothing has happened.
-	 */
-	.macro record kind, up
-	/* 1. In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
+	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none (runtime/self.h). */
+	.macro slot_of_thread
+#ifdef RT_INJECTED
+	movq rt_injection(%rip), %rdx
+	movq rt_gate(%rip), %rax
+	movl %fs:(%rdx), %edi
+	movzwl %di, %ecx
+	leaq rt_threads(%rip), %rdx
+	movl GATE_SESSION(%rax), %eax
+	movq (%rdx, %rcx, 8), %rcx
+	testq %rcx, %rcx
+	jz 8f
+	shlq $32, %rdi
+	orq $SLOT_CLAIMED, %rdi
+	cmpq %rdi, SLOT_STATE(%rcx)
+	jne 8f
+	cmpl %eax, SLOT_SESSION(%rcx)
+	jne 8f
+#else
+	/* in this order: a handler that comes in between and claims a slot for a new session shows in the gate */
 	movq rt_self@gottpoff(%rip), %rcx
 	movq rt_gate(%rip), %rdx
 	movl %fs:SELF_SESSION(%rcx), %eax
@@ -158,6 +172,16 @@
 	jne 8f
 	testq %rcx, %rcx
 	jz 8f
+#endif
+	.endm
+
+	/*
+	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
+	 * through when the record is written; goes to 8 where nothing has happened.
+	 */
+	.macro record kind, up
+	/* 1. */
+	slot_of_thread
 	/* 2. */
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f

@@ -12,8 +12,11 @@
 #define SLOT_GUARD   8
 #define SLOT_LAST_SP 16
 #define SLOT_EPOCH   24
+#define SLOT_STATE   64 /* the thread's id behind it */
+#define SLOT_SESSION 76
+#define SLOT_CLAIMED 1
 
-/* rt_self */
+/* struct rt_self */
 #define SELF_SLOT    0
 #define SELF_SESSION 8
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a borrowed thread runs to make room for the runtime (hotpatcher/inject.h), as it is copied into the target. It needs no stack
+ * and no memory that it could write: the stack pointer stays the thread's own, so a signal handler may run at any of its
+ * instructions, and none of them changes a flag. What it has to know and the registers for the way back stand behind it.
+ */
+#include <sys/syscall.h>
+
+#define PROT_READ_EXEC	 5
+#define PROT_READ_WRITE	 3
+#define MAP_PRIVATE_ANONYMOUS_NORESERVE 0x4022
+#define PR_SET_VMA	 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+
+	.section .rodata
+	.p2align 4
+	.globl ip_inject_code
+	.hidden ip_inject_code
+	.globl ip_inject_code_end
+	.hidden ip_inject_code_end
+ip_inject_code: /* struct ip_inject_head in inject.c */
+	.ascii "\xcc\xccinject\0\0"
+	.long ip_inject_code_end - ip_inject_code
+	.word block - ip_inject_code
+	.globl ip_inject_code_start
+	.hidden ip_inject_code_start
+ip_inject_code_start:
+	/* r12 becomes the address, or an error. */
+	movl $SYS_mmap, %eax
+	movl $0, %edi
+	movq size(%rip), %rsi
+	movl $PROT_READ_EXEC, %edx
+	movl $MAP_PRIVATE_ANONYMOUS_NORESERVE, %r10d
+	movq $-1, %r8
+	movl $0, %r9d
+	syscall
+	movq %rax, %r12
+	/* r13: the result. Where there is no memory the address is no page's, and the kernel refuses both calls. */
+	.globl ip_inject_code_again
+	.hidden ip_inject_code_again
+ip_inject_code_again:
+	movl $SYS_mprotect, %eax
+	movq data(%rip), %rdi
+	leaq (%r12, %rdi), %rdi
+	movq data_size(%rip), %rsi
+	movl $PROT_READ_WRITE, %edx
+	syscall
+	movq %rax, %r13
+	/* a name, for people and for iprobe; kernels before 5.17 know none */
+	movl $SYS_prctl, %eax
+	movl $PR_SET_VMA, %edi
+	movl $PR_SET_VMA_ANON_NAME, %esi
+	movq %r12, %rdx
+	movq size(%rip), %r10
+	leaq name(%rip), %r8
+	syscall
+	/* who traces us finds us in this call, and takes us back from here; else it is over soon */
+	movl $SYS_rt_sigtimedwait, %eax
+	leaq no_signals(%rip), %rdi
+	movl $0, %esi
+	leaq a_while(%rip), %rdx
+	movl $8, %r10d
+	syscall
+	/* nobody does, so we go by ourselves; the stack pointer and the flags are as they were */
+	.macro back reg, at
+	movq block + 8 * \at(%rip), %\reg
+	.endm
+	back rax, 0
+	back rbx, 1
+	back rcx, 2
+	back rdx, 3
+	back rsi, 4
+	back rdi, 5
+	back rbp, 6
+	back r8, 7
+	back r9, 8
+	back r10, 9
+	back r11, 10
+	back r12, 11
+	back r13, 12
+	back r14, 13
+	back r15, 14
+	jmpq *block + 8 * 15(%rip)
+name:
+	.asciz "libiprobe-rt.so"
+	.p2align 3
+no_signals:
+	.quad 0
+a_while:
+	.quad 0, 100000000
+	.globl ip_inject_code_facts
+	.hidden ip_inject_code_facts
+ip_inject_code_facts:
+size:
+	.quad 0
+data:
+	.quad 0
+data_size:
+	.quad 0
+block:
+	.skip 8 * 22 /* struct ip_wake */
+ip_inject_code_end:
+	.section .note.GNU-stack, "", @progbits

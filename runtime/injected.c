@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject.h). No loader knows of it: iprobe writes it into
+ * memory that a borrowed thread has made, fills in rt_injection, and has another borrowed thread run rt_wake (arch/ARCH/wake.S).
+ */
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
+
+#define PROT_READ 1
+#define PROT_EXEC 4
+
+/* At the start of the writable part, one behind the other; iprobe writes the magic number last. */
+struct ip_rt_anchor iprobe_rt_anchor __attribute__((section(".iprobe.anchor"))) = {
+	.abi = IP_RT_ABI,
+	.area_fd = -1,
+};
+struct ip_injection rt_injection __attribute__((section(".iprobe.injection"))) = {0};
+
+extern char rt_pool_end[] __attribute__((visibility("hidden")));
+
+void rt_wake_set_up(void)
+{
+	const struct ip_injection *in = &rt_injection;
+
+	for (uint32_t i = 0; i < in->nrooms && i < IP_INJECTION_ROOMS; i++)
+		cpu_syscall(SYS_mprotect, in->rooms[i].address, in->rooms[i].size, PROT_READ | PROT_EXEC, 0);
+	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].address = (uintptr_t)rt_pool;
+	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].size = rt_pool_end - rt_pool;
+	rt_set_up(0, in->executable, 0);
+}

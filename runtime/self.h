@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a thread finds its slot.
+ *
+ * A runtime that was loaded or linked with the program has thread-local storage. One that iprobe has put into a running process
+ * has none: no loader knows of it. There the thread's id, which the C library keeps at a fixed place behind the thread
+ * pointer (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in which session, so an entry
+ * may be stale, or another thread's: then it does not count. hooks.S does the common case by the same steps.
+ */
+#ifndef IP_RT_SELF_H
+#define IP_RT_SELF_H
+
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
+
+#ifdef RT_INJECTED
+
+#define RT_THREADS     65536u /* hooks.S takes the low 16 bits */
+#define RT_THREAD_WAYS 8u
+
+extern struct ip_slot *rt_threads[RT_THREADS] __attribute__((visibility("hidden")));
+
+static inline uint32_t rt_self_tid(void)
+{
+	return cpu_thread_word(rt_injection.tid_at);
+}
+
+/* A child that shares our memory (vfork) shares our thread pointer too: what it claims is its parent thread's. */
+static inline int rt_self_is_in(uint32_t pid)
+{
+	return pid != 0;
+}
+
+static inline int rt_self_is(const struct ip_slot *slot, uint32_t tid, uint32_t session)
+{
+	return slot->state == IP_SLOT_CLAIMED && slot->tid == tid && slot->session == session;
+}
+
+static inline struct ip_slot **rt_self_entry(uint32_t tid, unsigned way)
+{
+	return &rt_threads[(tid + way) % RT_THREADS];
+}
+
+/* This thread's slot of the session in the gate; NULL: it has none. */
+static inline struct ip_slot *rt_self_slot(void)
+{
+	uint32_t tid = rt_self_tid(), session = rt_gate->session;
+	int full = 1;
+
+	for (unsigned way = 0; way < RT_THREAD_WAYS; way++) {
+		struct ip_slot *slot = __atomic_load_n(rt_self_entry(tid, way), __ATOMIC_RELAXED);
+
+		if (slot && rt_self_is(slot, tid, session))
+			return slot;
+		full &= slot && slot->state != IP_SLOT_FREE && slot->session == session;
+	}
+	/* all its places are other threads': ids that differ by multiples of 65536 */
+	for (uint32_t i = 0; full && i < rt_header->slots_used && i < IP_AREA_SLOTS; i++)
+		if (rt_self_is(&rt_slots[i], tid, session))
+			return &rt_slots[i];
+	return NULL;
+}
+
+/* Makes it this thread's. The slot to use: a handler may have been faster, then ours stays empty until the thread ends. */
+static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
+{
+	uint32_t tid = slot->tid;
+
+	for (unsigned way = 0; way < RT_THREAD_WAYS; way++) {
+		struct ip_slot **entry = rt_self_entry(tid, way),
+			       *there = __atomic_load_n(entry, __ATOMIC_RELAXED);
+
+		if (there && rt_self_is(there, tid, session))
+			return there;
+		if ((!there || there->state == IP_SLOT_FREE || there->session != session) &&
+		    __atomic_compare_exchange_n(entry, &there, slot, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return slot;
+	}
+	return slot;
+}
+
+#else
+
+struct rt_self {
+	struct ip_slot *slot;
+	uint32_t session;
+};
+extern __thread struct rt_self rt_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline uint32_t rt_self_tid(void)
+{
+	return cpu_syscall(SYS_gettid, 0, 0, 0, 0);
+}
+
+/* Whether this is a thread of the process, as it sees itself: a child that shares our memory shares our thread's slot too, and ends
+ * before the thread does: it must not claim it. */
+static inline int rt_self_is_in(uint32_t pid)
+{
+	return cpu_syscall(SYS_getpid, 0, 0, 0, 0) == pid;
+}
+
+/* In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */
+static inline struct ip_slot *rt_self_slot(void)
+{
+	uint32_t session = rt_self.session;
+	struct ip_slot *slot;
+
+	cpu_store_order();
+	slot = rt_self.slot;
+	cpu_store_order();
+	return session == rt_gate->session ? slot : NULL;
+}
+
+/* A handler that interrupts us before the second store claims a slot of its own and we go on with that one. */
+static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session)
+{
+	rt_self.slot = slot;
+	cpu_store_order();
+	rt_self.session = session;
+	cpu_store_order();
+	return rt_self.slot;
+}
+
+#endif
+
+#endif
