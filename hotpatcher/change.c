@@ -72,7 +72,10 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		return -1;
 	ip_session_priority(true);
 	s->live = true;
-	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
+	if (s->options->no_stop)
+		done = ip_session_flip_changes(s, changes, n, gate, o->kind, &result);
+	else
+		done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
 	ip_clock_read(&now);
 	free(result.inside);
 	if (done < 0) {

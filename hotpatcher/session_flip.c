@@ -36,7 +36,7 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_f
 
 /* Prepares and carries out; what may work a moment later is tried again. */
 static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
-		size_t n, bool live, const char *kind, struct ip_patch_result *result)
+		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
 {
 	const struct timespec nap = {.tv_nsec = TRY_NS};
 
@@ -50,8 +50,8 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 			return -1;
 		ret = ip_flip_check(plan);
 		if (ret == 0) {
-			s->live |= live; /* from here on: even a failure leaves nothing to chance */
-			ret = ip_flip_apply(plan, live ? s->area->header->session : 0, &flipped);
+			s->live |= gate != 0; /* from here on: even a failure leaves nothing to chance */
+			ret = ip_flip_apply(plan, gate, &flipped);
 		}
 		note_holds(s, kind, &flipped, result);
 		ip_flip_destroy(plan);
@@ -96,8 +96,8 @@ int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_p
 {
 	size_t before = plan->nchanges;
 
-	if (leave_out(s, plan) < 0 ||
-	    flip(s, &s->modules, plan->changes, plan->nchanges, true, "attach", result) < 0)
+	if (leave_out(s, plan) < 0 || flip(s, &s->modules, plan->changes, plan->nchanges,
+					   s->area->header->session, "attach", result) < 0)
 		return -1;
 	s->summary->unswitched += before - plan->nchanges;
 	return 0;
@@ -113,8 +113,17 @@ int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules,
 		return -1;
 	if (!n)
 		return 0;
-	if (flip(s, modules, changes, n, false, kind, result) < 0)
+	if (flip(s, modules, changes, n, 0, kind, result) < 0)
 		return -1;
 	result->sites = n;
 	return 0;
+}
+
+int ip_session_flip_changes(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+			    const char *kind, struct ip_patch_result *result)
+{
+	if (flip(s, &s->modules, changes, n, gate, kind, result) == 0)
+		return 0;
+	return ip_error_prefix(
+		"the session runs with --no-stop, and this change takes a stop: end it and begin another");
 }

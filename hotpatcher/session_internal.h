@@ -76,6 +76,10 @@ int ip_session_finish(struct ip_session *s, const char *reason);
  * patch lock must be held. */
 int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
 
+/* Sites that go live and idle while we record; gate: as for ip_flip_apply(). Where text stays live besides that takes a stop, and is refused. */
+int ip_session_flip_changes(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+			    const char *kind, struct ip_patch_result *result);
+
 /* Puts back whatever is live, without a stop. The same. */
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			 struct ip_patch_result *result);

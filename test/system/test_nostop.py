@@ -28,9 +28,13 @@ def layout(target, program=None):
             if (m.path == str(program) if program else m.path.startswith("/"))]
 
 
-def attach(actor, target, *options):
-    done = actor.iprobe("attach", target.pid, "--no-stop", "--duration", "40ms", "--json", "-o", actor.dir() / "trace", *options)
-    assert done.returncode == 0, repr(done)
+def attach(actor, target, *options, events=True):
+    """The summary of one that recorded something: on a busy machine the target may not have run in a short time."""
+    for duration in ("40ms", "400ms", "4s"):
+        done = actor.iprobe("attach", target.pid, "--no-stop", "--duration", duration, "--json", "-o", actor.dir() / "trace", *options)
+        assert done.returncode == 0, repr(done)
+        if not events or done.summary()["events"]:
+            break
     return done.summary()
 
 
@@ -131,6 +135,23 @@ def test_addresses_resolve_while_live(me, programs, targets):
     target.finish()
 
 
+def test_a_change_that_takes_a_stop_is_refused(me, programs, targets):
+    """Sites on a page that stays live: the session goes on as it was, and nobody is stopped."""
+    target = targets.steady(me, programs.simple("steady"))
+    proc = me.start_iprobe("attach", target.pid, "--no-stop", "-f", "step_1*", "--json", "-o", me.dir() / "trace")
+    memory.wait_until_live(target.pid, proc)
+    before = memory.text_differences(target.pid)
+    done = me.iprobe("attach", target.pid, "-f", "step_2*")
+    actors.one_line(done)
+    assert "runs with --no-stop" in done.stderr
+    assert memory.text_differences(target.pid) == before
+    proc.send_signal(signal.SIGINT)
+    done = actors.last_words(proc)
+    assert done.returncode == 0 and len(done.summary()["stop_us"]) == STOPS, repr(done)
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
 def test_dry_run(me, programs, targets):
     target = targets.steady(me, programs.simple("steady"))
     done = me.iprobe("attach", "--dry-run", "--no-stop", "--json", target.pid)
@@ -213,7 +234,7 @@ def test_the_held_thread_goes_on(me, programs, targets, how):
 
 def test_a_static_program(me, programs, targets):
     target = targets.start(me, [programs.simple("waits", extra=["-static"]), "read"], preload=False)
-    summary = attach(me, target)
+    summary = attach(me, target, events=False)
     assert len(summary["stop_us"]) == 1 + STOPS, "its runtime is woken before"
     memory.assert_untouched(target.pid)
     target.say("x")
@@ -339,13 +360,13 @@ def test_many_flips(me, programs, targets):
     program = programs.simple("steady")
     target = targets.steady(me, program, "-i", "-c")
     before = layout(target, program)
-    end, cycles = time.monotonic() + 20, 0
+    end, cycles, events = time.monotonic() + 20, 0, 0
     while time.monotonic() < end:
         done = me.iprobe("attach", target.pid, "--no-stop", "--duration", "5ms", "--json", "-o", me.dir() / "trace")
         assert done.returncode == 0, repr(done)
-        assert done.summary()["events"] > 0
+        events += done.summary()["events"]
         cycles += 1
-    assert cycles > 20
+    assert cycles > 5 and events
     target.wait_for_progress()
     memory.assert_untouched(target.pid)
     assert layout(target, program) == before
