@@ -21,8 +21,8 @@ FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 SAMPLE = 12
 ERRORS = ["EIO", "EPERM", "ENOMEM", "EINTR", "ESRCH"]
 PATIENCE = 60
-# These come once and end the program: nothing can be learnt there.
-NOT_THESE = {"execve", "exit_group", "exit", "rt_sigreturn", "restart_syscall"}
+# Nothing can be learnt there: they end the program, or return an address and no error (brk).
+NOT_THESE = {"execve", "exit_group", "exit", "rt_sigreturn", "restart_syscall", "brk"}
 
 
 def attach_args(me, target, directory):
