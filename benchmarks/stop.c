@@ -3,7 +3,8 @@
  * The target of benchmarks/stop: threads that call generated functions (stop_functions.s) and sleep in turns, and one that does nothing
  * but look at the clock: the largest gap that it sees is how long the process stood still for it.
  *
- *   target THREADS SHARED: prints "ready". SHARED: file of two 64-bit words, the largest gap (in ticks of the TSC) and whether to look.
+ *   target THREADS SHARED [calls]: prints "ready". SHARED: file of two 64-bit words, the largest gap (in ticks of the TSC) and whether to
+ *   look. calls: between two looks it calls a function, one after the other, and so executes all sites.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,16 +36,24 @@ UNWATCHED static void *work(void *arg)
 	return NULL;
 }
 
-UNWATCHED static void look(void)
+UNWATCHED static void look(int calls)
 {
 	uint64_t last = __rdtsc();
+	unsigned i = 0;
 
 	while (shared[1]) {
-		uint64_t now = __rdtsc();
+		uint64_t now;
 
+		if (calls)
+			((void (*)(void))(functions + (size_t)STRIDE * (i++ % COUNT)))();
+		now = __rdtsc();
 		if (now - last > shared[0])
 			shared[0] = now - last;
 		last = now;
+		if (calls && i % 4096 == 0) { /* the kernel takes 50 ms from whoever runs at real time for a whole second */
+			usleep(100);
+			last = __rdtsc();
+		}
 	}
 }
 
@@ -64,7 +73,7 @@ UNWATCHED int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
-		look();
+		look(argc > 3);
 		usleep(500);
 	}
 }
