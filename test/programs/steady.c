@@ -13,7 +13,7 @@
  * running, and the machine is left to others now and then. -n: that one too, so that traces do not grow too fast.
  *
  * Ends when stdin is closed. Before that, letters on stdin: f forks a child that goes on checking (the beat
- * before the last is its own) and prints "child PID"; e executes the program anew, E does so from a thread that is not the first; v makes a thread wait in
+ * before the last is its own) and prints "child PID"; e executes the program anew; v makes a thread wait in
  * vfork() for two seconds, where nothing can stop it, and prints "waiting"; z ends the first thread, the
  * others go on.
  */
@@ -369,12 +369,6 @@ QUIET static void *wait_in_vfork(void *arg)
 	return arg;
 }
 
-QUIET static void *exec_anew(void *argv)
-{
-	execv(((char **)argv)[0], argv);
-	return NULL;
-}
-
 /* Does what the letters ask for until stdin is closed. */
 QUIET static void obey(char **argv)
 {
@@ -386,8 +380,6 @@ QUIET static void obey(char **argv)
 			fork_checker();
 		if (c == 'e')
 			execv(argv[0], argv);
-		if (c == 'E')
-			pthread_create(&thread, NULL, exec_anew, argv);
 		if (c == 'v' && !pthread_create(&thread, NULL, wait_in_vfork, NULL)) {
 			usleep(100000);
 			puts("waiting");

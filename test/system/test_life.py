@@ -330,22 +330,38 @@ def test_an_end_amid_loading(me, programs, targets, end):
     target.finish()
 
 
-@pytest.mark.parametrize("letter", ["e", "E"])
-def test_exec_ends_the_session(actor, programs, targets, letter):
-    """By the first thread, or by another: the trace is there, and nothing of ours is in the new program."""
-    target = targets.steady(actor, programs.simple("steady"))
+def session_ends_by_exec(actor, target, ask):
     directory = actor.dir() / "trace"
-    session = actor.start_iprobe("attach", target.pid, "-f", "step_1*", "--json", "-q", "-o", directory)
+    session = actor.start_iprobe("attach", target.pid, "-f", "step*", "--json", "-q", "-o", directory)
     memory.wait_until_live(target.pid, session)
-    target.wait_for_progress()
-    target.say(letter)
+    time.sleep(0.1)
+    ask()
     done = last_words(session)
     assert done.returncode == 0, repr(done)
     assert done.summary()["end"] == "target exec'ed"
     assert done.summary()["events"] > 0
     assert reported_calls(actor, directory) > 0
     assert target.proc.stdout.readline() == "ready\n"
+
+
+def test_exec_ends_the_session(actor, programs, targets):
+    """The trace is there, and nothing of ours is in the new program."""
+    target = targets.steady(actor, programs.simple("steady"))
     target.wait_for_progress()
+    session_ends_by_exec(actor, target, lambda: target.say("e"))
+    target.wait_for_progress()
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def test_exec_by_another_thread_ends_the_session(actor, programs, targets):
+    target = targets.start(actor, [programs.simple("become")])
+
+    def ask_it():
+        target.proc.stdin.write("x")
+        target.proc.stdin.flush()
+
+    session_ends_by_exec(actor, target, ask_it)
     memory.assert_untouched(target.pid)
     target.finish()
 
