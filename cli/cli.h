@@ -39,9 +39,9 @@ struct cli_record_options {
 	bool json, dry_run, quiet;
 };
 
-/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. dry_run: whether
- * --dry-run is known. */
-int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, struct cli_record_options *ret,
+/* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. attach: options may
+ * stand behind the PID too, and those that make sense only for a process that runs are known. */
+int cli_record_parse(int argc, char **argv, const char *help, bool attach, struct cli_record_options *ret,
 		     int *ret_next);
 
 /* The summary: a line on stderr, or with --json one on stdout. */

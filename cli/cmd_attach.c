@@ -166,7 +166,6 @@ static int fail(const struct ip_session_summary *summary)
 	return summary->contradicts ? cli_usage("attach", "%s", ip_error_message()) : cli_fail();
 }
 
-/* PID may stand before the options: `iprobe attach PID -f SEL` is how people type it. */
 static int find_pid(int argc, char **argv, int next, const char **ret)
 {
 	if (next >= argc)
@@ -184,17 +183,6 @@ int cmd_attach(int argc, char **argv)
 	const char *text = NULL;
 	int next, pid, code;
 
-	if (argc > 2 && argv[1][0] != '-') {
-		/* move it behind the options */
-		char *first = argv[1];
-
-		if (ip_parse_pid(first, &pid) < 0)
-			return cli_usage(argv[0], "%s", ip_error_message());
-
-		for (int i = 1; i + 1 < argc; i++)
-			argv[i] = argv[i + 1];
-		argv[argc - 1] = first;
-	}
 	code = cli_record_parse(argc, argv, help, true, &options, &next);
 	if (code < 0)
 		code = find_pid(argc, argv, next, &text);

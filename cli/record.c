@@ -92,7 +92,7 @@ static int parse_string_limit(const char *text, unsigned *ret)
 	return 0;
 }
 
-int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, struct cli_record_options *ret,
+int cli_record_parse(int argc, char **argv, const char *help, bool attach, struct cli_record_options *ret,
 		     int *ret_next)
 {
 	const char *command = argv[0];
@@ -107,7 +107,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 	};
 	opterr = 0;
 	optind = 0;
-	while ((option = getopt_long(argc, argv, "+:f:o:qh", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, attach ? ":f:o:qh" : "+:f:o:qh", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
 			if (cli_functions(command, optarg, &ret->session.functions))
@@ -145,15 +145,15 @@ int cli_record_parse(int argc, char **argv, const char *help, bool dry_run, stru
 			ret->session.own = "--follow-fork";
 			break;
 		case OPT_NO_STOP:
-			if (!dry_run) /* run: before its first instruction there is nobody whom a stop could hurt */
+			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
 				      "same\n",
 				      stderr);
-			ret->session.no_stop = dry_run;
+			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;
 		case OPT_DRY_RUN:
-			if (!dry_run)
+			if (!attach)
 				return cli_usage(command, "--dry-run goes with attach");
 			ret->dry_run = true;
 			break;

@@ -301,3 +301,11 @@ def test_readers_print_for_people_too(actor, programs, args):
     shown = actor.iprobe(*args, directory)
     assert shown.returncode == 0, repr(shown)
     assert ("count" if args == ["info"] else "chain_outer") in shown.stdout
+
+
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_the_pid_stands_where_people_type_it(me, programs, targets, place):
+    target = targets.steady(me, programs.simple("steady"), "-t", "1")
+    args = ["--json", "--dry-run", "-f", "step_1*"]
+    done = me.iprobe("attach", *args[:place], target.pid, *args[place:])
+    assert done.returncode == 0 and done.summary()["pid"] == target.pid, repr(done)
