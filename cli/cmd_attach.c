@@ -15,7 +15,8 @@ static const char help[] =
 	"Makes the chosen probes of a running process live, records until the time is over, Ctrl-C, or the\n"
 	"process ends, and puts every byte back. The first attach puts iprobe's runtime into the process,\n"
 	"unless it was started with it.\n\n"
-	"While iprobe records the process already, another attach changes that session and ends: -f SEL adds,\n"
+	"While iprobe records the process already, another attach changes that session and ends: -f SEL "
+	"adds,\n"
 	"-f '!GLOB' takes away.\n\n"
 	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "
 	"reads them\n"
@@ -25,11 +26,13 @@ static const char help[] =
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
-	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, where the\n"
+	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "
+	"where the\n"
 	"                        threads cannot be gathered in it (default 50ms)\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is held instead "
 	"of all\n"
-	"      --dry-run         say what would be patched, in how many stops of what length; change nothing\n"
+	"      --dry-run         say what would be patched, in how many stops of what length; change "
+	"nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "
 	"information) and of\n"
 	"                        points\n"
@@ -60,11 +63,12 @@ static void print_preview(const struct cli_record_options *options, const struct
 			       p->summary.unswitched_why);
 			return;
 		}
-		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about %s%s; nothing was "
+		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about "
+		       "%s%s; nothing was "
 		       "changed\n",
-		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages, p->summary.threads,
-		       p->nstops, p->nstops == 1 ? "" : "s", ip_format_ns(p->expected_stop_ns, stop),
-		       p->nstops == 1 ? "" : " each");
+		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
+		       p->summary.threads, p->nstops, p->nstops == 1 ? "" : "s",
+		       ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
 		return;
 	}
 	ip_json_init(&j, stdout);
@@ -160,12 +164,6 @@ static void clear_change(struct ip_session_change *c)
 	free(c->unused);
 }
 
-/* 2 where the options do not go with the session that there is. */
-static int fail(const struct ip_session_summary *summary)
-{
-	return summary->contradicts ? cli_usage("attach", "%s", ip_error_message()) : cli_fail();
-}
-
 static int find_pid(int argc, char **argv, int next, const char **ret)
 {
 	if (next >= argc)
@@ -198,13 +196,13 @@ int cmd_attach(int argc, char **argv)
 			print_change(&options, &preview.summary);
 		else if (ret == 0)
 			print_preview(&options, &preview);
-		code = ret < 0 ? fail(&preview.summary) : 0;
+		code = ret < 0 ? cli_fail() : 0;
 		clear_change(&preview.summary.change);
 		ip_session_preview_clear(&preview);
 		return code;
 	}
 	cli_catch_signals();
-	code = ip_session_attach(pid, &options.session, &summary) < 0 ? fail(&summary) : 0;
+	code = ip_session_attach(pid, &options.session, &summary) < 0 ? cli_fail() : 0;
 	if (summary.change.done)
 		print_change(&options, &summary);
 	else

@@ -91,7 +91,6 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 	uint64_t limit = ip_now_ns() + PATIENCE_NS;
 
 	if (s->options->own) {
-		s->summary->contradicts = true;
 		return ip_error("pid %d has a session already, by iprobe pid %u: %s is for a new one; leave "
 				"it out to change "
 				"that session, or end it first",

@@ -61,7 +61,6 @@ struct ip_session_summary {
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;
 	struct ip_session_change change; /* functions and sites are those that are live now, then */
-	bool contradicts;		 /* the target has a session, and options->own is not its own */
 };
 
 /* What an attach would do. */
