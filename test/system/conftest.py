@@ -4,7 +4,7 @@ System tests: the tools as a user runs them, on programs of test/programs, again
 themselves.
 
   IPROBE_BUILD          the meson build folder under test (default: build)
-  IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 1000; sanitizers: 100)
+  IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 300; IPROBE_TEST_FULL=1: 1000; sanitizers: 100)
   IPROBE_TEST_KILLS     kills of a running attach (default 200; sanitizers: 30)
   IPROBE_TEST_SOAK      cycles of the torture test (default 100)
   IPROBE_TEST_FULL      1: a fault at every system call, not at some
@@ -173,7 +173,7 @@ def number_from_env(name, default, sanitized=None):
 
 @pytest.fixture(scope="session")
 def cycles():
-    return number_from_env("IPROBE_TEST_CYCLES", 1000, 100)
+    return number_from_env("IPROBE_TEST_CYCLES", 1000 if os.environ.get("IPROBE_TEST_FULL") == "1" else 300, 100)
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def survive(actor, targets, program, count, flags, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("flags,share", [([], 1), (["-c"], 1), (["-c", "-i"], 0.1), (["-c", "-x"], 0.02)],
                          ids=["steady", "churn", "signals", "hogs"])
-def test_a_thousand_cycles(me, programs, targets, cycles, flags, share):
+def test_hundreds_of_cycles(me, programs, targets, cycles, flags, share):
     """Without and with threads that come and go; some cycles more under signals and on a machine without a free moment."""
     survive(me, targets, programs.simple("steady"), max(int(cycles * share), 3), flags, seed=1)
 
