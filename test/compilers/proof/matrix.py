@@ -30,7 +30,8 @@ MODES = {
     "no-plt": (["-fno-plt"], []),
     "now": ([], ["-Wl,-z,now"]),
     "cet": (["-fcf-protection"], []),
-    "large": (["-mcmodel=large", "-fno-pie"], ["-no-pie"]),
+    # -g: where the compiler keeps a function's address in a register for long, debug information tells whose a site is
+    "large": (["-mcmodel=large", "-fno-pie", "-g"], ["-no-pie"]),
 }
 
 LANGUAGES = {"c": ["-std=gnu17"], "cc": ["-std=c++17"]}
