@@ -112,7 +112,7 @@ static int write_staged(const struct ip_flip_plan *plan, size_t i)
 
 static int write_gate(const struct ip_target *target, int64_t session)
 {
-	const struct ip_gate gate = {.session = session, .pid = target->inner_pid};
+	const struct ip_gate gate = {.session = session, .pid = target->inner_pid, .base = session};
 
 	return session < 0 ? 0 : ip_target_write(target, target->anchor.gate, &gate, sizeof(gate));
 }

@@ -91,6 +91,8 @@ def test_values_and_selections(me, programs, targets):
     target = targets.steady(me, programs.simple("steady", placement="fentry", extra=["-g"]))
     summary = attach(me, target, "--args", "--retval", "-f", "step_1*")
     assert summary["events"] > 0 and 0 < summary["functions"] < 20
+    lines = [json.loads(line) for line in me.iprobe("dump", "--json", summary["dir"]).stdout.splitlines()]
+    assert any(line.get("args") for line in lines) and any("retval" in line for line in lines)
     memory.assert_untouched(target.pid)
     target.finish()
 
