@@ -181,12 +181,23 @@ static struct relative *find(const struct ip_family *f, pid_t pid)
 	return NULL;
 }
 
+/* Another iprobe has the area mapped too: to ask for a change of the session, say. It is no child. */
+static bool is_iprobe(pid_t pid)
+{
+	struct stat ours, theirs;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	return stat("/proc/self/exe", &ours) == 0 && stat(name, &theirs) == 0 &&
+	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
 /* Step 2. */
 static void meet(struct ip_family *f, pid_t pid)
 {
 	struct relative r = {.pid = pid, .found_ns = ip_now_ns()};
 
-	if (pid == f->target->pid || pid == getpid() || find(f, pid) ||
+	if (pid == f->target->pid || pid == getpid() || find(f, pid) || is_iprobe(pid) ||
 	    ip_grow(&f->items, f->n, sizeof(*f->items)) < 0)
 		return;
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
