@@ -24,6 +24,7 @@
 
 #define GIB		   (1ull << 30)
 #define FOREIGN_TRIES	   3
+#define LOAD_TRIES	   10
 #define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
@@ -91,8 +92,8 @@ static int begin_trace(struct ip_session *s)
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
 	if (ip_control_create(s->area, &s->control) < 0)
-		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n", s->target->pid,
-			ip_error_message());
+		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			s->target->pid, ip_error_message());
 	return 0;
 }
 
@@ -206,7 +207,7 @@ void ip_session_tell_unused(const struct ip_session *s)
 		fprintf(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
 }
 
-int ip_session_go_live(struct ip_session *s, bool allow_none)
+static int try_go_live(struct ip_session *s, bool allow_none)
 {
 	struct ip_plan plan = {0};
 	int ret;
@@ -227,6 +228,35 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 	}
 	ip_plan_clear(&plan);
 	return ret;
+}
+
+/* Whether a library of which sites were to go live has been unloaded while we looked at it. */
+static bool has_gone(struct ip_session *s)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+	bool gone = false;
+
+	if (ip_target_refresh(s->target) == 0)
+		for (size_t i = 0; i < s->modules.n; i++)
+			gone |= s->modules.items[i].list &&
+				!ip_module_is_mapped(s->target, &s->modules.items[i]);
+	ip_error("%s", why ? why : "out of memory");
+	return gone;
+}
+
+/* A target that loads and unloads libraries is looked at anew. (What of several stops was made by then is put back first.) */
+int ip_session_go_live(struct ip_session *s, bool allow_none)
+{
+	for (int i = 0;; i++) {
+		int ret = try_go_live(s, allow_none);
+
+		if (ret >= 0 || i == LOAD_TRIES || ip_session_interrupted || !ip_target_alive(s->target) ||
+		    !has_gone(s))
+			return ret;
+		nap(TRY_NS);
+		if (ip_target_refresh(s->target) < 0)
+			return -1;
+	}
 }
 
 /* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
