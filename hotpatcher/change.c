@@ -47,7 +47,10 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 	if (ip_plan_bind(&d->live, s->target, s->area) < 0)
 		return -1;
 	sites = count_new_sites(s, &d->live);
-	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
+	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0)
+		return -1;
+	/* a library that comes back brings nothing new */
+	if ((sites || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)
 		return -1;
 	s->summary->functions += ip_trace_functions(s->trace) - functions;
 	s->summary->sites += sites;
@@ -92,12 +95,35 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	ret->pages = result.pages;
 	s->summary->recorded = true;
 	ip_session_note_stop(s, o->kind, &result);
-	ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
+	/* what no change has taken away is there from its first event on: a program may load and unload a library all day */
+	if (o->must_match)
+		ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
 	ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
 	/* what is on disk is for who reads while we record, or after our death: not worth failing for */
 	if (d->idle.nchanges)
 		ip_trace_sync(s->trace);
 	return 0;
+}
+
+/* The watch must not bring back what is not selected any more. */
+static void tell_watch(struct ip_session *s)
+{
+	_cleanup_free_ uint32_t *numbers = NULL;
+	struct ip_plan plan;
+
+	if (ip_plan_match(&s->modules, &s->selections, &plan) < 0 ||
+	    !(numbers = calloc(plan.nfunctions + 1, sizeof(*numbers)))) {
+		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
+		return;
+	}
+	for (size_t i = 0; i < plan.nfunctions; i++) {
+		const struct ip_plan_function *f = &plan.functions[i];
+
+		numbers[i] = ip_plan_first_number(s->area, f->module) +
+			     IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
+	}
+	ip_watch_select(s->watch, numbers, plan.nfunctions, s->trace);
+	ip_plan_clear(&plan);
 }
 
 /* children: others are recorded besides the target. */
@@ -134,6 +160,8 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 			done = carry_out(s, &d, o, ret, ret_again);
 		ip_area_unlock_patch(s->area);
 	}
+	if (done == 0 && !o->dry_run && s->watch && (d.foreign || ip_watch_is_disturbed(s->watch)))
+		tell_watch(s);
 	ip_difference_clear(&d);
 	return done;
 }

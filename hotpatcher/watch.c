@@ -42,6 +42,7 @@ struct function {
 	bool suspect;	   /* to be looked at whole */
 	bool pending;	   /* it was suspect and has not been settled since */
 	bool disturbed;	   /* counted */
+	bool removed;	   /* not selected any more: ours goes, and nothing comes back */
 	uint64_t seen_tsc; /* when its sites were all right for the last time */
 	uint64_t wait_ns, back_ns;
 };
@@ -114,40 +115,72 @@ static int cut(struct ip_watch *w)
 
 int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 {
-	size_t n = 0, before = w->nfunctions;
+	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place)); /* + 1; 0: none */
+	size_t n = 0;
 	struct function *functions;
 	struct site *sites;
 
+	if (!place)
+		return ip_error("out of memory");
 	if (ip_watch_drop(w, plan) < 0)
 		return -1;
-	functions = reallocarray(w->functions, before + plan->nfunctions + 1, sizeof(*functions));
+	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1, sizeof(*functions));
 	w->functions = functions ? functions : w->functions;
 	sites = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*sites));
 	w->sites = sites ? sites : w->sites;
 	if (!functions || !sites)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < plan->nfunctions; i++) {
-		const struct ip_plan_function *f = &plan->functions[i];
-		const struct ip_probe_list *list = f->module->list;
-
-		functions[w->nfunctions++] = (struct function){
-			.name = strdup(ip_probe_list_string(list, list->functions[f->function].name)),
-			.number = f->number};
-	}
 	for (n = 0; n < plan->nchanges; n++) {
 		const struct ip_change *c = &plan->changes[n];
 
 		/* what is there next may be another library's: hotpatcher/follow.h looks after these */
 		if (c->may_go)
 			continue;
+		if (!place[plan->function_of[n]]) {
+			const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
+			const struct ip_probe_list *list = f->module->list;
+
+			functions[w->nfunctions++] = (struct function){
+				.name = strdup(ip_probe_list_string(list, list->functions[f->function].name)),
+				.number = f->number};
+			place[plan->function_of[n]] = w->nfunctions;
+		}
 		struct site *site = &sites[w->nsites++];
 
-		*site = (struct site){
-			c->address, before + plan->function_of[n], c->length, c->form, c->transit_regs, {0}};
+		*site = (struct site){c->address,      place[plan->function_of[n]] - 1,
+				      c->length,       c->form,
+				      c->transit_regs, {0}};
 		memcpy(site->live, c->new_bytes, sizeof(site->live));
 	}
 	qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
 	return cut(w);
+}
+
+/* Forgets the functions of which no site is left and nothing has to be told yet. */
+static int forget_functions(struct ip_watch *w)
+{
+	_cleanup_free_ uint32_t *place = calloc(w->nfunctions + 1, sizeof(*place));
+	size_t n = 0;
+
+	if (!place)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < w->nsites; i++)
+		place[w->sites[i].function] = 1;
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		const struct function *f = &w->functions[i];
+
+		if (!place[i] && (f->removed || (!f->off && !f->pending))) {
+			w->noff -= f->off;
+			free(f->name);
+			continue;
+		}
+		place[i] = n;
+		w->functions[n++] = w->functions[i];
+	}
+	w->nfunctions = n;
+	for (size_t i = 0; i < w->nsites; i++)
+		w->sites[i].function = place[w->sites[i].function];
+	return 0;
 }
 
 int ip_watch_drop(struct ip_watch *w, const struct ip_plan *plan)
@@ -171,7 +204,7 @@ int ip_watch_drop(struct ip_watch *w, const struct ip_plan *plan)
 		if (!gone[i])
 			w->sites[n++] = w->sites[i];
 	w->nsites = n;
-	return cut(w);
+	return forget_functions(w) < 0 ? -1 : cut(w);
 }
 
 static void note_missing(struct ip_watch *w, struct function *f, uint64_t until, struct ip_trace *trace)
@@ -182,12 +215,45 @@ static void note_missing(struct ip_watch *w, struct function *f, uint64_t until,
 		ip_trace_add_missing(trace, f->number, f->seen_tsc, until);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool ip_watch_is_disturbed(const struct ip_watch *w)
+{
+	return w && w->noff;
+}
+
+void ip_watch_select(struct ip_watch *w, uint32_t *numbers, size_t n, struct ip_trace *trace)
+{
+	qsort(numbers, n, sizeof(*numbers), by_number);
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		struct function *f = &w->functions[i];
+		bool selected = bsearch(&f->number, numbers, n, sizeof(*numbers), by_number);
+
+		if (selected == !f->removed)
+			continue;
+		if (!selected && (f->off || f->pending))
+			note_missing(w, f, ip_arch_clock(), trace);
+		f->removed = !selected;
+		f->pending = false;
+		f->seen_tsc = ip_arch_clock();
+		f->back_ns = 0;
+		/* what is left of it is looked at with the others that are off: idle below somebody's breakpoint, or live again */
+		w->noff += !f->off;
+		f->off = true;
+	}
+}
+
 void ip_watch_clear(struct ip_watch *w, struct ip_trace *trace)
 {
 	if (!w)
 		return;
 	for (size_t i = 0; i < w->nfunctions; i++) {
-		if (w->functions[i].off || w->functions[i].pending)
+		if ((w->functions[i].off || w->functions[i].pending) && !w->functions[i].removed)
 			note_missing(w, &w->functions[i], ip_arch_clock(), trace);
 		free(w->functions[i].name);
 	}
@@ -305,7 +371,7 @@ static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
 						      s->address, bytes);
 			if (pass == 0) {
 				if ((ip_site_is_foreign(state) && state != IP_SITE_ORPHAN) ||
-				    !stub_stands(w, s) || (f->off && now < f->back_ns))
+				    !stub_stands(w, s) || f->removed || (f->off && now < f->back_ns))
 					g->blocked[s->function] = true;
 				if (!f->off && memcmp(bytes, s->live, s->length) && !g->sites++) {
 					g->first = s;
@@ -352,7 +418,8 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 								 : BACK_MAX;
 			f->back_ns = now + f->wait_ns;
 		} else if (!g->blocked[i]) {
-			note_missing(w, f, ip_arch_clock(), trace);
+			if (!f->removed)
+				note_missing(w, f, ip_arch_clock(), trace);
 			w->noff -= f->off;
 			f->off = false;
 		}
@@ -399,7 +466,7 @@ static uint64_t cpu_ns(void)
 struct ip_patch_result ip_watch_turn(struct ip_watch *w, struct ip_trace *trace)
 {
 	struct ip_patch_result result = {0};
-	uint64_t now = ip_now_ns(), began = cpu_ns(), pause, cost = 0, due;
+	uint64_t now = ip_now_ns(), began = cpu_ns(), pause, cost = 0, due, stopped = 0;
 	size_t suspects = 0;
 
 	if (!w || !w->npieces || now < w->next_ns)
@@ -416,11 +483,16 @@ struct ip_patch_result ip_watch_turn(struct ip_watch *w, struct ip_trace *trace)
 			}
 		cost = ip_now_ns() - now;
 	}
-	if (suspects)
+	if (suspects) {
+		uint64_t settling = ip_now_ns();
+
 		result = settle(w, trace);
+		/* a stop that failed held the target as well */
+		stopped = result.transient ? ip_now_ns() - settling : result.stop_ns;
+	}
 	cost = SHARE * (cpu_ns() - began);
-	if (cost < STOP_SHARE * result.stop_ns)
-		cost = STOP_SHARE * result.stop_ns;
+	if (cost < STOP_SHARE * stopped)
+		cost = STOP_SHARE * stopped;
 	w->next_ns = now + (pause > cost ? pause : cost);
 	return result;
 }

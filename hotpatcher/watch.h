@@ -43,6 +43,11 @@ void ip_watch_destroy(struct ip_watch *watch);
 int ip_watch_add(struct ip_watch *watch, const struct ip_plan *plan);
 /* The plan's sites are made idle by us: to be called before that is done, or the watch takes it for somebody else's work. */
 int ip_watch_drop(struct ip_watch *watch, const struct ip_plan *plan);
+/* Whether sites of any function are idle for the sake of somebody else. watch may be NULL. */
+bool ip_watch_is_disturbed(const struct ip_watch *watch);
+/* These functions are selected from now on (numbers are sorted). Of the others that are still watched, since somebody else's hand is in
+ * a site of theirs, all that is ours goes idle, and none goes live again unless it is selected again. */
+void ip_watch_select(struct ip_watch *watch, uint32_t *numbers, size_t n, struct ip_trace *trace);
 /* Another program, or the end: no site is live any more. What is missing until now is noted. */
 void ip_watch_clear(struct ip_watch *watch, struct ip_trace *trace);
 
