@@ -212,8 +212,8 @@ int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, s
 		raise_thread(b.tid);
 	if (done == 0)
 		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
+	lower(b.tid, &raised); /* first: what it puts back was read while borrowing had raised us */
 	ret->ns = ip_borrow_end(&b);
-	lower(b.tid, &raised);
 	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0)
 		return -1;
 	if (done == 0)
