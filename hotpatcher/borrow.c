@@ -114,7 +114,12 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 {
 	const struct ip_stopped_thread *t = &b->stop.threads[0];
 	uint8_t code[2];
+	char name[64];
 
+	/* a number that was given to another process meanwhile: what has stopped cannot change any more */
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", b->target->pid, b->tid);
+	if (access(name, F_OK) < 0)
+		return false;
 	if (!t->stopped || !t->by_us || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 || b->regs.cs != IP_ARCH_USER_CS)
 		return false;
@@ -138,8 +143,9 @@ static void boost(struct ip_borrowed *b)
 
 static void unboost(struct ip_borrowed *b)
 {
-	if (b->boosted)
-		sched_setscheduler(0, b->policy, &b->priority);
+	/* who may have the priority by a limit only (RLIMIT_RTPRIO) may not take the flag away again */
+	if (b->boosted && sched_setscheduler(0, b->policy, &b->priority) < 0)
+		sched_setscheduler(0, b->policy | SCHED_RESET_ON_FORK, &b->priority);
 	b->boosted = false;
 }
 

@@ -180,19 +180,43 @@ static uint64_t find_memory(const struct ip_target *target, const struct ip_rt_i
 	return 0;
 }
 
-/* Step 2. The last one may be the kernel's own library, which every process has. */
+/* The executable's program headers, as the kernel told it; 0: not known. */
+static uint64_t executable_of(pid_t pid)
+{
+	_cleanup_close_ int fd = -1;
+	Elf64_auxv_t auxv[64];
+	char name[64];
+	ssize_t got;
+
+	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, auxv, sizeof(auxv)) : 0;
+	for (ssize_t i = 0; i < got / (ssize_t)sizeof(*auxv); i++)
+		if (auxv[i].a_type == AT_PHDR)
+			return auxv[i].a_un.a_val;
+	return 0;
+}
+
+/* Step 2. In the executable, which stays where it is; else from the end, where libraries lie that came with it, rather than what dlclose()
+ * may take away under the thread. The very last may be the kernel's own library, which every process has. */
 static int place_code(struct injection *in)
 {
 	_cleanup_free_ struct ip_slack *all = NULL;
 	const struct ip_inject_facts facts = {in->head->end, in->head->data, in->head->pool - in->head->data};
 	_cleanup_free_ uint8_t *code = malloc(code_size());
+	const struct ip_mapping *own = ip_maps_find(&in->target->maps, executable_of(in->target->pid));
 	size_t n, best = SIZE_MAX;
 
 	if (!code || ip_slack_find(in->target, &all, &n) < 0)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < n && best == SIZE_MAX; i++)
-		if (!all[i].left_behind && all[i].size >= code_size())
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].left_behind || all[i].size < code_size())
+			continue;
+		if (best == SIZE_MAX || strcmp(all[i].path, "[vdso]"))
 			best = i;
+		if (own && !strcmp(all[i].path, own->path))
+			break;
+	}
 	if (best == SIZE_MAX)
 		return ip_error("pid %d: no module has %zu bytes to spare behind its code, which putting "
 				"iprobe's runtime there takes: start "
@@ -230,6 +254,9 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	int ret;
 
 	ip_arch_way_back(&b->regs, &way);
+	if (!ip_slack_is_ours(in->target, &in->slack))
+		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: try again",
+				in->target->pid);
 	if (ip_target_write(in->target, block, &way, sizeof(way)) < 0)
 		return -1;
 	ip_arch_send_lightly(&regs, place_of(in, in->memory ? ip_inject_code_again : ip_inject_code_start),
@@ -239,6 +266,9 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	made = ip_arch_made(&regs);
 	if (ret < 0 || (regs.rip - in->slack.address >= code_size() && ret == 0))
 		return ret;
+	/* on its way back the thread's own registers say nothing of our memory */
+	if (ret == 0 && regs.rip > place_of(in, ip_inject_code_back))
+		return 0;
 	if (made && !(made % PAGE))
 		in->memory = made;
 	if (ret == 0)
@@ -294,23 +324,6 @@ static int make_memory(struct injection *in)
 					in->target->pid);
 		nanosleep(&nap, NULL);
 	}
-}
-
-/* The executable's program headers, as the kernel told it; 0: not known. */
-static uint64_t executable_of(pid_t pid)
-{
-	_cleanup_close_ int fd = -1;
-	Elf64_auxv_t auxv[64];
-	char name[64];
-	ssize_t got;
-
-	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
-	got = fd >= 0 ? read(fd, auxv, sizeof(auxv)) : 0;
-	for (ssize_t i = 0; i < got / (ssize_t)sizeof(*auxv); i++)
-		if (auxv[i].a_type == AT_PHDR)
-			return auxv[i].a_un.a_val;
-	return 0;
 }
 
 /* The rooms for stubs that are still what the loader made of them. */

@@ -22,9 +22,10 @@ struct ip_inject_facts {
 	uint64_t size, data, data_size; /* of the memory to make, and of its writable part */
 };
 
-/* Its start is a struct ip_inject_head; _start: where a thread begins, _again: where the memory is there already. */
+/* Its start is a struct ip_inject_head; _start: where a thread begins, _again: where the memory is there already;
+ * _back: from here on the thread has its own registers again, one by one. */
 extern const uint8_t ip_inject_code[], ip_inject_code_end[], ip_inject_code_start[], ip_inject_code_again[],
-	ip_inject_code_facts[];
+	ip_inject_code_back[], ip_inject_code_facts[];
 
 /* Whether a thread is in code that an iprobe which died has left at address, or will come back to it from a signal handler. True also
  * where there is no telling. */

@@ -140,10 +140,20 @@ int ip_slack_find(const struct ip_target *target, struct ip_slack **ret, size_t 
 	return 0;
 }
 
+bool ip_slack_is_ours(const struct ip_target *target, const struct ip_slack *slack)
+{
+	struct ip_inject_head head;
+
+	return pread(target->mem, &head, sizeof(head), slack->address) == (ssize_t)sizeof(head) &&
+	       !memcmp(head.magic, ip_inject_code, sizeof(head.magic));
+}
+
 int ip_slack_restore(const struct ip_target *target, const struct ip_slack *slack, size_t size)
 {
 	uint8_t bytes[PAGE];
 
+	if (!ip_slack_is_ours(target, slack))
+		return -1;
 	memset(bytes, slack->fill, sizeof(bytes));
 	return ip_target_write(target, slack->address, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
 }

@@ -6,6 +6,7 @@
 #ifndef IP_SLACK_H
 #define IP_SLACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,10 @@ struct ip_slack {
 /* All slack of the process; the caller frees *ret. 0, -1 out of memory. A module whose headers cannot be read has none. */
 int ip_slack_find(const struct ip_target *target, struct ip_slack **ret, size_t *ret_n);
 
-/* Puts back what slack held. */
+/* Whether the code still stands there. Its module may have been unmapped meanwhile, and something else be in its place. */
+bool ip_slack_is_ours(const struct ip_target *target, const struct ip_slack *slack);
+
+/* Puts back what slack held, if the code stands there. */
 int ip_slack_restore(const struct ip_target *target, const struct ip_slack *slack, size_t size);
 
 /* What an iprobe which was killed has left in the target's slack: harmless, since nobody runs it. The address of the first, 0: nothing. */

@@ -61,6 +61,9 @@ ip_inject_code_again:
 	leaq a_while(%rip), %rdx
 	movl $8, %r10d
 	syscall
+	.globl ip_inject_code_back
+	.hidden ip_inject_code_back
+ip_inject_code_back:
 	/* nobody does, so we go by ourselves; the stack pointer and the flags are as they were */
 	.macro back reg, at
 	movq block + 8 * \at(%rip), %\reg
