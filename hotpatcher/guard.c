@@ -64,13 +64,16 @@ static uint64_t start_ticks(pid_t tid)
 	return ticks;
 }
 
-/* Whether the thread has what we lend. */
+/* Whether the thread has what we lend. One that lives and cannot be asked counts as having it: better the ordinary policy, which it
+ * had, than a real-time one that stays. */
 static bool is_raised(pid_t tid)
 {
+	int policy = sched_getscheduler(tid);
 	struct sched_param p;
 
-	return sched_getscheduler(tid) == LENT_POLICY && sched_getparam(tid, &p) == 0 &&
-	       p.sched_priority == LENT;
+	if (policy < 0)
+		return errno != ESRCH;
+	return policy == LENT_POLICY && (sched_getparam(tid, &p) < 0 || p.sched_priority == LENT);
 }
 
 uint32_t ip_guard_table_raise(struct ip_guard_table *table, pid_t tid)
@@ -98,8 +101,11 @@ bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry)
 {
 	const struct sched_param none = {0};
 	struct ip_guard_entry *e = &table->entries[entry - 1];
-	bool ours = e->tid && is_raised(e->tid) && sched_setscheduler(e->tid, e->policy, &none) == 0;
+	bool ours = e->tid && is_raised(e->tid);
 
+	/* tried again by who ends */
+	if (ours && sched_setscheduler(e->tid, e->policy, &none) < 0 && errno != ESRCH)
+		return false;
 	__atomic_store_n(&e->tid, 0, __ATOMIC_SEQ_CST);
 	return ours;
 }
