@@ -219,14 +219,15 @@ def read_junit(path, stage, result):
 def try_again(stage, env, first):
     """Runs the tests that failed by themselves; the result of both runs."""
     say(f"== {stage.name}: {first.failed} failed: second try")
-    failed = [note for note in first.notes if note.startswith("FAILED")]
+    # A test that fails, and then leaves something behind, is told of twice.
+    failed = list(dict.fromkeys(note for note in first.notes if note.startswith("FAILED")))
     os.unlink(stage.junit)
     second = Result()
     code = run(stage, stage.again, env)
     if code is None or not read_junit(stage.junit, stage.name, second):
         return first
     # What was skipped or passed in the first run is not run again.
-    if second.passed + second.failed + second.skipped != first.failed:
+    if second.passed + second.failed + second.skipped != len(failed):
         return first
     result = Result()
     result.passed = first.passed + second.passed

@@ -37,14 +37,14 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def perform(root, command, junit=None, timeout=10):
+def perform(root, command, junit=None, timeout=10, again=None):
     """Lets scripts/check.py perform a stage; its counts and notes."""
     program = f"""
         import ctypes, os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
         import check
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        result = check.perform(check.Stage("it", {command!r}, {timeout}, junit={junit!r}), dict(os.environ))
+        result = check.perform(check.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r}), dict(os.environ))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
     """
     out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
@@ -68,6 +68,21 @@ def test_check_counts_junit(root, tmp_path):
     assert perform(root, ["true"], str(tmp_path / "none.xml"))[:3] == ["0", "1", "0"]
     # Results of an earlier run do not count.
     assert perform(root, ["true"], str(results))[:3] == ["0", "1", "0"]
+
+
+def test_check_gives_a_second_try(root, tmp_path):
+    """A test that failed and left something behind stands there twice; it is run again once."""
+    case = "<testcase name='b'>{}</testcase>"
+    first = tmp_path / "first.xml"
+    first.write_text("<testsuite><testcase name='a'/>" + case.format("<failure message='no'/>") +
+                     case.format("<error message='left behind'/>") + "</testsuite>")
+    second = tmp_path / "second.xml"
+    results = tmp_path / "results.xml"
+    for outcome, counts in (("", ["2", "0", "0"]), ("<failure message='no'/>", ["1", "1", "0"])):
+        second.write_text("<testsuite>" + case.format(outcome) + "</testsuite>")
+        found = perform(root, ["cp", str(first), str(results)], str(results), again=["cp", str(second), str(results)])
+        assert found[:3] == counts, found
+        assert ("unsteady" in found[3]) == (not outcome)
 
 
 def test_check_ends_and_counts_what_a_stage_leaves_running(root):
