@@ -4,7 +4,7 @@
  * probed function, by libdw and by libunwind. (Not by libunwind in the stubs themselves: from outside it knows no code
  * in memory without a file behind it. No frame but the innermost is ever in a stub.)
  *
- *   unwind_outside PID STEPS    prints "UNWOUND unwound, PLACES places"; ends with 1 at the first wrong one
+ *   unwind_outside PID STEPS    prints "UNWOUND unwound, PLACES places, STUBS in stubs"; ends with 1 at the first wrong one
  */
 #define _GNU_SOURCE
 #include <elfutils/libdwfl.h>
@@ -79,6 +79,42 @@ static bool is_anonymous(pid_t pid, uint64_t pc)
 	return false;
 }
 
+/*
+ * The process's modules for libdw, stubs included: those lie in memory without a file, behind the file's own mappings, where libdw
+ * counts them as the module's by accident only. The list it reads has the file's name in those lines too.
+ */
+static int report_modules(pid_t pid)
+{
+	char path[64], line[4352], file[4352] = "";
+	char *text = NULL;
+	size_t size;
+	uint64_t start, end, last = 0;
+	FILE *maps, *out = open_memstream(&text, &size);
+	int at, ret;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "r");
+	while (maps && out && fgets(line, sizeof(line), maps)) {
+		at = 0;
+		if (sscanf(line, "%lx-%lx %*s %*s %n", &start, &end, &at) < 2 || !at)
+			continue;
+		if (strchr(line, '/'))
+			strcpy(file, line + at);
+		else if (start == last && *file)
+			strcpy(line + at, file);
+		else
+			*file = '\0';
+		last = end;
+		fputs(line, out);
+	}
+	if (!maps || !out || fclose(out) || fclose(maps) || !(maps = fmemopen(text, size, "r")))
+		return -1;
+	ret = dwfl_linux_proc_maps_report(dwfl, maps);
+	fclose(maps);
+	free(text);
+	return ret;
+}
+
 static int visit(Dwfl_Frame *frame, void *data)
 {
 	struct chain *c = data;
@@ -138,7 +174,7 @@ int main(int argc, char **argv)
 	pid_t pid = argc > 2 ? atoi(argv[1]) : 0;
 	unw_addr_space_t space = unw_create_addr_space(&_UPT_accessors, 0);
 	void *upt = _UPT_create(pid);
-	long nplaces = 0, unwound = 0, steps = argc > 2 ? atol(argv[2]) : 0;
+	long nplaces = 0, nstubs = 0, unwound = 0, steps = argc > 2 ? atol(argv[2]) : 0;
 	static uint64_t places[16384];
 	int status, ret = 0;
 	bool in_middle = false, is_new;
@@ -149,7 +185,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	dwfl = dwfl_begin(&callbacks);
-	if (dwfl_linux_proc_report(dwfl, pid) || dwfl_report_end(dwfl, NULL, NULL) || dwfl_linux_proc_attach(dwfl, pid, true)) {
+	if (report_modules(pid) || dwfl_report_end(dwfl, NULL, NULL) || dwfl_linux_proc_attach(dwfl, pid, true)) {
 		fprintf(stderr, "libdw: %s\n", dwfl_errmsg(-1));
 		return 2;
 	}
@@ -181,7 +217,7 @@ int main(int argc, char **argv)
 		/* libunwind reads the files anew each time: once for each place */
 		is_new = i == nplaces && nplaces < 16384;
 		if (is_new)
-			places[nplaces++] = pc;
+			places[nplaces++] = pc, nstubs += is_anonymous(pid, pc);
 		unwound++;
 		dwfl_getthread_frames(dwfl, pid, visit, &by_dw);
 		if (!is_right(&by_dw))
@@ -192,7 +228,7 @@ int main(int argc, char **argv)
 		if (!is_right(&by_unwind))
 			ret = complain("libunwind", &by_unwind);
 	}
-	printf("%ld unwound, %ld places\n", unwound, nplaces);
+	printf("%ld unwound, %ld places, %ld in stubs\n", unwound, nplaces, nstubs);
 	dwfl_end(dwfl);
 	_UPT_destroy(upt);
 	unw_destroy_addr_space(space);
