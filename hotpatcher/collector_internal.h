@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the collector's files share: sifting words (sift.c), draining sub-buffers (drain.c), ending claims of threads that are gone
+ * (reap.c).
+ */
+#ifndef IP_COLLECTOR_INTERNAL_H
+#define IP_COLLECTOR_INTERNAL_H
+
+#include "hotpatcher/collector.h"
+#include "hotpatcher/sift.h"
+
+struct ip_claim {
+	uint64_t next_ordinal;
+	uint64_t lost_before; /* by threads that had this slot earlier: events_discarded only grows */
+	uint64_t holes;	      /* zero words taken since the claim */
+	uint64_t claimed;     /* slot->claimed of the claim that all this is about */
+	uint64_t last_discarded;
+	pid_t tid, pid;
+	bool in_use;
+	uint8_t missing;	     /* listings in a row that did not have the thread */
+	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
+};
+
+struct ip_ready {
+	uint32_t slot, subbuf;
+	uint64_t ordinal;
+};
+
+struct ip_collector {
+	struct ip_area *area;
+	struct ip_trace *trace;
+	struct ip_target *target;
+	struct ip_claim *slots;
+	struct ip_ready *ready;
+	uint64_t *copy;	   /* one sub-buffer */
+	uint64_t *records; /* the records found in it */
+	uint64_t events, invalid;
+	uint64_t lost_done;	   /* by claims that have ended */
+	uint64_t max_size, beyond; /* events that did not fit into max_size */
+	bool full;
+	uint64_t reaped_ns;
+	uint64_t *suspended; /* per sub-buffer: since when it is out of circulation; 0: it is not */
+	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
+	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
+	void *family;
+	uint8_t *pids; /* bitmap of processes that have recorded */
+	uint64_t processes;
+};
+
+#define PID_LIMIT (1u << 22) /* of the kernel */
+
+static inline uint32_t slots_used(const struct ip_collector *c)
+{
+	uint32_t used = __atomic_load_n(&c->area->header->slots_used, __ATOMIC_ACQUIRE);
+
+	return used < IP_AREA_SLOTS ? used : IP_AREA_SLOTS;
+}
+
+static inline bool is_claimed(const struct ip_collector *c, uint32_t slot)
+{
+	return __atomic_load_n(&c->area->slots[slot].state, __ATOMIC_ACQUIRE) == IP_SLOT_CLAIMED;
+}
+
+/* Takes all sub-buffers that may be taken. quiet: no thread writes any more. How many; -1 where the trace cannot be written. */
+int ip_drain_full(struct ip_collector *c, bool quiet);
+
+/* Behind ip_drain_full(): what the thread of a slot that writes no more has left in the sub-buffer in use. If losses came behind its last
+ * packet, an empty packet tells them. */
+int ip_drain_slot(struct ip_collector *c, uint32_t index);
+
+/* Ends the claim: what it lost is kept, the slot can be claimed anew. */
+void ip_drain_release(struct ip_collector *c, uint32_t index);
+
+/* Brings back into circulation what was suspended long enough. */
+void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now);
+
+/* Finds threads that have ended, takes what they left and frees their slots. */
+int ip_reap(struct ip_collector *c);
+
+#endif

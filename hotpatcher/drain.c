@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
+ *
+ *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
+ *      and s.guard was seen 0 after that: then no hook can have words in it to fill.
+ *   2. Only in order: its ordinal is the one that s has to deliver next.
+ *   3. Copy, check, write; zero it; FREE (release: the zeroes are seen before the state).
+ *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
+ *
+ * A slot goes back to FREE when its thread has ended and all of it has been taken.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "hotpatcher/collector_internal.h"
+#include "hotpatcher/stop.h"
+
+#define SUSPENSION_NS                                                                                        \
+	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
+#define STALE_GUARD_NS 200000000ull
+
+static int write_records(struct ip_collector *c, uint32_t slot, const struct ip_sifted *found,
+			 uint64_t discarded)
+{
+	struct ip_claim *s = &c->slots[slot];
+	struct ip_packet_header header = {
+		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = s->pid, .tid = s->tid};
+
+	if (c->full ||
+	    ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size) {
+		/* once full, always: a later, smaller packet would make it look as if nothing were missing */
+		c->full = true;
+		c->beyond += found->events;
+		return 0;
+	}
+	if (discarded < s->last_discarded)
+		discarded = s->last_discarded;
+	header.events_discarded = s->last_discarded = discarded;
+	if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words) < 0)
+		return -1;
+	c->events += found->events;
+	return 0;
+}
+
+/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. */
+static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
+{
+	struct ip_claim *s = &c->slots[slot];
+	struct ip_sifted found;
+
+	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
+	ip_sift(c->copy, n, c->records, &found);
+	s->holes += found.holes;
+	c->invalid += found.invalid;
+	if (!found.words)
+		return 0;
+	return write_records(c, slot, &found, s->lost_before + lost + s->holes);
+}
+
+static void give_back(struct ip_collector *c, uint32_t subbuf)
+{
+	struct ip_subbuf *b = &c->area->subbufs[subbuf];
+
+	b->slot = IP_NO_SLOT;
+	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED) && !c->suspended[subbuf]) {
+		/* out of circulation for a while: a hook may still fill words of it */
+		c->suspended[subbuf] = ip_now_ns();
+		return;
+	}
+	c->suspended[subbuf] = 0;
+	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
+	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
+	/* The lowest free one comes first: the target touches few pages that it has not touched before (each costs it a
+	 * fault) and finds them in the cache. Only a hint: a thread that takes one now may set it back. */
+	if (subbuf < c->area->header->hint)
+		c->area->header->hint = subbuf;
+}
+
+/* Notes a claim that we have not seen yet. */
+static void meet(struct ip_collector *c, uint32_t index)
+{
+	const struct ip_slot *slot = &c->area->slots[index];
+	struct ip_claim *s = &c->slots[index];
+
+	if (s->in_use && s->claimed == slot->claimed)
+		return;
+	s->in_use = true;
+	s->claimed = slot->claimed;
+	s->next_ordinal = 0;
+	s->holes = 0;
+	s->tid = slot->tid;
+	s->pid = slot->pid;
+	if ((uint32_t)s->pid < PID_LIMIT && !(c->pids[s->pid / 8] & 1 << s->pid % 8)) {
+		c->pids[s->pid / 8] |= 1 << s->pid % 8;
+		c->processes++;
+	}
+}
+
+/* Step 1 for a sub-buffer that its thread has not handed over. quiet: no thread writes any more. */
+static bool has_been_left(const struct ip_collector *c, const struct ip_ready *r, bool quiet)
+{
+	const struct ip_slot *slot = &c->area->slots[r->slot];
+	struct ip_claim *s = &c->slots[r->slot];
+	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE), guard = 0;
+
+	if (cur >> IP_POSITION_BITS == r->subbuf)
+		return false;
+	if ((cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS <= r->ordinal)
+		return false;
+	quiet |= c->gone && c->gone[r->slot];
+	for (int i = 0; !quiet && i < 64; i++) {
+		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
+		if (!guard)
+			return true;
+	}
+	if (quiet)
+		return true;
+	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it
+	 * soon. */
+	if (s->guard != guard) {
+		s->guard = guard;
+		s->guard_since = ip_now_ns();
+		return false;
+	}
+	if (ip_now_ns() - s->guard_since < STALE_GUARD_NS)
+		return false;
+	c->area->subbufs[r->subbuf].suspect = 1;
+	return true;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct ip_ready *x = a, *y = b;
+
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+/* Steps 1 to 3 for all. quiet: no thread writes any more. */
+int ip_drain_full(struct ip_collector *c, bool quiet)
+{
+	uint32_t used = slots_used(c);
+	size_t n = 0;
+	int taken = 0;
+
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
+		const struct ip_subbuf *b = &c->area->subbufs[i];
+		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
+		/* read once: the target may change it after we have checked it */
+		struct ip_ready r = {__atomic_load_n(&b->slot, __ATOMIC_RELAXED), i,
+				     __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED)};
+
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || r.slot >= used ||
+		    !is_claimed(c, r.slot))
+			continue;
+		if (state == IP_SUBBUF_OWNED && !has_been_left(c, &r, quiet))
+			continue;
+		c->ready[n++] = r;
+	}
+	qsort(c->ready, n, sizeof(*c->ready), by_order);
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_ready *r = &c->ready[k];
+		struct ip_claim *s = &c->slots[r->slot];
+
+		meet(c, r->slot);
+		if (r->ordinal != s->next_ordinal) /* step 2 */
+			continue;
+		if (take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost) < 0)
+			return -1;
+		s->next_ordinal++;
+		give_back(c, r->subbuf);
+		taken++;
+	}
+	return taken;
+}
+
+/* Step 4 for one slot, after drain_full(). If losses came behind its last packet, an empty packet tells them.
+ */
+int ip_drain_slot(struct ip_collector *c, uint32_t index)
+{
+	const struct ip_slot *slot = &c->area->slots[index];
+	struct ip_claim *s = &c->slots[index];
+	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
+	uint64_t subbuf = cur >> IP_POSITION_BITS, n = cur & (IP_SUBBUF_WORDS - 1);
+	uint64_t discarded;
+
+	meet(c, index);
+	if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
+		if (!n) /* filled to the last word, not left yet */
+			n = IP_SUBBUF_WORDS;
+		if (take(c, index, subbuf, n, c->area->subbufs[subbuf].lost) < 0)
+			return -1;
+		give_back(c, subbuf);
+	}
+	discarded = s->lost_before + slot->lost + s->holes;
+	if (discarded > s->last_discarded) {
+		struct ip_sifted none = {.begin = slot->claimed, .end = slot->claimed};
+		struct ip_clock_reading now;
+
+		ip_clock_read(&now);
+		none.begin = none.end = now.tsc;
+		if (write_records(c, index, &none, discarded) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Ends the claim: what it lost is kept, the slot can be claimed anew. */
+void ip_drain_release(struct ip_collector *c, uint32_t index)
+{
+	struct ip_slot *slot = &c->area->slots[index];
+	struct ip_claim *s = &c->slots[index];
+
+	c->lost_done += slot->lost + s->holes;
+	s->lost_before += slot->lost + s->holes;
+	s->in_use = false;
+	s->missing = 0;
+	s->holes = 0;
+	slot->lost = 0;
+	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
+	__atomic_store_n(&slot->state, IP_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
+		if (c->suspended[i] && now - c->suspended[i] > SUSPENSION_NS)
+			give_back(c, i);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sifting the words of a sub-buffer: which of them are records. The target can scribble over them, so nothing is believed.
+ */
+#ifndef IP_SIFT_H
+#define IP_SIFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What one sub-buffer holds. */
+struct ip_sifted {
+	size_t words; /* of records */
+	uint64_t events, holes, invalid;
+	uint64_t begin, end; /* times of the first and last event */
+};
+
+/* Checks words[1..n) and puts the good records into records, which has room for n words. The first one must be extended: it carries
+ * the time; what follows must not go back in time. */
+void ip_sift(const uint64_t *words, size_t n, uint64_t *records, struct ip_sifted *ret);
+
+#endif

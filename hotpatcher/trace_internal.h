@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of a trace's writer share: the directory (trace.c), what its session file tells (trace_session.c), putting that and the
+ * metadata on disk (trace_files.c), streams of packets (trace_streams.c).
+ */
+#ifndef IP_TRACE_INTERNAL_H
+#define IP_TRACE_INTERNAL_H
+
+#include <stdio.h>
+
+#include "common/ctf_metadata.h"
+#include "hotpatcher/trace.h"
+
+struct ip_trace_stream {
+	int fd;
+	uint64_t packets;
+};
+
+struct ip_trace {
+	char *dir;
+	int dirfd;
+	uint8_t uuid[16];
+	pid_t pid;
+	char *command;
+	struct ip_clock_reading start;
+	uint64_t hz;
+	uint64_t tsc_end;
+	struct ip_trace_stream *streams;
+	size_t nstreams;
+	uint64_t bytes;
+	/* the body of the session file, grown as things become known */
+	char *text;
+	size_t text_size;
+	FILE *text_out;
+	struct ip_ctf_label *labels; /* labels are owned */
+	size_t nlabels;
+	char **modules; /* "build-id bias" of those written */
+	size_t nmodules;
+	uint8_t *known; /* bitmap of numbers written */
+	size_t nfunctions;
+	uint32_t nsignatures;
+	uint32_t nlibraries; /* that came or went */
+	char *ending;
+	bool moved_old; /* what was there is DIR.old now */
+};
+
+/* A value of the session file: control characters and backslash as \xHH. */
+void ip_trace_put_value(FILE *out, const char *value);
+
+/* Closes the descriptors of streams; they are opened again as they get packets. */
+void ip_trace_close_streams(struct ip_trace *trace);
+
+#endif

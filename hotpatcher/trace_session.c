@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the session file tells, as it becomes known.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/elf_file.h"
+#include "common/error.h"
+#include "common/selection.h"
+#include "hotpatcher/trace_internal.h"
+
+#define LIBRARIES_MAX  10000u
+#define MODULES_MAX    4096u  /* readers take some more */
+#define SIGNATURES_MAX 65536u /* readers take no more */
+
+void ip_trace_put_value(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		unsigned char c = *value;
+
+		if (c < 0x20 || c == 0x7f || c == '\\')
+			fprintf(out, "\\x%02x", c);
+		else
+			putc(c, out);
+	}
+}
+
+static int copy_list(struct ip_trace *trace, const struct ip_module *module, const char *id)
+{
+	const struct ip_pl_header *h = module->list->header;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_close_ int fd = -1;
+	uint64_t size = h->strings_offset + h->strings_size;
+	uint64_t probes_end = h->probes_offset + h->nprobes * sizeof(struct ip_pl_probe);
+	uint64_t functions_end = h->functions_offset + h->nfunctions * sizeof(struct ip_pl_function);
+
+	size = probes_end > size ? probes_end : size;
+	size = functions_end > size ? functions_end : size;
+	if (asprintf(&name, "%s/%s.probes", IP_TRACE_SUBDIR, id) < 0)
+		return ip_error("out of memory");
+	fd = openat(trace->dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return ip_error_errno("cannot make %s/%s", trace->dir, name);
+	for (uint64_t done = 0; done < size;) {
+		ssize_t n = write(fd, (const char *)h + done, size - done);
+
+		if (n <= 0)
+			return ip_error_errno("cannot write %s/%s", trace->dir, name);
+		done += n;
+	}
+	return 0;
+}
+
+/* Adds the module's line where it is new. */
+static int add_module(struct ip_trace *trace, const struct ip_module *module, uint32_t first_number)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	char *key = NULL;
+	void *grown;
+
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	if (asprintf(&key, "%s %lx", id, module->load_bias) < 0)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < trace->nmodules; i++)
+		if (!strcmp(trace->modules[i], key)) {
+			free(key);
+			return i;
+		}
+	/* one that is loaded all over the place is shown at one */
+	for (size_t i = 0; trace->nmodules >= MODULES_MAX && i < trace->nmodules; i++)
+		if (!strncmp(trace->modules[i], id, strlen(id))) {
+			free(key);
+			return i;
+		}
+	grown = realloc(trace->modules, (trace->nmodules + 1) * sizeof(*trace->modules));
+	if (!grown) {
+		free(key);
+		return ip_error("out of memory");
+	}
+	trace->modules = grown;
+	trace->modules[trace->nmodules] = key;
+	if (copy_list(trace, module, id) < 0)
+		return -1;
+	fprintf(trace->text_out, "module\t%zu\t", trace->nmodules);
+	ip_trace_put_value(trace->text_out, module->path);
+	fprintf(trace->text_out, "\t%s\t%lu\t%u\t%s\n", id, module->load_bias, first_number,
+		ip_placement_name(module->list->header->placement));
+	return trace->nmodules++;
+}
+
+bool ip_trace_knows(const struct ip_trace *trace, uint32_t number)
+{
+	return number <= IP_NUMBER_MAX && trace->known[number / 8] & 1 << number % 8;
+}
+
+size_t ip_trace_functions(const struct ip_trace *trace)
+{
+	return trace->nfunctions;
+}
+
+static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
+{
+	const struct ip_probe_list *list = f->module->list;
+	const struct ip_pl_function *function = &list->functions[f->function];
+	const char *name = ip_probe_list_string(list, function->name);
+	const char *base = strrchr(f->module->path, '/');
+	_cleanup_free_ char *readable = ip_demangle(name, true);
+	char *label = NULL;
+
+	if (f->number > IP_NUMBER_MAX || ip_trace_knows(trace, f->number))
+		return 0;
+	if ((trace->nlabels & (trace->nlabels - 1)) == 0) {
+		size_t capacity = trace->nlabels ? 2 * trace->nlabels : 1;
+		void *grown = realloc(trace->labels, capacity * sizeof(*trace->labels));
+
+		if (!grown)
+			return ip_error("out of memory");
+		trace->labels = grown;
+	}
+	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : f->module->path, readable) < 0)
+		return ip_error("out of memory");
+	trace->labels[trace->nlabels++] = (struct ip_ctf_label){f->number, label};
+	/* the number of the other instance is next to it (ip_plan_bind) */
+	trace->nfunctions += !ip_trace_knows(trace, f->inlined ? f->number - 1 : f->number + 1);
+	trace->known[f->number / 8] |= 1 << f->number % 8;
+	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
+	ip_trace_put_value(trace->text_out, name);
+	putc('\t', trace->text_out);
+	ip_trace_put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
+	fprintf(trace->text_out, "\t%u\t%s%s\t%u\n", function->line,
+		f->inlined	? "i"
+		: f->entry_only ? ""
+				: "-",
+		f->entry_only ? "e" : "", f->frame == UINT32_MAX ? 0 : f->frame);
+	return 0;
+}
+
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		      const struct ip_area *area)
+{
+	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
+
+	if (!index)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (!index[f->module_index]) {
+			int at = add_module(trace, f->module, ip_plan_first_number(area, f->module));
+
+			if (at < 0)
+				return -1;
+			index[f->module_index] = at + 1;
+		}
+		if (add_function(trace, f, index[f->module_index] - 1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
+{
+	if (trace->nsignatures == SIGNATURES_MAX)
+		return 0;
+	fprintf(trace->text_out, "signature\t%u\t", ++trace->nsignatures);
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+	return trace->nsignatures;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *numbers = NULL;
+
+	if (!plan->nfunctions)
+		return 0;
+	numbers = calloc(plan->nfunctions, sizeof(*numbers));
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		numbers[i] = plan->functions[i].number;
+	qsort(numbers, plan->nfunctions, sizeof(*numbers), by_number);
+	fprintf(trace->text_out, "%s\t%lu\t", what, tsc);
+	for (size_t i = 0, last; i < plan->nfunctions; i = last + 1) {
+		for (last = i; last + 1 < plan->nfunctions && numbers[last + 1] == numbers[last] + 1;)
+			last++;
+		fprintf(trace->text_out, "%s%u", i ? "," : "", numbers[i]);
+		if (last > i)
+			fprintf(trace->text_out, "-%u", numbers[last]);
+	}
+	putc('\n', trace->text_out);
+	return 0;
+}
+
+int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
+{
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, stop->tsc, stop->ns,
+		stop->threads, stop->pages, stop->sites);
+	return 0;
+}
+
+void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	struct ip_clock_reading now;
+
+	/* a program that loads and unloads all day */
+	if (!trace || ++trace->nlibraries > LIBRARIES_MAX)
+		return;
+	ip_clock_read(&now);
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	fprintf(trace->text_out, "%s\t%lu\t%lu\t%s\t", what, now.tsc, module->load_bias, id);
+	ip_trace_put_value(trace->text_out, module->path);
+	putc('\n', trace->text_out);
+}
+
+void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	fprintf(trace->text_out, "exec\t%d\t%lu\n", pid, now.tsc);
+}
+
+void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc)
+{
+	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
+}
+
+int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
+{
+	fprintf(trace->text_out, "thread\t%d\t", tid);
+	ip_trace_put_value(trace->text_out, name);
+	putc('\n', trace->text_out);
+	return 0;
+}
