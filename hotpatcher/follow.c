@@ -16,16 +16,19 @@
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
-#define REST_SHARE 4	       /* times as long as the last change took */
-#define RETRY_NS   10000000ull /* after what failed */
-#define TRIES	   50
-#define SLOW_NS	   1000000000ull /* between looks at a process without a list */
+#define REST_SHARE  4		/* times as long as the last change took */
+#define RETRY_NS    10000000ull /* after what failed */
+#define REST_MAX_NS 200000000ull
+#define PATIENCE_NS                                                                                          \
+	10000000000ull /* so long it fails in silence; then it is told, and we come back more seldom */
+#define SLOW_NS                                                                                              \
+	1000000000ull /* between looks at a process without a list, or tries of what goes on failing */
 
 struct ip_follow {
 	struct ip_loader *loader;
-	uint64_t next_ns; /* no look before */
-	unsigned tries;	  /* that failed since it last worked */
-	bool listless, retry;
+	uint64_t next_ns;    /* no look before */
+	uint64_t failing_ns; /* since when; 0: it worked last time */
+	bool listless, retry, told;
 };
 
 int ip_follow_begin(struct ip_session *s)
@@ -99,7 +102,8 @@ static int catch_up(struct ip_session *s)
 	if (ip_follow_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
-	if (!s->options->no_stop && (f->tries || anything_new(s)) && ip_session_update(s, &options, &result) < 0)
+	if (!s->options->no_stop && (f->failing_ns || anything_new(s)) &&
+	    ip_session_update(s, &options, &result) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
@@ -127,6 +131,38 @@ static const char *leave_image(struct ip_session *s)
 	return ip_family_lives(s->family) ? NULL : "target exec'ed";
 }
 
+/* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail
+ * has rested between its own tries. began_ns: of the try. */
+static void failed(struct ip_session *s, uint64_t began_ns)
+{
+	struct ip_follow *f = s->follow;
+	uint64_t now = ip_now_ns(), rest = RETRY_NS + REST_SHARE * (now - began_ns);
+	bool patient;
+
+	f->failing_ns = f->failing_ns ? f->failing_ns : now;
+	patient = now - f->failing_ns < PATIENCE_NS;
+	f->retry = true;
+	f->next_ns = now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
+	if (patient || f->told || image_is_gone(s->target) || !ip_target_alive(s->target))
+		return;
+	f->told = true;
+	fprintf(stderr,
+		"%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
+		"trying\n",
+		s->options->live_line ? "\r\033[K" : "", ip_error_message());
+}
+
+static void worked(struct ip_session *s)
+{
+	struct ip_follow *f = s->follow;
+
+	if (f->told)
+		fprintf(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
+			s->options->live_line ? "\r\033[K" : "", s->target->pid);
+	f->told = false;
+	f->failing_ns = 0;
+}
+
 const char *ip_follow_turn(struct ip_session *s)
 {
 	struct ip_follow *f = s->follow;
@@ -146,17 +182,14 @@ const char *ip_follow_turn(struct ip_session *s)
 	done = catch_up(s);
 	if (s->write_failed)
 		return "the trace could not be written";
-	now = ip_now_ns() + REST_SHARE * (ip_now_ns() - now);
 	if (done < 0) {
-		f->retry = ++f->tries < TRIES;
-		f->next_ns = now + RETRY_NS;
-		if (f->tries == TRIES && !image_is_gone(s->target) && ip_target_alive(s->target))
-			fprintf(stderr, "iprobe: %s: libraries that were loaded meanwhile are not recorded\n",
-				ip_error_message());
+		failed(s, now);
 		return NULL;
 	}
+	now = ip_now_ns() + REST_SHARE * (ip_now_ns() - now);
 	f->retry = done == 0;
-	f->tries = done ? 0 : f->tries;
+	if (done)
+		worked(s);
 	f->next_ns = f->listless ? now + SLOW_NS : done ? now : 0;
 	return NULL;
 }

@@ -11,7 +11,9 @@
  *      unloaded at any moment until then, and another one be in its place: so nothing at all is written there before the stop, its
  *      stubs lie in the runtime's own pool, and in the stop every byte of the pages in question must be as planned. While
  *      the threads are stopped nobody unloads it.
- *   5. Where that fails it is tried again a little later: the next look at the list tells why.
+ *   5. Where that fails it is tried again a little later: the next look at the list tells why. Where it goes on failing for ten
+ *      seconds (no real-time priority on a busy machine, a thread that cannot stop) that is said, once, and the tries come once a
+ *      second; they end with the session.
  *
  * Unloading a library whose sites are live: whoever is in a stub or hook of one of its sites has yet to execute an instruction of it,
  * or (exit of a tail call) is there in the place of a return instruction of it. So the library is in use, and unloading it then

@@ -74,8 +74,8 @@ static int read_words(const struct ip_target *target, uint64_t address, unsigned
 	return ip_target_read(target, address, ret, n * target->arch->bits / 8);
 }
 
-/* The address of r_debug; 0: there is none (yet). */
-static uint64_t find_debug(const struct ip_target *target)
+/* The address of r_debug. 1; 0: the loader has not written it yet; -1: there is none. */
+static int find_debug(const struct ip_target *target, uint64_t *ret)
 {
 	unsigned size = target->arch->bits / 8;
 	uint64_t headers = 0, n = 0, bias = 0, dynamic = 0;
@@ -103,7 +103,7 @@ static uint64_t find_debug(const struct ip_target *target)
 
 		if (ip_target_read(target, headers + i * ip_elf_phdr_size(class), bytes,
 				   ip_elf_phdr_size(class)) < 0)
-			return 0;
+			return -1;
 		ip_elf_phdr_decode(class, bytes, &phdr);
 		if (phdr.p_type == PT_PHDR) {
 			bias = headers - phdr.p_vaddr;
@@ -115,11 +115,13 @@ static uint64_t find_debug(const struct ip_target *target)
 	for (unsigned i = 0; placed && dynamic && i < 512; i++) {
 		if (read_words(target, bias + dynamic + 2 * i * size, 2, bytes) < 0 ||
 		    word(target, bytes, 0) == DT_NULL)
-			return 0;
-		if (word(target, bytes, 0) == DT_DEBUG)
-			return word(target, bytes, 1);
+			return -1;
+		if (word(target, bytes, 0) == DT_DEBUG) {
+			*ret = word(target, bytes, 1);
+			return *ret != 0;
+		}
 	}
-	return 0;
+	return -1;
 }
 
 static int add(struct place **places, size_t *n, uint64_t address, unsigned size, const uint8_t *bytes)
@@ -141,14 +143,15 @@ int ip_loader_note(struct ip_loader *l, const struct ip_target *target)
 	uint8_t debug[8 * WORDS], link[8 * WORDS];
 	uint64_t at;
 
+	if (!l->debug && !l->none) {
+		int found = find_debug(target, &l->debug);
+
+		if (found == 0)
+			return 0;
+		l->none = found < 0;
+	}
 	if (l->none)
 		return -1;
-	if (!l->debug)
-		l->debug = find_debug(target);
-	if (!l->debug) {
-		l->none = true;
-		return -1;
-	}
 	l->nlinks = 0;
 	at = l->debug;
 	for (unsigned space = 0; at && space < NAMESPACES; space++) {
