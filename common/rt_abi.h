@@ -12,7 +12,7 @@
  *            Only the hotpatcher writes it: opens it while the target is stopped,
  *            closes it at any time. Only a forked child of a session that follows forks opens its own.
  *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
- *            of sub-buffers, what values to record where, sub-buffers. Forked children share it with their parent; one session at a
+ *            of sub-buffers, what values to record where, what functions do, sub-buffers, counts and histograms. Forked children share it with their parent; one session at a
  *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
  *
  * One ring a thread, made of sub-buffers that the thread takes from a pool:
@@ -44,7 +44,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     3
+#define IP_RT_ABI     4
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -58,11 +58,11 @@
 
 /* Each pool, and each module's own room, starts with the addresses of the hooks, for stubs that a direct jump does not carry
  * to the runtime: hooks[kind - 1][regs], then jump_hooks[kind - 1], then payload_hooks[kind - 1][jump]. */
-#define IP_POOL_HEAD	   256u
+#define IP_POOL_HEAD		 256u
 #define IP_POOL_SLOT(kind, regs) (8u * (((kind)-1u) * IP_HOOK_REGS + (regs)))
 #define IP_POOL_JUMP_SLOT(kind)	 (8u * (IP_HOOK_KINDS * IP_HOOK_REGS + (kind)-1u))
 
-#define IP_POOL_PAYLOAD_SLOT(kind, jump)                                                                               \
+#define IP_POOL_PAYLOAD_SLOT(kind, jump)                                                                     \
 	(8u * (IP_HOOK_KINDS * (IP_HOOK_REGS + 1u) + 2u * ((kind)-1u) + !!(jump)))
 
 #define IP_HOOK_KINDS 4 /* enum ip_probe_kind - 1 */
@@ -105,19 +105,20 @@ struct ip_rt_anchor {
  * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/restart.h). The thread has this on its
  * stack meanwhile, below the red zone, as it would have a signal's frame. Written from outside; read by arch/ARCH/again.S. */
 struct ip_again {
-	uint64_t pc;	       /* where the caller goes on */
-	uint64_t flags;	       /* the caller's */
-	uint64_t arguments[6]; /* registers of the caller that hold arguments of a system call, in their order */
-	uint64_t deadline;     /* CLOCK_MONOTONIC, nanoseconds; ~0: none */
-	uint64_t time[2];      /* what is left: a struct timespec or timeval */
-	uint64_t number;       /* of the call */
+	uint64_t pc;	/* where the caller goes on */
+	uint64_t flags; /* the caller's */
+	uint64_t arguments
+		[6];	   /* registers of the caller that hold arguments of a system call, in their order */
+	uint64_t deadline; /* CLOCK_MONOTONIC, nanoseconds; ~0: none */
+	uint64_t time[2];  /* what is left: a struct timespec or timeval */
+	uint64_t number;   /* of the call */
 	/* The long form only: ppoll() for what is left, then the call for what is ready, until all is transferred. */
-	uint64_t rest[7];     /* number and arguments of the call to make */
-	uint64_t part;	      /* bytes that were transferred already */
-	uint64_t all;	      /* 1: all must be transferred; rest[2] is advanced, rest[3] reduced */
-	int64_t limit_error;  /* what it returns when its time is over */
-	uint64_t tries;	      /* how often it may be ready for nothing; then it is started anew as a whole */
-	int32_t poll_fd;      /* a struct pollfd; without events: does not poll */
+	uint64_t rest[7];    /* number and arguments of the call to make */
+	uint64_t part;	     /* bytes that were transferred already */
+	uint64_t all;	     /* 1: all must be transferred; rest[2] is advanced, rest[3] reduced */
+	int64_t limit_error; /* what it returns when its time is over */
+	uint64_t tries;	     /* how often it may be ready for nothing; then it is started anew as a whole */
+	int32_t poll_fd;     /* a struct pollfd; without events: does not poll */
 	int16_t poll_events, poll_revents;
 };
 
@@ -141,7 +142,8 @@ struct ip_flip_piece {
 
 enum ip_flip_what {
 	IP_FLIP_NOTHING = 0,
-	IP_FLIP_STAGE = 1,  /* moves the text's pages away, to a mapping of the same file; it has the file's then */
+	IP_FLIP_STAGE =
+		1, /* moves the text's pages away, to a mapping of the same file; it has the file's then */
 	IP_FLIP_SWITCH = 2, /* puts the staged pages in the place of the text's */
 	IP_FLIP_DROP = 3,   /* unmaps what is staged */
 	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
@@ -150,9 +152,11 @@ enum ip_flip_what {
 #define IP_FLIP_PIECES 512u
 
 struct ip_flip {
-	struct ip_wake back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
+	struct ip_wake
+		back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
 	uint32_t npieces;
-	uint32_t policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
+	uint32_t
+		policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
 	uint64_t reserved;
 	struct ip_flip_piece pieces[IP_FLIP_PIECES];
 };
@@ -241,10 +245,106 @@ struct ip_area_header {
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
 	uint32_t may_read;    /* 1: hooks may read memory by a system call (no thread is under seccomp) */
-	uint32_t last_session; /* atomic: the last number given, to a session or to a forked child that records */
-	uint32_t follow;       /* number of a session whose forked children record too, by themselves; 0: none do */
+	uint32_t
+		last_session; /* atomic: the last number given, to a session or to a forked child that records */
+	uint32_t follow; /* number of a session whose forked children record too, by themselves; 0: none do */
 	uint32_t nforked;      /* atomic: forked children that came to a hook while their gate was closed */
+	uint32_t modes;	       /* of the session, IP_MODE_...; set before the gate opens */
+	uint32_t nmeters;      /* blocks of meters (struct ip_meters), the shared one included; 0: none */
+	uint64_t meters;       /* offset of block 0, the shared one, in the memfd */
+	uint64_t meters_size;  /* of a block, bytes */
+	uint32_t meters_depth; /* frames that a block has room for; 0: no durations are measured */
+	uint32_t meters_hint;  /* where the next search for a free block starts */
 };
+
+/*
+ * What a session wants besides the common case: every function logged, with precise time. Slots have a copy (struct ip_slot).
+ *
+ * The hooks' common path does not look at them: in a session with one of IP_MODES_MARKED threads note the session's number with
+ * IP_SESSION_MARK (rt_self.session, slot->session), so that the comparison with the gate, which that path makes anyway, fails. Whoever
+ * compares such a number takes the mark off (IP_SESSION_NUMBER).
+ */
+#define IP_MODE_CAREFUL	  1u /* every event goes through C (record.c): filters, call sites */
+#define IP_MODE_COARSE	  2u /* stamps are the clock line's (struct ip_area_clock) */
+#define IP_MODE_PAYLOADS  4u /* duties[] say what a probe does */
+#define IP_MODE_OVERWRITE 8u /* where no sub-buffer is free, a thread writes over its oldest */
+#define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS)
+
+#define IP_SESSION_MARK		  0x80000000u /* no session's number has it */
+#define IP_SESSION_NUMBER(marked) ((marked) & ~IP_SESSION_MARK)
+
+/* A line of its own in the header's page (IP_AREA_CLOCK_OFFSET): only the iprobe of a session with IP_MODE_COARSE writes it, and all
+ * threads of the target read it. */
+struct ip_area_clock {
+	uint64_t now; /* TSC, read just before it was stored; never goes back */
+	uint64_t reserved[7];
+};
+
+/*
+ * Payloads of functions (IP_MODE_PAYLOADS). duties[number] says what the probes of a number do in this session: an enum ip_duty in the
+ * low 3 bits, above them (a multiple of 8, so that no shift is needed) the offset in each thread's block of meters where
+ * the function has its own: IP_DUTY_COUNT a uint64_t, IP_DUTY_HIST a struct ip_hist. 0 is IP_DUTY_LOG: what the hotpatcher has not said
+ * is logged. It allocates the table's pages for all numbers in use before the first site goes live, since no read may hit a hole; an entry
+ * may change at any time while probes are live, from one duty to another whose meters exist.
+ *
+ * Calls are counted at entry probes: the others of such a function need not be live (they do nothing). A histogram takes both.
+ *
+ * A thread takes a block with its slot (slot->block) and has it to itself: adding to it is one instruction that is not locked, so that
+ * only handlers of the same thread compete. Where no block is free it has none; its calls are counted in block 0, which is shared, with
+ * locked instructions, and its durations are counted there as unmeasured. When the thread has ended, the collector adds what the block holds to what it has, and
+ * zeroes it before it gives it back (FREE). Reading a live block is always right but for what is being added just now: words only grow.
+ *
+ * The blocks lie behind the sub-buffers and are part of what --memory allows; functions have consecutive places, so that only those
+ * selected cost memory.
+ */
+enum ip_duty {
+	IP_DUTY_LOG = 0,
+	IP_DUTY_COUNT = 1,
+	IP_DUTY_HIST = 2,
+	IP_DUTY_USER = 3,   /* goes to C */
+	IP_DUTY_SILENT = 4, /* nothing */
+};
+
+#define IP_DUTY_MASK	      7u
+#define IP_DUTY(duty, offset) ((uint32_t)(duty) | (uint32_t)(offset))
+#define IP_DUTY_OFFSET(word)  ((word) & ~IP_DUTY_MASK)
+
+/* Durations in TSC ticks. buckets[0] has those below 2^IP_HIST_SHIFT, the last one those above the last bound, and i in between those of
+ * [2^(IP_HIST_SHIFT + i - 1), 2^(IP_HIST_SHIFT + i)). Two cache lines, of which calls below 2^15 ticks touch only the first. Buckets
+ * wrap: who reads them less than 60 s apart adds the differences (no thread makes 2^32 measured calls in that time). */
+#define IP_HIST_BUCKETS 26u
+#define IP_HIST_SHIFT	6u
+
+struct ip_hist {
+	uint64_t sum; /* of the durations */
+	uint64_t max;
+	uint32_t min;	     /* ~ of it, so that 0 says none; 2^32 ticks and more as 2^32 - 1 */
+	uint32_t unmeasured; /* entries of which no duration is known: see runtime/meters.c */
+	uint32_t buckets[IP_HIST_BUCKETS];
+};
+
+/* A call that is open. */
+struct ip_meters_frame {
+	uint64_t sp;   /* as trace_format.h has it; 0: none, or not yet filled */
+	uint64_t time; /* TSC */
+	uint64_t duty; /* its word */
+};
+
+enum ip_meters_state {
+	IP_METERS_FREE = 0,
+	IP_METERS_OWNED = 1,
+};
+
+/* Begins a block: this head, meters_depth frames, then the functions' meters, those of IP_DUTY_HIST aligned to cache lines. */
+struct ip_meters {
+	uint32_t state; /* atomic, enum ip_meters_state; block 0 is always owned */
+	uint32_t slot;	/* whose */
+	uint64_t top;	/* frames that are open, in bytes: the next one lies at frames + top */
+	uint64_t reserved[6];
+	struct ip_meters_frame frames[];
+};
+
+#define IP_METERS_HEAD 64u
 
 /* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
  * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
@@ -265,12 +365,12 @@ enum ip_value_source {
 	IP_VALUE_X87 = 5,	/* st(0), two words */
 };
 
-#define IP_VALUE_SIGNED	   1u /* extend with the sign */
-#define IP_VALUE_STRING	   2u /* it is the address of one; values.h tells the words */
-#define IP_VALUE_LONG	   4u /* 16 bytes in memory, of which 10 count: two words */
-#define IP_VALUE_NOTHING   0xffu /* base, index: none */
-#define IP_PROGRAM_OPS	   16u
-#define IP_PROGRAM_WORDS   512u /* of values: what a hook takes of the thread's stack */
+#define IP_VALUE_SIGNED	 1u    /* extend with the sign */
+#define IP_VALUE_STRING	 2u    /* it is the address of one; values.h tells the words */
+#define IP_VALUE_LONG	 4u    /* 16 bytes in memory, of which 10 count: two words */
+#define IP_VALUE_NOTHING 0xffu /* base, index: none */
+#define IP_PROGRAM_OPS	 16u
+#define IP_PROGRAM_WORDS 512u /* of values: what a hook takes of the thread's stack */
 
 struct ip_value_op {
 	uint8_t source; /* enum ip_value_source */
@@ -308,9 +408,12 @@ struct ip_slot {
 	uint32_t state; /* atomic, enum ip_slot_state */
 	uint32_t tid;
 	uint32_t pid;
-	uint32_t session;
+	uint32_t session; /* with IP_SESSION_MARK where its modes are marked */
 	uint64_t claimed; /* tsc */
-	uint64_t reserved2[5];
+	uint64_t meters;  /* address of the thread's block in the target; 0: it has none */
+	uint32_t modes;	  /* of the session */
+	uint32_t block;	  /* number of that block; 0: none */
+	uint64_t reserved2[3];
 };
 
 enum ip_subbuf_state {
@@ -329,18 +432,21 @@ struct ip_subbuf {
 
 /* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload number, 0: it has none yet; from PAYLOADS on
  * the file has holes up to the sub-buffers, but for what a session uses. */
-#define IP_AREA_MODULES_OFFSET 4096ull
-#define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
-#define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
-#define IP_AREA_FIRSTS_OFFSET   (IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
+#define IP_AREA_MODULES_OFFSET	4096ull
+#define IP_AREA_SLOTS_OFFSET	(IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
+#define IP_AREA_SUBBUFS_OFFSET	(IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
+#define IP_AREA_FIRSTS_OFFSET	(IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
 #define IP_AREA_PAYLOADS_OFFSET (IP_AREA_FIRSTS_OFFSET + IP_AREA_MODULES * 4ull)
 #define IP_AREA_PROGRAMS_OFFSET (IP_AREA_PAYLOADS_OFFSET + IP_AREA_PAYLOADS * 8ull)
-#define IP_AREA_DATA_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
+#define IP_AREA_DUTIES_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
+#define IP_AREA_DATA_OFFSET	(IP_AREA_DUTIES_OFFSET + IP_AREA_DUTIES * 4ull)
+#define IP_AREA_CLOCK_OFFSET	2048ull
 
+#define IP_AREA_DUTIES	 (1u << 21) /* all probe numbers */
 #define IP_AREA_PAYLOADS (1u << 20)
 #define IP_AREA_PROGRAMS (1u << 15)
 
-#define IP_AREA_OWN_SIZE (272ull << 20) /* mapped of an area that the runtime makes itself */
+#define IP_AREA_OWN_SIZE (280ull << 20) /* mapped of an area that the runtime makes itself */
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
@@ -348,6 +454,10 @@ _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 
 		       sizeof(struct ip_subbuf) == 32 && sizeof(struct ip_value_program) == 272 &&
 		       sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32,
 	       "ABI");
+_Static_assert(sizeof(struct ip_hist) == 128 && sizeof(struct ip_meters) == IP_METERS_HEAD &&
+		       sizeof(struct ip_meters_frame) == 24 &&
+		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
+	       "meters");
 _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
 		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&
 		       offsetof(struct ip_again, poll_fd) == 184,
@@ -356,7 +466,11 @@ _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, argum
 _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_rt_anchor, hooks) == 48 &&
 		       offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
-		       offsetof(struct ip_area_module, build_id) == 28 && offsetof(struct ip_slot, claimed) == 80 &&
+		       offsetof(struct ip_area_module, build_id) == 28 &&
+		       offsetof(struct ip_slot, claimed) == 80 && offsetof(struct ip_slot, meters) == 88 &&
+		       offsetof(struct ip_slot, modes) == 96 &&
+		       offsetof(struct ip_area_header, nforked) == 100 &&
+		       offsetof(struct ip_area_header, meters) == 112 &&
 		       offsetof(struct ip_subbuf, lost) == 16,
 	       "the ABI is the same for 32 and 64 bits");
 

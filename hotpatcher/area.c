@@ -48,6 +48,8 @@ static int area_map(struct ip_area *area, size_t size)
 	area->firsts = (uint32_t *)(at + IP_AREA_FIRSTS_OFFSET);
 	area->payloads = (struct ip_payload *)(at + IP_AREA_PAYLOADS_OFFSET);
 	area->programs = (struct ip_value_program *)(at + IP_AREA_PROGRAMS_OFFSET);
+	area->duties = (uint32_t *)(at + IP_AREA_DUTIES_OFFSET);
+	area->clock = (struct ip_area_clock *)(at + IP_AREA_CLOCK_OFFSET);
 	area->data = at + IP_AREA_DATA_OFFSET;
 	return 0;
 }
@@ -131,14 +133,14 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 	int fd;
 
 	if (!target->has_runtime)
-		return ip_error(
-			"pid %d does not have iprobe's runtime yet: iprobe attach puts it there",
-			target->pid);
+		return ip_error("pid %d does not have iprobe's runtime yet: iprobe attach puts it there",
+				target->pid);
 	if (anchor->error || !anchor->gate)
 		return ip_error("pid %d: iprobe's runtime could not set itself up (%s)", target->pid,
-				anchor->error	   ? strerror(anchor->error)
-				: target->linked_in || target->injected ? "it is asleep: iprobe attach wakes it"
-						   : "its constructor has not run yet");
+				anchor->error ? strerror(anchor->error)
+				: target->linked_in || target->injected
+					? "it is asleep: iprobe attach wakes it"
+					: "its constructor has not run yet");
 	m = ip_maps_find(&target->maps, anchor->area);
 	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",
@@ -181,7 +183,8 @@ static int lock(struct ip_area *area, off_t byte, short type)
 
 bool ip_area_has_session(const struct ip_area *area)
 {
-	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = IP_AREA_LOCK_SESSION, .l_len = 1};
+	struct flock l = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = IP_AREA_LOCK_SESSION, .l_len = 1};
 
 	return fcntl(area->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
@@ -226,13 +229,82 @@ void ip_area_unlock_patch(struct ip_area *area)
 	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
 }
 
-int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
+/* The layout of a block: head, frames, histograms, counts. Durations come first: they are aligned. */
+#define METERS_DEPTH 166u /* frames: with the head a page, but for 48 bytes */
+
+static uint64_t round_up(uint64_t n, uint64_t to)
 {
-	uint64_t n = subbufs_for(memory), size = n * IP_SUBBUF_SIZE;
+	return (n + to - 1) / to * to;
+}
+
+uint32_t ip_area_hist_offset(const struct ip_area *area, uint32_t i)
+{
+	return round_up(IP_METERS_HEAD + area->depth * sizeof(struct ip_meters_frame), 128) +
+	       i * sizeof(struct ip_hist);
+}
+
+uint32_t ip_area_count_offset(const struct ip_area *area, uint32_t i)
+{
+	return ip_area_hist_offset(area, area->hists) + i * sizeof(uint64_t);
+}
+
+struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i)
+{
+	return (struct ip_meters *)((char *)area->header + area->meters_at + i * area->meters_size);
+}
+
+void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint32_t offset)
+{
+	if (number < area->numbers)
+		__atomic_store_n(&area->duties[number], IP_DUTY(duty, offset), __ATOMIC_RELAXED);
+}
+
+/* Divides the memory. Blocks of meters get half of it at most, and no more than there are slots. */
+static int divide(struct ip_area *area, const struct ip_area_needs *needs)
+{
+	uint64_t memory = (uint64_t)subbufs_for(needs->memory) * IP_SUBBUF_SIZE, size = 0, n = 0;
+	char have[16], need[16];
+
+	area->counts = needs->counts;
+	area->hists = needs->hists;
+	area->numbers = needs->modes & IP_MODE_PAYLOADS ? needs->numbers : 0;
+	area->depth = area->hists ? METERS_DEPTH : 0;
+	if (area->numbers > IP_AREA_DUTIES)
+		return ip_error("%u probe numbers are too many", area->numbers);
+	if (area->counts || area->hists) {
+		size = IP_METERS_HEAD + area->depth * sizeof(struct ip_meters_frame) + 2 * 128 +
+		       (uint64_t)area->hists * sizeof(struct ip_hist) +
+		       (uint64_t)area->counts * sizeof(uint64_t);
+		size = round_up(size, 128);
+		n = memory / 2 / size;
+		if (n < 2 || size > UINT32_MAX / 16)
+			return ip_error("counts and histograms of %u functions take %s a thread: select "
+					"fewer, or give more than %s with "
+					"--memory",
+					area->counts + area->hists, ip_format_size(size, need),
+					ip_format_size(memory, have));
+		if (n > IP_AREA_SLOTS + 1)
+			n = IP_AREA_SLOTS + 1;
+		memory -= n * size;
+	}
+	area->nsubbufs = subbufs_for(memory);
+	area->nmeters = n;
+	area->meters_size = size;
+	area->meters_at = IP_AREA_DATA_OFFSET + (uint64_t)area->nsubbufs * IP_SUBBUF_SIZE;
+	return 0;
+}
+
+int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs)
+{
+	uint64_t size, n;
 	struct ip_area_header *h;
 	char have[16];
 	struct stat st;
 
+	if (divide(area, needs) < 0)
+		return -1;
+	n = area->nsubbufs;
+	size = round_up(area->meters_at + area->nmeters * area->meters_size, 4096) - IP_AREA_DATA_OFFSET;
 	if (IP_AREA_DATA_OFFSET + size > area->window)
 		return ip_error(
 			"pid %d: its runtime has room for %s of ring memory: ask for no more with --memory",
@@ -241,13 +313,14 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
 	ip_area_end(area);
-	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, size) < 0)
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, size) < 0 ||
+	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
+					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
 		return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
 				      ip_format_size(size, have));
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
 	h = area->header;
-	area->nsubbufs = n;
 	memset(area->slots, 0, IP_AREA_SLOTS * sizeof(*area->slots));
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
 	for (uint64_t i = 0; i < n; i++)
@@ -263,12 +336,20 @@ int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory)
 	h->owner_pid = getpid();
 	h->ended = 0;
 	h->may_read = 0;
+	h->modes = needs->modes;
+	h->nmeters = area->nmeters;
+	h->meters = area->meters_at;
+	h->meters_size = area->meters_size;
+	h->meters_depth = area->depth;
+	h->meters_hint = 1;
+	if (area->nmeters)
+		ip_area_meters(area, 0)->state = IP_METERS_OWNED;
 	area->nprograms = 0;
 	memset(area->bound, 0, sizeof(area->bound));
 	h->session_pid = pid;
 	h->follow = 0;
 	do
-		h->session = __atomic_add_fetch(&h->last_session, 1, __ATOMIC_SEQ_CST);
+		h->session = IP_SESSION_NUMBER(__atomic_add_fetch(&h->last_session, 1, __ATOMIC_SEQ_CST));
 	while (!h->session);
 	return 0;
 }

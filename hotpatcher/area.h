@@ -19,6 +19,9 @@ struct ip_area {
 	size_t mapped;	   /* bytes mapped here */
 	uint64_t window;   /* bytes that the target has mapped: no session can use more */
 	uint32_t nsubbufs; /* of the current session */
+	/* of its meters; what the header says can be scribbled over */
+	uint32_t nmeters, counts, hists, depth, numbers;
+	uint64_t meters_at, meters_size;
 	struct ip_area_header *header;
 	struct ip_area_module *modules;
 	struct ip_slot *slots;
@@ -26,7 +29,9 @@ struct ip_area {
 	uint32_t *firsts; /* payload numbers, by module */
 	struct ip_payload *payloads;
 	struct ip_value_program *programs;
-	uint32_t nprograms; /* of the current session */
+	uint32_t *duties; /* by probe number */
+	struct ip_area_clock *clock;
+	uint32_t nprograms;	     /* of the current session */
 	bool bound[IP_AREA_MODULES]; /* payload numbers of the module have a meaning in the current session */
 	char *data;
 };
@@ -48,9 +53,25 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid);
 int ip_area_lock_patch(struct ip_area *area, pid_t pid);
 void ip_area_unlock_patch(struct ip_area *area);
 
-/* Starts a session with empty slots and a pool of memory bytes, allocated and zero. The session lock must be held and
- * the gate be closed. Sets header->session. */
-int ip_area_begin(struct ip_area *area, pid_t pid, uint64_t memory);
+/* What a session needs of the area. */
+struct ip_area_needs {
+	uint64_t memory; /* bytes, for sub-buffers and meters */
+	uint32_t modes;	 /* IP_MODE_... */
+	/* IP_MODE_PAYLOADS: how many functions are counted, and of how many durations are measured; numbers: all probe numbers are below */
+	uint32_t counts, hists, numbers;
+};
+
+/* Starts a session with empty slots, a pool of sub-buffers and blocks of meters, all allocated and zero. The session lock must be held
+ * and the gate be closed. Sets header->session. Every number's duty is to log, until ip_area_set_duty(). */
+int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs);
+
+/* Meters (common/rt_abi.h). Where in a block the i-th function has its own that is counted, or whose durations are measured. */
+uint32_t ip_area_count_offset(const struct ip_area *area, uint32_t i);
+uint32_t ip_area_hist_offset(const struct ip_area *area, uint32_t i);
+/* Says what a probe number does from now on: enum ip_duty, with the offset of what it counts in, 0 for the others. */
+void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint32_t offset);
+/* Block i, 0 being the one that threads without a block share; below header->nmeters as ip_area_begin() has set it (area->nmeters). */
+struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 
 /* Values (common/rt_abi.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
  * is none. */

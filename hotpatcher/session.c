@@ -77,10 +77,11 @@ static uint64_t default_max_size(const char *dir)
 static int begin_trace(struct ip_session *s)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
+	const struct ip_area_needs needs = {.memory = s->options->memory};
 	uint64_t max_size;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
-	    ip_area_begin(s->area, s->target->pid, s->options->memory) < 0)
+	    ip_area_begin(s->area, s->target->pid, &needs) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;

@@ -92,7 +92,7 @@ uint32_t rt_follow(void)
 	gate->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	gate->base = session;
 	do
-		number = __atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST);
+		number = IP_SESSION_NUMBER(__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
 	while (!number);
 	if (!__atomic_compare_exchange_n(&gate->session, &nobody, number, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return nobody;
@@ -141,14 +141,17 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->leaving = 0;
 		slot->tid = tid;
 		slot->pid = pid;
-		slot->session = session;
+		slot->meters = 0;
+		slot->block = 0;
+		slot->modes = rt_header->modes;
+		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
 		slot->claimed = cpu_clock();
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
 		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
 								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			;
 		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
-		return rt_self_set(slot, session);
+		return rt_self_set(slot, slot->session);
 	}
 	cpu_increment_shared(&rt_header->unserved);
 	return NULL;
@@ -282,7 +285,7 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		if (!slot)
 			return;
 	}
-	if (payload && payload->session != slot->session)
+	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
 		payload = NULL;
 	/* 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))

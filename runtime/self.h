@@ -6,6 +6,8 @@
  * has none: no loader knows of it. There the thread's id, which the C library keeps at a fixed place behind the thread
  * pointer (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in which session, so an entry
  * may be stale, or another thread's: then it does not count. hooks.S does the common case by the same steps.
+ *
+ * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes ask for it (common/rt_abi.h).
  */
 #ifndef IP_RT_SELF_H
 #define IP_RT_SELF_H
@@ -36,7 +38,8 @@ static inline int rt_self_is_in(uint32_t pid)
 
 static inline int rt_self_is(const struct ip_slot *slot, uint32_t tid, uint32_t session)
 {
-	return slot->state == IP_SLOT_CLAIMED && slot->tid == tid && slot->session == session;
+	return slot->state == IP_SLOT_CLAIMED && slot->tid == tid &&
+	       IP_SESSION_NUMBER(slot->session) == IP_SESSION_NUMBER(session);
 }
 
 static inline struct ip_slot **rt_self_entry(uint32_t tid, unsigned way)
@@ -55,7 +58,7 @@ static inline struct ip_slot *rt_self_slot(void)
 
 		if (slot && rt_self_is(slot, tid, session))
 			return slot;
-		full &= slot && slot->state != IP_SLOT_FREE && slot->session == session;
+		full &= slot && slot->state != IP_SLOT_FREE && IP_SESSION_NUMBER(slot->session) == session;
 	}
 	/* all its places are other threads': ids that differ by multiples of 65536 */
 	for (uint32_t i = 0; full && i < rt_header->slots_used && i < IP_AREA_SLOTS; i++)
@@ -75,7 +78,8 @@ static inline struct ip_slot *rt_self_set(struct ip_slot *slot, uint32_t session
 
 		if (there && rt_self_is(there, tid, session))
 			return there;
-		if ((!there || there->state == IP_SLOT_FREE || there->session != session) &&
+		if ((!there || there->state == IP_SLOT_FREE ||
+		     IP_SESSION_NUMBER(there->session) != IP_SESSION_NUMBER(session)) &&
 		    __atomic_compare_exchange_n(entry, &there, slot, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			return slot;
 	}
@@ -111,7 +115,7 @@ static inline struct ip_slot *rt_self_slot(void)
 	cpu_store_order();
 	slot = rt_self.slot;
 	cpu_store_order();
-	return session == rt_gate->session ? slot : NULL;
+	return IP_SESSION_NUMBER(session) == rt_gate->session ? slot : NULL;
 }
 
 /* A handler that interrupts us before the second store claims a slot of its own and we go on with that one. */

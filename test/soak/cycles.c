@@ -111,7 +111,7 @@ static int cycle(struct soak *k, uint64_t n)
 {
 	uint64_t limit, events;
 
-	if (ip_area_begin(k->area, k->target->pid, MEMORY) < 0)
+	if (ip_area_begin(k->area, k->target->pid, &(struct ip_area_needs){.memory = MEMORY}) < 0)
 		return -1;
 	if (n == 0 && ip_plan_bind(&k->plan, k->target, k->area) < 0)
 		return -1;
