@@ -294,6 +294,18 @@ static int parse_missing(struct parser *p)
 	return 0;
 }
 
+static int parse_trimmed(struct parser *p)
+{
+	struct ip_recording *s = p->session;
+
+	if (number(p, 1, UINT64_MAX, &s->trimmed_from) < 0 || number(p, 2, UINT64_MAX, &s->trimmed_to) < 0)
+		return -1;
+	if (s->trimmed_to < s->trimmed_from)
+		return bad(p, "a part of the trace that ends before it begins");
+	s->trimmed = true;
+	return 0;
+}
+
 static int parse_change(struct parser *p)
 {
 	uint64_t tsc = 0;
@@ -374,7 +386,8 @@ static int parse_line(struct parser *p)
 		       {"removed", parse_change},
 		       {"load", parse_library},
 		       {"unload", parse_library},
-		       {"signature", parse_signature}};
+		       {"signature", parse_signature},
+		       {"trimmed", parse_trimmed}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

@@ -144,6 +144,11 @@ const char *ip_stream_path(const struct ip_stream *s)
 	return s->path;
 }
 
+const uint8_t *ip_stream_uuid(const struct ip_stream *s)
+{
+	return s->uuid;
+}
+
 int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 {
 	struct ip_packet_header h;

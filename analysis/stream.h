@@ -41,6 +41,9 @@ void ip_stream_close(struct ip_stream *stream);
  * where the damage begins; -1 with an error where reading fails. */
 int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);
 
+/* The 16 bytes that name the trace in the packet read last; valid as long as the stream. */
+const uint8_t *ip_stream_uuid(const struct ip_stream *stream);
+
 /* Decodes up to max events of the packet into events. The number of them; 0 at the packet's end; -1 with an
  * error where reading fails. */
 ssize_t ip_stream_read(struct ip_stream *stream, struct ip_event *events, size_t max);

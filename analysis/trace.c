@@ -189,6 +189,10 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		t->begin = t->session->tsc_start;
 	if (t->session->tsc_end)
 		t->end = t->session->tsc_end;
+	if (t->session->trimmed) {
+		t->begin = t->session->trimmed_from;
+		t->end = t->session->trimmed_to;
+	}
 	if (t->end < t->begin)
 		t->end = t->begin;
 	if (bound_runs(t) < 0) {

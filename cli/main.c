@@ -24,6 +24,8 @@ static const struct {
 	{"graph", cmd_graph, "a trace as a tree of calls; callers and callees of a function"},
 	{"dump", cmd_dump, "a trace event by event"},
 	{"hist", cmd_hist, "latency histograms of functions, with their peaks; heat maps over time"},
+	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
+	{"split", cmd_split, "a trace in parts: by time, size, thread or process"},
 	{"export", cmd_export, "a trace for other viewers: Perfetto, flame graphs, KCachegrind"},
 	{"info", cmd_info, "where a trace comes from: host, command, modules, clock, losses, stops"},
 	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},

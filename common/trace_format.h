@@ -59,6 +59,7 @@
  *   missing NUMBER TSC TSC                (calls of the function are missing between the two: somebody else had changed its sites)
  *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
  *   thread  TID NAME
+ *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
  *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
  */
 #ifndef IP_TRACE_FORMAT_H

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Choosing events and writing them. The records are made anew: a packet that has lost its first record must begin with an extended one
+ * again, and a compact record tells only the difference to the one before it.
+ */
+#include "analysis/trim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/trim_write.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+
+#define BATCH  4096u
+#define SLICES (1u << 16)
+
+/* Who is told of each event that is chosen. 0, or -1 with an error. */
+struct chosen_ops {
+	int (*event)(void *context, const struct ip_event *e, const uint64_t *payload);
+	/* So many events were lost, at about ts. */
+	int (*lost)(void *context, uint64_t n, uint64_t ts);
+	int (*run)(void *context, const struct ip_run *run);
+	int (*stream_end)(void *context);
+};
+
+struct chooser {
+	struct ip_trace_reader *trace;
+	const struct ip_trim_options *options;
+	const struct chosen_ops *ops;
+	void *context;
+	struct ip_frames *frames; /* NULL: depth does not matter */
+	size_t depth;		  /* of the event that was fed last */
+};
+
+void ip_trim_all(const struct ip_trace_reader *trace, struct ip_trim_options *ret)
+{
+	*ret = (struct ip_trim_options){.to = UINT64_MAX, .depth = SIZE_MAX};
+}
+
+uint64_t ip_trim_tsc(const struct ip_trace_reader *trace, uint64_t ns)
+{
+	const struct ip_recording *s = trace->session;
+	unsigned __int128 ticks = (unsigned __int128)ns * s->tsc_hz / 1000000000;
+	uint64_t tsc = ticks > UINT64_MAX - s->tsc_start ? UINT64_MAX : s->tsc_start + (uint64_t)ticks;
+
+	/* the other way round is rounded */
+	while (tsc > s->tsc_start && ip_recording_since_start(s, tsc - 1) >= ns)
+		tsc--;
+	while (tsc < UINT64_MAX && ip_recording_since_start(s, tsc) < ns)
+		tsc++;
+	return ns ? tsc : 0;
+}
+
+/* Depth of an event: exactly one of these is called for it, of closed() those with IP_END_EXIT. */
+static void opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	((struct chooser *)context)->depth = depth;
+}
+
+static void closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		   enum ip_frame_end how)
+{
+	if (how == IP_END_EXIT)
+		((struct chooser *)context)->depth = depth;
+}
+
+static void other(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	((struct chooser *)context)->depth = depth;
+}
+
+static bool is_chosen(const struct chooser *c, const struct ip_event *e)
+{
+	const struct ip_trim_options *o = c->options;
+	const struct ip_recording *s = c->trace->session;
+
+	if (e->ts < o->from || e->ts >= o->to || (c->frames && c->depth >= o->depth))
+		return false;
+	return !o->selected || o->selected[e->number < s->nnumbers ? s->numbers[e->number].function : 0];
+}
+
+static int choose_packet(struct chooser *c, struct ip_stream *stream)
+{
+	struct ip_event batch[BATCH];
+	ssize_t n;
+
+	while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
+		const uint64_t *payloads = ip_stream_payloads(stream);
+
+		if (c->frames)
+			ip_frames_set_payloads(c->frames, payloads);
+		for (ssize_t i = 0; i < n; i++) {
+			const struct ip_event *e = &batch[i];
+
+			if (c->frames && ip_frames_feed(c->frames, e, 1) < 0)
+				return -1;
+			if (is_chosen(c, e) &&
+			    c->ops->event(c->context, e, e->payload ? payloads + e->payload - 1 : NULL) < 0)
+				return -1;
+		}
+	}
+	return n < 0 ? -1 : 0;
+}
+
+static int choose_run(struct chooser *c, struct ip_stream *stream, const struct ip_run *run)
+{
+	const struct ip_trim_options *o = c->options;
+	bool wanted = (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
+	struct ip_packet p;
+
+	if (wanted && c->ops->run(c->context, run) < 0)
+		return -1;
+	for (uint32_t i = 0; i < run->packets; i++) {
+		if (ip_trace_reader_next_packet(stream, &p) < 0)
+			return -1;
+		if (!wanted)
+			continue;
+		if (c->frames && (p.lost || p.missing))
+			ip_frames_loss(c->frames);
+		if (p.lost && p.end >= o->from && p.begin < o->to &&
+		    c->ops->lost(c->context, p.lost, p.begin) < 0)
+			return -1;
+		if (choose_packet(c, stream) < 0)
+			return -1;
+	}
+	if (c->frames)
+		ip_frames_finish(c->frames, run->end);
+	return 0;
+}
+
+static int choose_all(struct chooser *c)
+{
+	struct ip_trace_reader *t = c->trace;
+	struct ip_stream *stream = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
+		if (!stream)
+			ret = ip_stream_open(t->names[t->runs[i].stream], &stream);
+		if (ret == 0)
+			ret = choose_run(c, stream, &t->runs[i]);
+		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != t->runs[i].stream)) {
+			ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));
+			if (ret == 0)
+				ret = c->ops->stream_end(c->context);
+			ip_stream_close(stream);
+			stream = NULL;
+		}
+	}
+	ip_stream_close(stream);
+	return ret;
+}
+
+static int choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		  const struct chosen_ops *ops, void *context)
+{
+	static const struct ip_frames_ops frames_ops = {
+		.opened = opened, .closed = closed, .orphan = other, .point = other};
+	struct chooser c = {.trace = trace, .options = options, .ops = ops, .context = context};
+	int ret;
+
+	if (options->depth != SIZE_MAX) {
+		c.frames = ip_frames_create(trace->session, &frames_ops, &c);
+		if (!c.frames)
+			return -1;
+	}
+	ret = choose_all(&c);
+	ip_frames_destroy(c.frames);
+	return ret;
+}
+
+static int write_event(void *context, const struct ip_event *e, const uint64_t *payload)
+{
+	return ip_trim_writer_event(context, e, payload);
+}
+
+static int write_lost(void *context, uint64_t n, uint64_t ts)
+{
+	return ip_trim_writer_lost(context, n, ts);
+}
+
+static int write_run(void *context, const struct ip_run *run)
+{
+	return ip_trim_writer_thread(context, run->stream, run->pid, run->tid);
+}
+
+static int write_end(void *context)
+{
+	return ip_trim_writer_end_stream(context);
+}
+
+int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
+		  struct ip_trim_result *ret)
+{
+	static const struct chosen_ops ops = {write_event, write_lost, write_run, write_end};
+	struct ip_trim_writer *writer;
+
+	if (ip_trim_writer_create(trace, dir, &writer) < 0)
+		return -1;
+	if (choose(trace, options, &ops, writer) < 0) {
+		ip_trim_writer_discard(writer);
+		return -1;
+	}
+	return ip_trim_writer_finish(writer, options, ret);
+}
+
+/* Bytes of the records, by time. */
+struct sizes {
+	uint64_t from, width; /* of a slice */
+	uint64_t ts, sp;      /* of the record before; ts 0: there is none */
+	uint64_t bytes[SLICES];
+};
+
+static int size_event(void *context, const struct ip_event *e, const uint64_t *payload)
+{
+	struct sizes *s = context;
+	uint64_t slice = (e->ts - s->from) / s->width, words = 1;
+
+	if (payload)
+		words = IP_EXT_WORDS + 1 + IP_PAYLOAD_N(payload[0]);
+	else if (!s->ts || !ip_trim_is_compact(e, s->ts, s->sp))
+		words = IP_EXT_WORDS;
+	s->bytes[slice < SLICES ? slice : SLICES - 1] += 8 * words;
+	s->ts = e->ts;
+	s->sp = e->sp;
+	return 0;
+}
+
+/* Each run begins a packet; so does each loss. */
+static int size_packet(struct sizes *s, uint64_t ts)
+{
+	uint64_t slice = ts > s->from ? (ts - s->from) / s->width : 0;
+
+	s->bytes[slice < SLICES ? slice : SLICES - 1] += sizeof(struct ip_packet_header);
+	s->ts = 0;
+	return 0;
+}
+
+static int size_run(void *context, const struct ip_run *run)
+{
+	return size_packet(context, run->begin);
+}
+
+static int size_lost(void *context, uint64_t n, uint64_t ts)
+{
+	return size_packet(context, ts);
+}
+
+static int size_end(void *context)
+{
+	return 0;
+}
+
+struct cuts {
+	struct ip_trace_reader *trace;
+	struct ip_trim_options options;
+	uint64_t size; /* of records in a part */
+	bool newest;
+	uint64_t *cuts;
+	size_t n;
+	uint64_t used; /* of the part in hand */
+};
+
+static int cut_at(struct cuts *c, uint64_t ts)
+{
+	if (ip_grow(&c->cuts, c->n, sizeof(*c->cuts)) < 0)
+		return -1;
+	c->cuts[c->n++] = ts;
+	c->used = 0;
+	return 0;
+}
+
+/* Packs what lies in [from, to) into parts, the one in hand first; looks closer at slices that are too large for one. */
+static int pack(struct cuts *c, uint64_t from, uint64_t to)
+{
+	static const struct chosen_ops ops = {size_event, size_lost, size_run, size_end};
+	_cleanup_free_ struct sizes *s = calloc(1, sizeof(*s));
+	struct ip_trim_options options = c->options;
+
+	if (!s)
+		return ip_error("out of memory");
+	options.from = s->from = from;
+	options.to = to;
+	s->width = (to - from) / SLICES + 1;
+	if (choose(c->trace, &options, &ops, s) < 0)
+		return -1;
+	for (uint32_t i = 0; i < SLICES; i++) {
+		uint32_t slice = c->newest ? SLICES - 1 - i : i;
+		uint64_t begin = from + slice * s->width, end = begin + s->width < to ? begin + s->width : to;
+
+		if (!s->bytes[slice])
+			continue;
+		if (c->used + s->bytes[slice] <= c->size) {
+			c->used += s->bytes[slice];
+		} else if (s->bytes[slice] <= c->size / 8 || s->width == 1) {
+			if (c->used && cut_at(c, c->newest ? end : begin) < 0)
+				return -1;
+			c->used = s->bytes[slice];
+		} else if (pack(c, begin, end) < 0) {
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *options, uint64_t size,
+		 bool newest, uint64_t **ret_cuts, size_t *ret_n)
+{
+	/* for each thread a packet that is not full, and what its first record takes; then the share of the headers and first records
+	 * of full packets */
+	uint64_t overhead = trace->nruns * 128ull;
+	struct cuts c = {.trace = trace, .options = *options, .newest = newest};
+	uint64_t from = options->from > trace->begin ? options->from : trace->begin;
+	uint64_t to = options->to <= trace->end ? options->to : trace->end + 1;
+
+	if (size <= 2 * overhead + 1024)
+		return ip_error("%s: has %zu threads: parts of less than %llu bytes cannot be made",
+				trace->dir, trace->nruns, (unsigned long long)(2 * overhead + 1024));
+	c.size = (size - overhead) / 256 * 253;
+	if (from < to && pack(&c, from, to) < 0) {
+		free(c.cuts);
+		return -1;
+	}
+	if (c.n)
+		qsort(c.cuts, c.n, sizeof(*c.cuts), by_time);
+	*ret_cuts = c.cuts;
+	*ret_n = c.n;
+	return 0;
+}

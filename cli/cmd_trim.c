@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe trim and iprobe split: a part of a trace, or all of it in parts, as traces of their own.
+ */
+#include <ftw.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/trim.h"
+#include "cli/cli.h"
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/json.h"
+#include "common/units.h"
+
+#define PARTS_MAX 10000u
+
+static const char trim_help[] =
+	"usage: iprobe trim [OPTIONS] [DIR]\n\n"
+	"Writes a part of a trace (iprobe.data) as a trace of its own. Options combine.\n\n"
+	"      --from T, --to T     events of this time only, since the start of the recording: 1.5s, 200ms\n"
+	"      --tid TID            this thread only\n"
+	"      --pid PID            this process only\n"
+	"  -f, --functions SEL      these functions only\n"
+	"      --depth N            calls below so many levels only\n"
+	"      --size SIZE          the first SIZE bytes of what the others leave: 10M, 1G\n"
+	"      --newest             with --size: the last\n"
+	"  -o, --output OUT         directory to write (default DIR.trim); it must not exist\n"
+	"      --json               the result as JSON on stdout\n"
+	"  -h, --help\n";
+
+static const char split_help[] =
+	"usage: iprobe split (--every T | --size SIZE | --by thread|process) [OPTIONS] [DIR]\n\n"
+	"Writes a trace (iprobe.data) in parts, each a trace of its own: PREFIX.1, PREFIX.2 and so on, or, "
+	"by thread\n"
+	"and process, PREFIX.ID.\n\n"
+	"      --every T            a part for each so long\n"
+	"      --size SIZE          parts of at most so many bytes, in the order of time\n"
+	"      --by thread|process  a part for each\n"
+	"  -o, --output PREFIX      (default DIR); a part must not exist\n"
+	"      --json               the parts as JSON on stdout\n"
+	"  -h, --help\n";
+
+struct options {
+	const char *functions, *output, *by; /* NULL: not given */
+	uint64_t from_ns, to_ns, every_ns, size;
+	size_t depth;
+	int tid, pid;
+	bool newest, json;
+};
+
+/* A part that has been written. */
+struct part {
+	char *dir;
+	uint64_t begin, end; /* TSC; end is not in it */
+	struct ip_trim_result result;
+};
+
+struct parts {
+	struct ip_trace_reader *trace;
+	const struct options *options;
+	struct part *parts;
+	size_t n;
+};
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+/* A split that failed leaves nothing. */
+static void clear(struct parts *p, bool failed)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (failed)
+			nftw(p->parts[i].dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		free(p->parts[i].dir);
+	}
+	free(p->parts);
+}
+
+static void print_json(const struct parts *p)
+{
+	const struct ip_recording *s = p->trace->session;
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_array(&j, "parts");
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part *part = &p->parts[i];
+
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "dir", part->dir);
+		ip_json_uint(&j, "from_ns", ip_recording_since_start(s, part->begin));
+		ip_json_uint(&j, "to_ns", ip_recording_since_start(s, part->end));
+		ip_json_uint(&j, "events", part->result.events);
+		ip_json_uint(&j, "lost", part->result.lost);
+		ip_json_uint(&j, "bytes", part->result.bytes);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
+
+static void print_text(const struct parts *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct part *part = &p->parts[i];
+		char events[32], lost[32], size[16];
+
+		fprintf(stderr, "iprobe: %s: %s events, %s", part->dir,
+			ip_format_count(part->result.events, events),
+			ip_format_size(part->result.bytes, size));
+		if (part->result.lost)
+			fprintf(stderr, ", %s lost", ip_format_count(part->result.lost, lost));
+		fputc('\n', stderr);
+	}
+}
+
+/* Writes one part; dir is taken over. */
+static int write_part(struct parts *p, const struct ip_trim_options *o, char *dir)
+{
+	struct part part = {.dir = dir,
+			    .begin = o->from > p->trace->begin ? o->from : p->trace->begin,
+			    .end = o->to <= p->trace->end ? o->to : p->trace->end};
+
+	if (!dir)
+		return ip_error("out of memory");
+	if (ip_grow(&p->parts, p->n, sizeof(*p->parts)) < 0 ||
+	    ip_trim_write(p->trace, o, dir, &part.result) < 0) {
+		free(dir);
+		return -1;
+	}
+	p->parts[p->n++] = part;
+	return 0;
+}
+
+/* DIR without the slashes behind it. */
+static char *name_behind(const char *dir, const char *format, uint64_t number)
+{
+	_cleanup_free_ char *behind = NULL;
+	int length = strlen(dir);
+	char *ret;
+
+	while (length > 1 && dir[length - 1] == '/')
+		length--;
+	if (asprintf(&behind, format, number) < 0) {
+		behind = NULL;
+		return NULL;
+	}
+	return asprintf(&ret, "%.*s.%s", length, dir, behind) < 0 ? NULL : ret;
+}
+
+static int trim(struct parts *p, const char *dir)
+{
+	const struct options *o = p->options;
+	_cleanup_free_ uint64_t *cuts = NULL;
+	_cleanup_free_ bool *selected = NULL;
+	struct ip_trim_options t;
+	size_t n = 0;
+
+	ip_trim_all(p->trace, &t);
+	t.from = ip_trim_tsc(p->trace, o->from_ns);
+	if (o->to_ns < UINT64_MAX) /* as dump: what is shown as that time is in it */
+		t.to = ip_trim_tsc(p->trace, o->to_ns + 1);
+	t.tid = o->tid;
+	t.pid = o->pid;
+	t.depth = o->depth;
+	if (o->functions) {
+		selected = cli_reader_select(p->trace, o->functions);
+		if (!selected)
+			return -1;
+		t.selected = selected;
+	}
+	if (o->size && ip_trim_cuts(p->trace, &t, o->size, o->newest, &cuts, &n) < 0)
+		return -1;
+	if (n && o->newest)
+		t.from = cuts[n - 1];
+	else if (n)
+		t.to = cuts[0];
+	return write_part(p, &t, o->output ? strdup(o->output) : name_behind(dir, "trim", 0));
+}
+
+static int split_by_time(struct parts *p, const char *prefix, const uint64_t *cuts, size_t n)
+{
+	struct ip_trim_options t;
+
+	ip_trim_all(p->trace, &t);
+	for (size_t i = 0; i <= n; i++) {
+		t.from = i ? cuts[i - 1] : 0;
+		t.to = i < n ? cuts[i] : UINT64_MAX;
+		if (write_part(p, &t, name_behind(prefix, "%" PRIu64, i + 1)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int split_every(struct parts *p, const char *prefix)
+{
+	uint64_t from = ip_recording_since_start(p->trace->session, p->trace->begin);
+	uint64_t length = ip_recording_since_start(p->trace->session, p->trace->end) - from;
+	uint64_t n = length / p->options->every_ns;
+	_cleanup_free_ uint64_t *cuts = NULL;
+
+	if (n > PARTS_MAX)
+		return ip_error("%s: that would be %" PRIu64 " parts: choose a longer time", p->trace->dir,
+				n);
+	cuts = calloc(n + 1, sizeof(*cuts));
+	if (!cuts)
+		return ip_error("out of memory");
+	for (uint64_t i = 0; i < n; i++)
+		cuts[i] = ip_trim_tsc(p->trace, from + (i + 1) * p->options->every_ns);
+	return split_by_time(p, prefix, cuts, n);
+}
+
+static int split_by_size(struct parts *p, const char *prefix)
+{
+	_cleanup_free_ uint64_t *cuts = NULL;
+	struct ip_trim_options t;
+	size_t n;
+
+	ip_trim_all(p->trace, &t);
+	if (ip_trim_cuts(p->trace, &t, p->options->size, false, &cuts, &n) < 0)
+		return -1;
+	if (n > PARTS_MAX)
+		return ip_error("%s: that would be %zu parts: choose larger ones", p->trace->dir, n + 1);
+	return split_by_time(p, prefix, cuts, n);
+}
+
+/* In the order in which they appear. A thread's number may be used again, by another process: one part then. */
+static int split_by_id(struct parts *p, const char *prefix, bool thread)
+{
+	const struct ip_trace_reader *trace = p->trace;
+	struct ip_trim_options t;
+
+	ip_trim_all(trace, &t);
+	for (size_t i = 0; i < trace->nruns; i++) {
+		uint32_t id = thread ? trace->runs[i].tid : trace->runs[i].pid;
+		size_t k = 0;
+
+		while (k < i && (thread ? trace->runs[k].tid : trace->runs[k].pid) != id)
+			k++;
+		if (k < i)
+			continue;
+		if (p->n == PARTS_MAX)
+			return ip_error("%s: has more than %u: iprobe trim takes out single ones", trace->dir,
+					PARTS_MAX);
+		t.tid = thread ? id : 0;
+		t.pid = thread ? 0 : id;
+		if (write_part(p, &t, name_behind(prefix, "%" PRIu64, id)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int split(struct parts *p, const char *dir)
+{
+	const struct options *o = p->options;
+	const char *prefix = o->output ? o->output : dir;
+
+	if (o->every_ns)
+		return split_every(p, prefix);
+	if (o->size)
+		return split_by_size(p, prefix);
+	return split_by_id(p, prefix, !strcmp(o->by, "thread"));
+}
+
+static int work(const char *dir, const struct options *o, int (*write)(struct parts *p, const char *dir))
+{
+	struct parts p = {.options = o};
+	int ret = ip_trace_reader_open(dir, &p.trace);
+
+	if (ret < 0)
+		return cli_fail();
+	ret = write(&p, dir);
+	if (ret == 0) {
+		if (o->json)
+			print_json(&p);
+		else
+			print_text(&p);
+		ret = cli_reader_check_stdout();
+		cli_reader_warn(p.trace);
+	}
+	clear(&p, ret < 0);
+	ip_trace_reader_close(p.trace);
+	return ret < 0 ? cli_fail() : 0;
+}
+
+enum {
+	OPT_FROM = 256,
+	OPT_TO,
+	OPT_TID,
+	OPT_PID,
+	OPT_DEPTH,
+	OPT_SIZE,
+	OPT_NEWEST,
+	OPT_EVERY,
+	OPT_BY,
+	OPT_JSON
+};
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, const struct option *long_options, const char *short_options,
+		 const char *help, struct options *o)
+{
+	int option;
+	char *end;
+
+	*o = (struct options){.to_ns = UINT64_MAX, .depth = SIZE_MAX};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			if (cli_functions(argv[0], optarg, &o->functions))
+				return 2;
+			break;
+		case 'o':
+			if (!*optarg)
+				return cli_usage(argv[0], "-o needs the name of a directory");
+			o->output = optarg;
+			break;
+		case OPT_FROM:
+		case OPT_TO:
+		case OPT_EVERY:
+			if (ip_parse_duration(optarg, option == OPT_FROM ? &o->from_ns
+						      : option == OPT_TO ? &o->to_ns
+									 : &o->every_ns) < 0)
+				return cli_usage(argv[0], "%s", ip_error_message());
+			if (option == OPT_EVERY && !o->every_ns)
+				return cli_usage(argv[0], "--every needs a time above 0");
+			break;
+		case OPT_TID:
+		case OPT_PID:
+			if (ip_parse_pid(optarg, option == OPT_TID ? &o->tid : &o->pid) < 0)
+				return cli_usage(argv[0], "'%s' is no %s id", optarg,
+						 option == OPT_TID ? "thread" : "process");
+			break;
+		case OPT_DEPTH:
+			o->depth = strtoul(optarg, &end, 10);
+			if (*optarg < '0' || *optarg > '9' || *end || !o->depth)
+				return cli_usage(argv[0], "'%s' is no number of levels", optarg);
+			break;
+		case OPT_SIZE:
+			if (ip_parse_size(optarg, &o->size) < 0)
+				return cli_usage(argv[0], "%s", ip_error_message());
+			if (!o->size)
+				return cli_usage(argv[0], "--size needs a size above 0");
+			break;
+		case OPT_BY:
+			if (strcmp(optarg, "thread") && strcmp(optarg, "process"))
+				return cli_usage(argv[0], "--by thread or process, not '%s'", optarg);
+			o->by = optarg;
+			break;
+		case OPT_NEWEST:
+			o->newest = true;
+			break;
+		case OPT_JSON:
+			o->json = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	return -1;
+}
+
+int cmd_trim(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"from", required_argument, NULL, OPT_FROM},
+						     {"to", required_argument, NULL, OPT_TO},
+						     {"tid", required_argument, NULL, OPT_TID},
+						     {"pid", required_argument, NULL, OPT_PID},
+						     {"functions", required_argument, NULL, 'f'},
+						     {"depth", required_argument, NULL, OPT_DEPTH},
+						     {"size", required_argument, NULL, OPT_SIZE},
+						     {"newest", no_argument, NULL, OPT_NEWEST},
+						     {"output", required_argument, NULL, 'o'},
+						     {"json", no_argument, NULL, OPT_JSON},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	struct options o;
+	const char *dir;
+	int code = parse(argc, argv, long_options, "f:o:h", trim_help, &o);
+
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	if (o.newest && !o.size)
+		return cli_usage(argv[0], "--newest goes with --size");
+	if (o.to_ns < o.from_ns)
+		return cli_usage(argv[0], "--to lies before --from");
+	return work(dir, &o, trim);
+}
+
+int cmd_split(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"every", required_argument, NULL, OPT_EVERY},
+						     {"size", required_argument, NULL, OPT_SIZE},
+						     {"by", required_argument, NULL, OPT_BY},
+						     {"output", required_argument, NULL, 'o'},
+						     {"json", no_argument, NULL, OPT_JSON},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	struct options o;
+	const char *dir;
+	int code = parse(argc, argv, long_options, "o:h", split_help, &o);
+
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code >= 0)
+		return code;
+	if (!!o.every_ns + !!o.size + !!o.by != 1)
+		return cli_usage(argv[0], "one of --every T, --size SIZE, --by thread|process is needed");
+	return work(dir, &o, split);
+}
