@@ -312,14 +312,15 @@ enum ip_duty {
 /* Durations in TSC ticks. buckets[0] has those below 2^IP_HIST_SHIFT, the last one those above the last bound, and i in between those of
  * [2^(IP_HIST_SHIFT + i - 1), 2^(IP_HIST_SHIFT + i)). Two cache lines, of which calls below 2^15 ticks touch only the first. Buckets
  * wrap: who reads them less than 60 s apart adds the differences (no thread makes 2^32 measured calls in that time). */
-#define IP_HIST_BUCKETS 26u
-#define IP_HIST_SHIFT	6u
+#define IP_HIST_BUCKETS 25u
+#define IP_HIST_SHIFT	7u
 
 struct ip_hist {
 	uint64_t sum; /* of the durations */
 	uint64_t max;
 	uint32_t min;	     /* ~ of it, so that 0 says none; 2^32 ticks and more as 2^32 - 1 */
-	uint32_t unmeasured; /* entries of which no duration is known: see runtime/meters.c */
+	uint32_t unmeasured; /* entries of which no duration is known: runtime/meters.c tells why */
+	uint32_t recent;     /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
 	uint32_t buckets[IP_HIST_BUCKETS];
 };
 
@@ -340,7 +341,8 @@ struct ip_meters {
 	uint32_t state; /* atomic, enum ip_meters_state; block 0 is always owned */
 	uint32_t slot;	/* whose */
 	uint64_t top;	/* frames that are open, in bytes: the next one lies at frames + top */
-	uint64_t reserved[6];
+	uint64_t limit; /* of top */
+	uint64_t reserved[5];
 	struct ip_meters_frame frames[];
 };
 

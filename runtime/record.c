@@ -33,6 +33,7 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/meters.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
@@ -43,6 +44,19 @@
 #define SIGNAL_FRAME_MIN 512
 #define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
 
+_Static_assert(offsetof(struct ip_slot, meters) == SLOT_METERS && offsetof(struct ip_slot, modes) == SLOT_MODES &&
+		       offsetof(struct ip_area_clock, now) == 0 && IP_SESSION_MARK == SESSION_MARK &&
+		       IP_MODE_CAREFUL == MODE_CAREFUL && IP_MODE_COARSE == MODE_COARSE &&
+		       IP_MODE_PAYLOADS == MODE_PAYLOADS && offsetof(struct ip_meters, top) == METERS_TOP &&
+		       offsetof(struct ip_meters, limit) == METERS_LIMIT && offsetof(struct ip_meters, frames) == METERS_FRAMES &&
+		       sizeof(struct ip_meters_frame) == METERS_FRAME && offsetof(struct ip_meters_frame, sp) == FRAME_SP &&
+		       offsetof(struct ip_meters_frame, time) == FRAME_TIME &&
+		       offsetof(struct ip_meters_frame, duty) == FRAME_DUTY && IP_DUTY_LOG == DUTY_LOG &&
+		       IP_DUTY_COUNT == DUTY_COUNT && IP_DUTY_HIST == DUTY_HIST && offsetof(struct ip_hist, sum) == HIST_SUM &&
+		       offsetof(struct ip_hist, max) == HIST_MAX && offsetof(struct ip_hist, min) == HIST_MIN &&
+		       offsetof(struct ip_hist, recent) == HIST_RECENT && offsetof(struct ip_hist, buckets) == HIST_BUCKETS &&
+		       IP_HIST_BUCKETS == HIST_LAST + 1 && IP_HIST_SHIFT == HIST_SHIFT,
+	       "layout.h");
 _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_slot, guard) == SLOT_GUARD &&
 		       offsetof(struct ip_slot, last_sp) == SLOT_LAST_SP &&
 		       offsetof(struct ip_slot, epoch) == SLOT_EPOCH &&
@@ -53,6 +67,13 @@ _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_s
 		       SUBBUF_WORDS == IP_SUBBUF_WORDS && 1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE &&
 		       POSITION_BITS == IP_POSITION_BITS,
 	       "layout.h");
+
+/* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it never goes back either, and stands still
+ * in between, so that many records have one stamp, in their order. */
+static inline uint64_t clock_of(const struct ip_slot *slot)
+{
+	return rt_unlikely(slot->modes & IP_MODE_COARSE) ? cpu_load_word(&rt_clock->now) : cpu_clock();
+}
 
 static inline uint64_t *word_at(uint64_t cur)
 {
@@ -144,6 +165,8 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->meters = 0;
 		slot->block = 0;
 		slot->modes = rt_header->modes;
+		if (slot->modes & IP_MODE_PAYLOADS)
+			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
 		slot->claimed = cpu_clock();
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
@@ -231,7 +254,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 			cpu_increment_local(&slot->lost);
 			return;
 		}
-		now = cpu_clock();
+		now = clock_of(slot);
 		slot->last_sp = sp;
 		slot->epoch = outermost ? now >> IP_TIME_BITS : ~0ull;
 		cpu_store_order();
@@ -285,6 +308,8 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		if (!slot)
 			return;
 	}
+	if (rt_unlikely(slot->modes & IP_MODE_PAYLOADS) && rt_meters_do(slot, number, kind, sp))
+		return;
 	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
 		payload = NULL;
 	/* 2 */
@@ -296,7 +321,7 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 	/* 4 */
 	for (;;) {
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
-		uint64_t now = cpu_clock();
+		uint64_t now = clock_of(slot);
 
 		if (rt_unlikely(payload || WORD_INDEX(cur) == 0 || now >> IP_TIME_BITS != slot->epoch ||
 				sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)) {

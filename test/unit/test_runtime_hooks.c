@@ -20,6 +20,11 @@
 #define SUBBUFS	 4u
 #define POSITION 70u /* of the next word */
 #define VECTORS	 16384u
+#define DEPTH	 4u /* frames of a block of meters */
+#define COUNT_AT 256u
+#define HIST_AT	 384u
+#define BLOCK	 512u
+#define TICKS	 (1u << 20) /* what a call has lasted at least */
 
 /* What init.c has in the runtime. */
 volatile struct ip_gate *rt_gate;
@@ -27,6 +32,8 @@ struct ip_area_header *rt_header;
 struct ip_slot *rt_slots;
 struct ip_subbuf *rt_subbufs;
 char *rt_data;
+uint32_t *rt_duties;
+struct ip_area_clock *rt_clock;
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -51,23 +58,82 @@ uint32_t hook_mask;
 #define FLAG_ALIGNMENT	 0x40000u
 #define FLAGS_ALL	 (FLAGS_ARITHMETIC | FLAG_DIRECTION | FLAG_ALIGNMENT)
 
-static const uint32_t saved_by_calls = 1 << RBX | 1 << RSP | 1 << RBP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15;
+static const uint32_t saved_by_calls =
+	1 << RBX | 1 << RSP | 1 << RBP | 1 << R12 | 1 << R13 | 1 << R14 | 1 << R15;
 
 /* What must survive, by enum ip_site_regs: registers and flags. */
 static const struct {
 	uint32_t registers, flags;
 } live[] = {
 	[IP_REGS_CALL] = {0, FLAG_DIRECTION | FLAG_ALIGNMENT},
-	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 | 1 << R9 | 1 << R10,
+	[IP_REGS_ENTRY] = {1 << RAX | 1 << RCX | 1 << RDX | 1 << RSI | 1 << RDI | 1 << R8 | 1 << R9 |
+				   1 << R10,
 			   FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_RETURN] = {1 << RAX | 1 << RDX, FLAG_DIRECTION | FLAG_ALIGNMENT},
 	[IP_REGS_ALL] = {0xffff, FLAGS_ALL},
 };
 
 /* The ways through a hook. */
-enum way { COMMON, SILENT, NEVER_HEARD, CLAIM, NESTED, STALE_GUARD, FULL, FULL_NESTED, EXHAUSTED, EPOCH, FAR_BELOW, FAR_ABOVE, WAYS };
-static const char *const ways[] = {"common", "silent", "never heard", "claim",	    "nested", "stale guard", "full", "full and nested",
-				   "exhausted", "epoch", "far below", "far above"};
+enum way {
+	COMMON,
+	SILENT,
+	NEVER_HEARD,
+	CLAIM,
+	NESTED,
+	STALE_GUARD,
+	FULL,
+	FULL_NESTED,
+	EXHAUSTED,
+	EPOCH,
+	FAR_BELOW,
+	FAR_ABOVE,
+	/* of sessions with modes */
+	CAREFUL,
+	COARSE,
+	COARSE_NESTED,
+	COARSE_FULL,
+	COARSE_EPOCH,
+	DUTY_LOG,
+	DUTY_COARSE,
+	SILENCED,
+	COUNT,
+	COUNT_SHARED,
+	HIST,
+	HIST_SHARED,
+	HIST_INNER,
+	HIST_PILED_UP,
+	MODES_CLAIM,
+	MODES_SILENT,
+	WAYS
+};
+static const char *const ways[] = {"common",
+				   "silent",
+				   "never heard",
+				   "claim",
+				   "nested",
+				   "stale guard",
+				   "full",
+				   "full and nested",
+				   "exhausted",
+				   "epoch",
+				   "far below",
+				   "far above",
+				   "careful",
+				   "coarse",
+				   "coarse, nested",
+				   "coarse, full",
+				   "coarse, epoch",
+				   "logged by duty",
+				   "coarse by duty",
+				   "silenced",
+				   "count",
+				   "shared count",
+				   "histogram",
+				   "shared histogram",
+				   "inner histogram",
+				   "piled up",
+				   "claim with modes",
+				   "silent with modes"};
 
 static uint64_t random_state = 88172645463325252ull;
 
@@ -76,6 +142,24 @@ static uint64_t random64(void)
 	random_state ^= random_state << 13;
 	random_state ^= random_state >> 7;
 	return random_state ^= random_state << 17;
+}
+
+static struct ip_meters *blocks;
+static uint64_t opened; /* when the call began that an exit ends */
+
+static struct ip_meters *block(unsigned i)
+{
+	return (struct ip_meters *)((char *)blocks + (size_t)i * BLOCK);
+}
+
+static struct ip_hist *hist_of(unsigned i)
+{
+	return (struct ip_hist *)((char *)block(i) + HIST_AT);
+}
+
+static uint64_t *count_of(unsigned i)
+{
+	return (uint64_t *)((char *)block(i) + COUNT_AT);
 }
 
 static char *zeroed(size_t size)
@@ -96,6 +180,9 @@ static int setup(void **state)
 	rt_slots = (struct ip_slot *)zeroed(IP_AREA_SLOTS * sizeof(*rt_slots));
 	rt_subbufs = (struct ip_subbuf *)zeroed(SUBBUFS * sizeof(*rt_subbufs));
 	rt_data = zeroed((size_t)SUBBUFS * IP_SUBBUF_SIZE);
+	rt_duties = (uint32_t *)zeroed(IP_AREA_DUTIES * sizeof(*rt_duties));
+	rt_clock = (struct ip_area_clock *)zeroed(4096);
+	blocks = (struct ip_meters *)zeroed(4096);
 	hook_stack = (uint64_t)zeroed(1 << 20) + (1 << 19);
 	hook_vectors_in = zeroed(VECTORS);
 	hook_vectors_out = zeroed(VECTORS);
@@ -106,17 +193,76 @@ static int setup(void **state)
 	return 0;
 }
 
+static uint32_t modes_of(enum way way)
+{
+	if (way < CAREFUL)
+		return 0;
+	if (way == CAREFUL)
+		return IP_MODE_CAREFUL;
+	if (way >= COARSE && way <= COARSE_EPOCH)
+		return IP_MODE_COARSE;
+	return IP_MODE_PAYLOADS | (way == DUTY_COARSE ? IP_MODE_COARSE : 0);
+}
+
+/* A thread in a session with modes, with a call open in block 1 that an exit of that kind at sp ends. */
+static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
+{
+	struct ip_meters *m = block(1);
+	uint32_t duty = way == SILENCED ? IP_DUTY_SILENT
+			: way == COUNT || way == COUNT_SHARED || way == MODES_CLAIM || way == MODES_SILENT
+				? IP_DUTY(IP_DUTY_COUNT, COUNT_AT)
+			: way >= HIST && way <= HIST_PILED_UP ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
+							      : IP_DUTY_LOG;
+	uint64_t own = kind == IP_PROBE_TAIL_EXIT ? sp - 8 : sp;
+
+	memset(blocks, 0, 4096);
+	rt_clock->now = __rdtsc();
+	rt_duties[NUMBER] = duty;
+	rt_header->modes = modes_of(way);
+	if (!rt_header->modes)
+		return;
+	rt_self.session |= rt_self.slot ? IP_SESSION_MARK : 0;
+	rt_slots[0].session = rt_self.session;
+	rt_slots[0].modes = rt_self.slot ? rt_header->modes : 0;
+	if (way == MODES_SILENT)
+		((struct ip_gate *)rt_gate)->session = 0;
+	rt_header->nmeters = 3;
+	rt_header->meters = (char *)blocks - (char *)rt_header;
+	rt_header->meters_size = BLOCK;
+	rt_header->meters_depth = DEPTH;
+	rt_header->meters_hint = 1;
+	block(0)->state = IP_METERS_OWNED;
+	if (!(rt_header->modes & IP_MODE_PAYLOADS) || way == COUNT_SHARED || way == HIST_SHARED ||
+	    !rt_self.slot)
+		return;
+	rt_slots[0].meters = (uintptr_t)m;
+	rt_slots[0].block = 1;
+	m->state = IP_METERS_OWNED;
+	m->limit = DEPTH * sizeof(struct ip_meters_frame);
+	m->frames[0] = (struct ip_meters_frame){sp + 4096, 1, duty};
+	opened = __rdtsc() - TICKS;
+	m->frames[1] = (struct ip_meters_frame){own, opened, duty};
+	m->top = 2 * sizeof(struct ip_meters_frame);
+	if (way == HIST_INNER ||
+	    way == HIST_PILED_UP) { /* behind it, what longjmp has left; deeper by one: full */
+		m->frames[2] = (struct ip_meters_frame){sp - 256, 2, duty};
+		m->frames[3] = (struct ip_meters_frame){sp - 512, 3, duty};
+		m->top = (way == HIST_INNER ? 3 : 4) * sizeof(struct ip_meters_frame);
+	}
+}
+
 /* The state before a record at sp on that way. */
-static void prepare(enum way way, uint64_t sp)
+static void prepare(enum way way, unsigned kind, uint64_t sp)
 {
 	struct ip_slot *slot = &rt_slots[0];
-	bool has_slot = way != CLAIM && way != NEVER_HEARD;
+	bool has_slot = way != CLAIM && way != NEVER_HEARD && way != MODES_CLAIM;
 
 	memset(rt_header, 0, sizeof(*rt_header));
 	memset(rt_slots, 0, 2 * sizeof(*rt_slots));
 	memset(rt_subbufs, 0, SUBBUFS * sizeof(*rt_subbufs));
 	memset(rt_data, 0, (size_t)SUBBUFS * IP_SUBBUF_SIZE);
-	*(struct ip_gate *)rt_gate = (struct ip_gate){way == SILENT || way == NEVER_HEARD ? 0 : SESSION, getpid()};
+	*(struct ip_gate *)rt_gate =
+		(struct ip_gate){way == SILENT || way == NEVER_HEARD ? 0 : SESSION, getpid()};
 	rt_header->nsubbufs = SUBBUFS;
 	rt_header->nfree = way == EXHAUSTED ? 0 : SUBBUFS - 1;
 	rt_header->hint = 1;
@@ -124,20 +270,22 @@ static void prepare(enum way way, uint64_t sp)
 	rt_self.slot = has_slot ? slot : NULL;
 	rt_self.session = has_slot ? SESSION : 0;
 	if (has_slot)
-		*slot = (struct ip_slot){.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
+		*slot = (struct ip_slot){
+			.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
 	slot->epoch = __rdtsc() >> IP_TIME_BITS;
-	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED)
+	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED || way == COARSE_FULL)
 		slot->cur = IP_SUBBUF_WORDS;
-	if (way == NESTED || way == FULL_NESTED)
+	if (way == NESTED || way == FULL_NESTED || way == COARSE_NESTED)
 		slot->guard = sp + 4096;
 	if (way == STALE_GUARD)
 		slot->guard = sp - 64;
-	if (way == EPOCH)
+	if (way == EPOCH || way == COARSE_EPOCH)
 		slot->epoch--;
 	if (way == FAR_BELOW)
 		slot->last_sp = sp + IP_SP_WINDOW / 2 + 8;
 	if (way == FAR_ABOVE)
 		slot->last_sp = sp - IP_SP_WINDOW / 2;
+	prepare_modes(way, kind, sp);
 }
 
 /* What a record has left behind, without the times in it. */
@@ -148,7 +296,31 @@ struct outcome {
 	uint64_t words[SUBBUFS][256], pad_words;
 	uint32_t session;
 	bool has_slot;
+	char meters[3 * BLOCK];
 };
+
+/* Replaces times in block i by what is known of them. */
+static void without_times(struct outcome *o, unsigned i, uint64_t before, uint64_t after)
+{
+	struct ip_meters *m = (struct ip_meters *)(o->meters + (size_t)i * BLOCK);
+	struct ip_hist *h = (struct ip_hist *)((char *)m + HIST_AT);
+
+	for (unsigned k = 0; k < DEPTH; k++)
+		if (m->frames[k].time == opened)
+			m->frames[k].time = 5;
+		else if (m->frames[k].time >= before && m->frames[k].time <= after)
+			m->frames[k].time = 4;
+	if (!h->sum)
+		return;
+	assert_in_range(h->sum, TICKS, TICKS + after - before);
+	assert_int_equal(h->sum, h->max);
+	assert_int_equal((uint32_t)h->sum, ~h->min);
+	assert_int_equal(h->recent, 63 - __builtin_clzll(h->sum));
+	assert_int_equal(h->buckets[h->recent - IP_HIST_SHIFT + 1], 1);
+	h->buckets[h->recent - IP_HIST_SHIFT + 1] = 0;
+	h->buckets[0] += 1000;
+	h->sum = h->max = h->min = h->recent = 1;
+}
 
 static void read_outcome(struct outcome *o, uint64_t before)
 {
@@ -156,6 +328,9 @@ static void read_outcome(struct outcome *o, uint64_t before)
 
 	memset(o, 0, sizeof(*o));
 	memcpy(o->slots, rt_slots, sizeof(o->slots));
+	memcpy(o->meters, blocks, sizeof(o->meters));
+	for (unsigned i = 0; i < 3; i++)
+		without_times(o, i, before, after);
 	o->header = *rt_header;
 	memcpy(o->subbufs, rt_subbufs, sizeof(o->subbufs));
 	o->session = rt_self.session;
@@ -232,8 +407,32 @@ static void check_registers(unsigned regs, const char *what)
 			fail_msg("%s: byte %zu of x87, MXCSR, vector or mask registers has changed", what, i);
 }
 
+/* Counts, histograms and open calls are what that probe makes of them, not only the same on both ways. */
+static void check_meters(enum way way, unsigned kind)
+{
+	bool entry = kind == IP_PROBE_ENTRY, point = kind == IP_PROBE_POINT, ends = !entry && !point;
+	unsigned counted = entry || point, open = block(1)->top / sizeof(struct ip_meters_frame);
+	const struct ip_hist *h = hist_of(1);
+	unsigned measured = 0;
+
+	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
+		measured += h->buckets[i];
+	assert_int_equal(*count_of(0), way == COUNT_SHARED ? counted : 0);
+	assert_int_equal(*count_of(1), way == COUNT || way == MODES_CLAIM ? counted : 0);
+	assert_int_equal(hist_of(0)->unmeasured, way == HIST_SHARED && entry);
+	if (way == HIST || way == HIST_INNER)
+		assert_int_equal(open, (way == HIST ? 2 : 3) + entry - ends);
+	if (way == HIST_PILED_UP) /* an entry finds no room: the two dead ones go */
+		assert_int_equal(open, entry ? 3 : 4 - ends);
+	assert_int_equal(h->unmeasured, way == HIST_PILED_UP && entry ? 2 : 0);
+	assert_int_equal(measured, ends && (way == HIST || way == HIST_INNER || way == HIST_PILED_UP));
+	if (way == HIST_INNER && ends)
+		assert_int_equal(block(1)->frames[1].time, 2);
+}
+
 /* hook against rt_record() on one way. */
-static void compare(const char *hook, const char *base, int32_t offset, unsigned kind, unsigned regs, bool jump, enum way way)
+static void compare(const char *hook, const char *base, int32_t offset, unsigned kind, unsigned regs,
+		    bool jump, enum way way)
 {
 	static struct outcome wanted, found;
 	uint64_t sp = hook_stack + (kind == IP_PROBE_TAIL_EXIT && (regs != IP_REGS_CALL || jump) ? 8 : 0);
@@ -242,8 +441,8 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 
 	snprintf(what, sizeof(what), "%s, kind %u, registers %u, %s", hook, kind, regs, ways[way]);
 	do {
-		prepare(way, sp);
 		before = __rdtsc();
+		prepare(way, kind, sp);
 		rt_record(NUMBER, kind, sp);
 		read_outcome(&wanted, before);
 	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
@@ -260,8 +459,8 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		memset(hook_vectors_out, 0, VECTORS);
 		if (hook_mask)
 			memcpy((char *)hook_vectors_out, hook_vectors_in, VECTORS);
-		prepare(way, sp);
 		before = __rdtsc();
+		prepare(way, kind, sp);
 		hook_call();
 		read_outcome(&found, before);
 	} while (__rdtsc() >> IP_TIME_BITS != before >> IP_TIME_BITS);
@@ -274,11 +473,13 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 			fail_msg("%s: the stack above has changed", what);
 	}
 	if (memcmp(&wanted, &found, sizeof(found)))
-		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; word %#lx, %#lx", what,
-			 wanted.slots[0].cur, found.slots[0].cur, wanted.slots[0].epoch, found.slots[0].epoch,
-			 wanted.words[0][POSITION], found.words[0][POSITION]);
+		fail_msg("%s: rt_record() leaves another state: cur %#lx, %#lx; epoch %#lx, %#lx; word %#lx, "
+			 "%#lx",
+			 what, wanted.slots[0].cur, found.slots[0].cur, wanted.slots[0].epoch,
+			 found.slots[0].epoch, wanted.words[0][POSITION], found.words[0][POSITION]);
 	/* the way was the one that was meant */
-	if (way == COMMON || way == STALE_GUARD || way == NESTED || way == EPOCH || way == FAR_BELOW || way == FAR_ABOVE)
+	if (way == COMMON || way == STALE_GUARD || way == NESTED || way == EPOCH || way == FAR_BELOW ||
+	    way == FAR_ABOVE)
 		assert_int_equal(found.slots[0].cur, POSITION + (way == COMMON ? 1 : IP_EXT_WORDS));
 	if (way == SILENT)
 		assert_int_equal(found.slots[0].cur, POSITION);
@@ -288,7 +489,14 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		assert_int_equal(found.slots[0].lost, 1);
 	if (way == CLAIM || way == FULL || way == FULL_NESTED)
 		assert_int_equal(found.slots[0].cur >> IP_POSITION_BITS, 1);
-	assert_int_equal(!found.slots[0].guard, way != NESTED && way != FULL_NESTED);
+	if (way == CAREFUL || way == COARSE || way == DUTY_LOG || way == DUTY_COARSE)
+		assert_int_equal(found.slots[0].cur, POSITION + 1);
+	if (way == COARSE_NESTED || way == COARSE_EPOCH)
+		assert_int_equal(found.slots[0].cur, POSITION + IP_EXT_WORDS);
+	if (way >= SILENCED && way < MODES_CLAIM)
+		assert_int_equal(found.slots[0].cur, POSITION);
+	check_meters(way, kind);
+	assert_int_equal(!found.slots[0].guard, way != NESTED && way != FULL_NESTED && way != COARSE_NESTED);
 }
 
 static void test_hooks(void **state)
@@ -298,7 +506,8 @@ static void test_hooks(void **state)
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
 			for (int way = 0; way < WAYS; way++)
 				for (int round = 0; round < 20; round++)
-					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs], kind, regs, false, way);
+					compare("hook", rt_hooks_base, rt_hooks[kind - 1][regs], kind, regs,
+						false, way);
 }
 
 static void test_jump_hooks(void **state)
@@ -307,7 +516,8 @@ static void test_jump_hooks(void **state)
 	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++)
 		for (int way = 0; way < WAYS; way++)
 			for (int round = 0; round < 20; round++)
-				compare("jump hook", rt_hooks_base, rt_jump_hooks[kind - 1], kind, IP_REGS_CALL, true, way);
+				compare("jump hook", rt_hooks_base, rt_jump_hooks[kind - 1], kind,
+					IP_REGS_CALL, true, way);
 }
 
 int main(void)

@@ -27,6 +27,8 @@ struct ip_area_header *rt_header;
 struct ip_slot *rt_slots;
 struct ip_subbuf *rt_subbufs;
 char *rt_data;
+uint32_t *rt_duties;
+struct ip_area_clock *rt_clock;
 
 /* What record.c keeps to itself. */
 extern __thread struct {

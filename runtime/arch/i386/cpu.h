@@ -61,12 +61,38 @@ static inline void cpu_increment_local(uint64_t *p)
 	__asm__ volatile("addl $1, %0; adcl $0, 4+%0" : "+o"(*p) : : "memory", "cc");
 }
 
+static inline void cpu_increment_local32(uint32_t *p)
+{
+	__asm__ volatile("incl %0" : "+m"(*p) : : "memory", "cc");
+}
+
+static inline void cpu_add_local(uint64_t *p, uint64_t n)
+{
+	__asm__ volatile("addl %1, %0; adcl %2, 4+%0"
+			 : "+o"(*p)
+			 : "r"((uint32_t)n), "r"((uint32_t)(n >> 32))
+			 : "memory", "cc");
+}
+
 static inline void cpu_increment_shared(uint64_t *p)
 {
 	uint64_t seen = *(volatile uint64_t *)p;
 
 	while (!cpu_cmpxchg_local(p, seen, seen + 1))
 		seen = *(volatile uint64_t *)p;
+}
+
+/* Of a word that only grows, and by far less than 2^32 between the loads. */
+static inline uint64_t cpu_load_word(const uint64_t *p)
+{
+	const volatile uint32_t *half = (const volatile uint32_t *)p;
+	uint32_t low, high;
+
+	do {
+		high = half[1];
+		low = half[0];
+	} while (high != half[1]);
+	return (uint64_t)high << 32 | low;
 }
 
 static inline void cpu_store_word(uint64_t *p, uint64_t word)

@@ -67,9 +67,25 @@ static inline void cpu_increment_local(uint64_t *p)
 	__asm__ volatile("incq %0" : "+m"(*p) : : "memory", "cc");
 }
 
+static inline void cpu_increment_local32(uint32_t *p)
+{
+	__asm__ volatile("incl %0" : "+m"(*p) : : "memory", "cc");
+}
+
+static inline void cpu_add_local(uint64_t *p, uint64_t n)
+{
+	__asm__ volatile("addq %1, %0" : "+m"(*p) : "r"(n) : "memory", "cc");
+}
+
 static inline void cpu_increment_shared(uint64_t *p)
 {
 	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+}
+
+/* One load, whole. */
+static inline uint64_t cpu_load_word(const uint64_t *p)
+{
+	return *(const volatile uint64_t *)p;
 }
 
 /* One store, whole for a handler and for other processors. */

@@ -10,6 +10,9 @@
  * slot and no other hook below, the sub-buffer has room, and a compact record will do. Anything else is left as if nothing
  * had happened, and slow_KIND does it: it saves what may be live, calls rt_record() and goes back to the site.
  *
+ * Sessions with modes (common/rt_abi.h) fail the comparison of their number, and go on behind: coarse time, counts and
+ * histograms in line, with the same registers. The common case does not pay for them.
+ *
  * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they may be live, the direction and
  * alignment-check flags always; x87, MXCSR, vector and mask registers, since nothing here or in the C behind it
  * (compiled for general registers) touches them; and memory above the stack pointer. Below it, a site of form CALL has
@@ -144,7 +147,8 @@
 	end \name
 	.endm
 
-	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none (runtime/self.h). */
+	/* The thread's slot of the session in the gate to rcx; goes to 8 where there is none (runtime/self.h), to 9 where a mark may be
+	 * what makes the session's number differ. */
 	.macro slot_of_thread
 #ifdef RT_INJECTED
 	movq rt_injection(%rip), %rdx
@@ -161,7 +165,7 @@
 	cmpq %rdi, SLOT_STATE(%rcx)
 	jne 8f
 	cmpl %eax, SLOT_SESSION(%rcx)
-	jne 8f
+	jne 9f
 #else
 	/* in this order: a handler that comes in between and claims a slot for a new session shows in the gate */
 	movq rt_self@gottpoff(%rip), %rcx
@@ -169,19 +173,48 @@
 	movl %fs:SELF_SESSION(%rcx), %eax
 	movq %fs:SELF_SLOT(%rcx), %rcx
 	cmpl %eax, GATE_SESSION(%rdx)
+	jne 9f
+	testq %rcx, %rcx
+	jz 8f
+#endif
+	.endm
+
+	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. */
+	.macro slot_with_mark
+	xorl $SESSION_MARK, %eax
+#ifdef RT_INJECTED
+	cmpl %eax, SLOT_SESSION(%rcx)
+	jne 8f
+#else
+	cmpl %eax, GATE_SESSION(%rdx)
 	jne 8f
 	testq %rcx, %rcx
 	jz 8f
 #endif
 	.endm
 
-	/*
-	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
-	 * through when the record is written; goes to 8 where nothing has happened.
-	 */
-	.macro record kind, up
-	/* 1. */
-	slot_of_thread
+	/* rax: the time, its low half in eax; rdx: its upper bits, from TIME_BITS on */
+	.macro precise_time
+	rdtsc
+	testl $SUBBUF_WORDS - 1, %esi
+	jz 7f
+	/* edx:eax >> TIME_BITS is still the epoch */
+	movl %eax, %edi
+	shrl $TIME_BITS, %edi
+	leaq (%rdi, %rdx, 1 << (32 - TIME_BITS)), %rdx
+	.endm
+
+	.macro coarse_time
+	movq rt_clock(%rip), %rax
+	testl $SUBBUF_WORDS - 1, %esi
+	jz 7f
+	movq (%rax), %rax
+	movq %rax, %rdx
+	shrq $TIME_BITS, %rdx
+	.endm
+
+	/* Steps 2 to 5, the slot in rcx. */
+	.macro write_record kind, up, time
 	/* 2. */
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
@@ -190,13 +223,7 @@
 	movq %rdi, SLOT_GUARD(%rcx)
 	/* 4. rsi: cur */
 	movq SLOT_CUR(%rcx), %rsi
-	rdtsc
-	testl $SUBBUF_WORDS - 1, %esi
-	jz 7f
-	/* edx:eax >> TIME_BITS is still the epoch */
-	movl %eax, %edi
-	shrl $TIME_BITS, %edi
-	leaq (%rdi, %rdx, 1 << (32 - TIME_BITS)), %rdx
+	\time
 	cmpq %rdx, SLOT_EPOCH(%rcx)
 	jne 7f
 	/* the stack pointer is near the last one */
@@ -217,7 +244,7 @@
 	movq %rsi, %rax
 	leaq 1(%rsi), %rdx
 	cmpxchgq %rdx, SLOT_CUR(%rcx)
-	jne 6f
+	jne 7f
 	/* fill */
 	shrq $POSITION_BITS, %rax
 	andl $SUBBUF_WORDS - 1, %esi
@@ -228,10 +255,141 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
-	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been set, but a handler has recorded
-	 * meanwhile, maybe as the outermost hook (it took the guard for stale): the next record must be an extended one. */
-	.macro give_back
-6:	movq $-1, SLOT_EPOCH(%rcx)
+	/*
+	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
+	 * through to 5 when the record is written; goes to 8 where nothing has happened.
+	 */
+	.macro record kind, up
+	/* 1. */
+	slot_of_thread
+2:
+	write_record \kind, \up, precise_time
+5:
+	.endm
+
+	/* runtime/meters.c: enters a frame. rcx: slot, rdx: the duty's word */
+	.macro enter_frame up
+	movq SLOT_METERS(%rcx), %rsi
+	testq %rsi, %rsi
+	jz 8f
+	movq METERS_TOP(%rsi), %rdi
+	cmpq METERS_LIMIT(%rsi), %rdi
+	jae 8f
+	movq %rdx, %rcx
+	leaq METERS_FRAME(%rdi), %rax
+	movq %rax, METERS_TOP(%rsi)
+	addq %rsi, %rdi
+	movq %rcx, METERS_FRAMES + FRAME_DUTY(%rdi)
+	leaq \up(%rsp), %rcx
+	rdtsc
+	shlq $32, %rdx
+	orq %rdx, %rax
+	movq %rax, METERS_FRAMES + FRAME_TIME(%rdi)
+	movq %rcx, METERS_FRAMES + FRAME_SP(%rdi)
+	.endm
+
+	/* The topmost frame is the one: rsp + up is its stack pointer. Else C looks for it. */
+	.macro leave_frame up
+	movq SLOT_METERS(%rcx), %rsi
+	testq %rsi, %rsi
+	jz 8f
+	movq METERS_TOP(%rsi), %rdi
+	testq %rdi, %rdi
+	jz 8f
+	movq %rdx, %rcx
+	addq %rsi, %rdi
+	leaq \up(%rsp), %rax
+	cmpq %rax, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
+	jne 8f
+	cmpq %rcx, METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi)
+	jne 8f
+	rdtsc
+	shlq $32, %rdx
+	orq %rdx, %rax
+	subq METERS_FRAMES - METERS_FRAME + FRAME_TIME(%rdi), %rax
+	/* what comes to lie above the last bound, and what two processors' clocks disagree about, are C's */
+	movq %rax, %rdx
+	shrq $HIST_SHIFT + HIST_LAST, %rdx
+	jnz 8f
+	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
+	subq %rsi, %rdi
+	subq $METERS_FRAME, %rdi
+	movq %rdi, METERS_TOP(%rsi)
+	leaq -DUTY_HIST(%rsi, %rcx), %rsi
+	addq %rax, HIST_SUM(%rsi)
+	movq %rax, %rdi
+3:	movq HIST_MAX(%rsi), %rax
+	cmpq %rax, %rdi
+	jbe 3f
+	cmpxchgq %rdi, HIST_MAX(%rsi)
+	jne 3b
+3:	movl %edi, %edx
+	notl %edx
+	movl HIST_MIN(%rsi), %eax
+	cmpl %eax, %edx
+	jbe 3f
+	cmpxchgl %edx, HIST_MIN(%rsi)
+	jne 3b
+3:	/* those too short for bucket 1 go to 0 */
+	orl $1 << (HIST_SHIFT - 1), %edi
+	bsrl %edi, %edi
+	/* An address that depends on the time would hold up all loads behind this store until the time is known: a quarter of
+	 * the whole cost. Mostly it is the bucket of the last time; that can be predicted. */
+	movl HIST_RECENT(%rsi), %eax
+	cmpl %eax, %edi
+	je 3f
+	movl %edi, HIST_RECENT(%rsi)
+	movl %edi, %eax
+3:	incl HIST_BUCKETS - 4 * (HIST_SHIFT - 1)(%rsi, %rax, 4)
+	.endm
+
+	/*
+	 * 9: another session, or one with modes: filters are C's; then the duty of the number decides. Goes back to 5 when it is done.
+	 */
+	.macro by_modes kind, up
+9:
+	slot_with_mark
+	testb $MODE_CAREFUL, SLOT_MODES(%rcx)
+	jnz 8f
+	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
+	jz 6f
+	movq rt_duties(%rip), %rdx
+	movl (%rdx, %r11, 4), %edx
+	movl %edx, %eax
+	andl $DUTY_MASK, %eax
+	jz 4f
+	cmpl $DUTY_COUNT, %eax
+	.if \kind == 1 || \kind == 4
+	jne 3f
+	movq SLOT_METERS(%rcx), %rsi
+	testq %rsi, %rsi
+	jz 8f
+	incq -DUTY_COUNT(%rsi, %rdx)
+	jmp 5b
+	.else
+	je 5b
+	.endif
+3:	cmpl $DUTY_HIST, %eax
+	jne 8f
+	.if \kind == 1
+	enter_frame \up
+	.elseif \kind == 2
+	leave_frame \up
+	.elseif \kind == 3
+	leave_frame (\up - 8)
+	.endif
+	jmp 5b
+	/* it is logged */
+4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
+	jz 2b
+6:	write_record \kind, \up, coarse_time
+	jmp 5b
+	.endm
+
+	/* 7: takes the guard back: for whoever comes now, nothing has begun. last_sp may have been set: then a handler has
+	 * recorded, and the next record is an extended one. */
+	.macro give_back kind, up
+	by_modes \kind, \up
 7:	movq $0, SLOT_GUARD(%rcx)
 8:
 	.endm
@@ -271,7 +429,7 @@
 	endbr64
 	record \kind, \up
 	ret
-	give_back
+	give_back \kind, \up
 	jmp \slow
 	end \name
 	.endm
@@ -286,7 +444,7 @@
 	get_five
 	ret
 	.cfi_restore_state
-	give_back
+	give_back \kind, \up
 	get_five
 	jmp \slow
 	end \name
@@ -333,7 +491,7 @@
 	.cfi_adjust_cfa_offset -8
 	ret
 	.cfi_restore_state
-	give_back
+	give_back \kind, \up
 	get_all
 	jmp \slow
 	end \name
@@ -349,7 +507,7 @@
 	get_all
 	ret
 	.cfi_restore_state
-	give_back
+	give_back \kind, \up
 	get_all
 	jmp \slow
 	end \name

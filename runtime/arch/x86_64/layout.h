@@ -16,6 +16,34 @@
 #define SLOT_SESSION 76
 #define SLOT_CLAIMED 1
 
+/* struct ip_slot of a session with modes */
+#define SLOT_METERS 88
+#define SLOT_MODES  96
+#define SESSION_MARK  0x80000000
+#define MODE_CAREFUL  1
+#define MODE_COARSE   2
+#define MODE_PAYLOADS 4
+
+/* struct ip_meters, struct ip_meters_frame, struct ip_hist */
+#define DUTY_MASK     7
+#define DUTY_LOG      0
+#define DUTY_COUNT    1
+#define DUTY_HIST     2
+#define METERS_TOP    8
+#define METERS_LIMIT  16
+#define METERS_FRAMES 64
+#define METERS_FRAME  24
+#define FRAME_SP      0
+#define FRAME_TIME    8
+#define FRAME_DUTY    16
+#define HIST_SUM      0
+#define HIST_MAX      8
+#define HIST_MIN      16
+#define HIST_RECENT   24
+#define HIST_BUCKETS  28
+#define HIST_SHIFT    7
+#define HIST_LAST     24 /* bucket */
+
 /* struct rt_self */
 #define SELF_SLOT    0
 #define SELF_SESSION 8

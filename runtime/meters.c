@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts and histograms (memory in common/rt_abi.h). hooks.S does by itself: counting in the thread's own block, entering a frame where
+ * there is room, and leaving the topmost one by its exact stack pointer. The rest is done here, by the same rules.
+ *
+ * Open calls stand in a pile of frames, bounded, each with its stack pointer. Handlers of the same thread put theirs on top and take
+ * them off again before they return. So plain stores suffice:
+ *
+ *   1. Enter: read top, store top + 1, fill the frame, its stack pointer last: without one it is nobody's, whatever a
+ *      handler finds in it that comes before, or leaves behind that never comes back. A handler between the reading and the store leaves top as it
+ *      was; frames that it has not left are dead.
+ *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the entry's; behind an alloca the entry's lies
+ *      above; TAIL_EXIT: the entry's lies below, by 8 in placement fentry), the innermost where there are more. It is taken out
+ *      wherever it stands: its duration is right. What stands above it stays: those are calls that longjmp or an exception has ended, or open
+ *      ones on another stack (coroutines, handlers), and nothing tells which.
+ *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing such, the oldest frame
+ *      goes. Each counts as unmeasured: sum of the buckets + unmeasured + frames still open = calls.
+ *   4. No frame: the call began before the recording, or its frame had to go (and was counted then).
+ *
+ * Frames that a new call of the same function at the same stack pointer leaves behind are never taken for it: the innermost wins.
+ */
+#include "runtime/meters.h"
+
+#include "common/probe_list.h"
+#include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
+
+#define FRAME sizeof(struct ip_meters_frame)
+#define BELOW (1ull << 20)
+#define NEAR  (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
+
+static struct ip_meters *block(uint32_t i)
+{
+	return (struct ip_meters *)((char *)rt_header + rt_header->meters + i * rt_header->meters_size);
+}
+
+void rt_meters_take(struct ip_slot *slot)
+{
+	uint32_t n = rt_header->nmeters, start = rt_header->meters_hint;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t k = (start + i) % n, expected = IP_METERS_FREE;
+		struct ip_meters *m = block(k);
+
+		if (m->state != IP_METERS_FREE ||
+		    !__atomic_compare_exchange_n(&m->state, &expected, IP_METERS_OWNED, 0, __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		rt_header->meters_hint = k + 1;
+		m->slot = slot - rt_slots;
+		m->top = 0;
+		m->limit = rt_header->meters_depth * FRAME;
+		slot->block = k;
+		slot->meters = (uintptr_t)m;
+		return;
+	}
+}
+
+static struct ip_meters_frame *frame_at(struct ip_meters *m, uint64_t bytes)
+{
+	return (struct ip_meters_frame *)((char *)m->frames + bytes);
+}
+
+static struct ip_hist *hist_of(struct ip_meters *m, uint64_t duty)
+{
+	return (struct ip_hist *)((char *)m + IP_DUTY_OFFSET((uint32_t)duty));
+}
+
+static uint64_t top_of(const struct ip_meters *m)
+{
+	return *(const volatile uint64_t *)&m->top;
+}
+
+/* Takes a frame out of the pile. */
+static void take_out(struct ip_meters *m, uint64_t at)
+{
+	uint64_t top = top_of(m);
+
+	for (; at + FRAME < top; at += FRAME)
+		*frame_at(m, at) = *frame_at(m, at + FRAME);
+	frame_at(m, at)->sp = 0;
+	cpu_store_order();
+	m->top = at;
+}
+
+static void drop(struct ip_meters *m, uint64_t at)
+{
+	const struct ip_meters_frame *f = frame_at(m, at);
+
+	if (f->sp)
+		cpu_increment_local32(&hist_of(m, f->duty)->unmeasured);
+	take_out(m, at);
+}
+
+/* Rule 3. */
+static void make_room(struct ip_meters *m, uint64_t sp)
+{
+	for (uint64_t at = top_of(m); at;) {
+		const struct ip_meters_frame *f = frame_at(m, at -= FRAME);
+
+		if (f->sp < sp && sp - f->sp < BELOW)
+			drop(m, at);
+	}
+	if (top_of(m) >= m->limit)
+		drop(m, 0);
+}
+
+static void enter(struct ip_meters *m, uint32_t duty, uint64_t sp)
+{
+	struct ip_meters_frame *f;
+	uint64_t top = top_of(m);
+
+	if (top >= m->limit) {
+		make_room(m, sp);
+		top = top_of(m);
+	}
+	f = frame_at(m, top);
+	m->top = top + FRAME;
+	cpu_store_order();
+	f->duty = duty;
+	f->time = cpu_clock();
+	cpu_store_order();
+	f->sp = sp;
+}
+
+/* Rule 2. The frame's place; ~0: there is none. */
+static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
+{
+	uint64_t best = ~0ull, nearest = NEAR;
+
+	for (uint64_t at = top_of(m); at;) {
+		const struct ip_meters_frame *f = frame_at(m, at -= FRAME);
+		uint64_t away;
+
+		if (f->duty != duty || !f->sp)
+			continue;
+		if (f->sp == sp && kind == IP_PROBE_EXIT)
+			return at;
+		away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
+		if (away < nearest) {
+			nearest = away;
+			best = at;
+		}
+	}
+	return best;
+}
+
+static void add(struct ip_hist *h, uint64_t ticks)
+{
+	uint32_t i = ticks >> IP_HIST_SHIFT ? 64 - __builtin_clzll(ticks) - IP_HIST_SHIFT : 0;
+	uint32_t low = ticks > UINT32_MAX ? UINT32_MAX : ticks;
+	uint64_t max;
+
+	if (ticks >> (IP_HIST_SHIFT + IP_HIST_BUCKETS - 1) == 0)
+		h->recent = i + IP_HIST_SHIFT - 1;
+	cpu_increment_local32(&h->buckets[i < IP_HIST_BUCKETS ? i : IP_HIST_BUCKETS - 1]);
+	cpu_add_local(&h->sum, ticks);
+	while ((max = *(volatile uint64_t *)&h->max) < ticks && !cpu_cmpxchg_local(&h->max, max, ticks))
+		;
+	if (~low > *(volatile uint32_t *)&h->min)
+		h->min = ~low;
+}
+
+static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
+{
+	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp), time;
+
+	if (at == ~0ull)
+		return;
+	time = frame_at(m, at)->time;
+	take_out(m, at);
+	add(hist_of(m, duty), now > time ? now - time : 0);
+}
+
+int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
+{
+	uint32_t word = ((volatile uint32_t *)rt_duties)[number], duty = word & IP_DUTY_MASK;
+	struct ip_meters *m = (struct ip_meters *)(uintptr_t)slot->meters;
+
+	switch (duty) {
+	case IP_DUTY_SILENT:
+		return 1;
+	case IP_DUTY_COUNT:
+		if (kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT)
+			return 1;
+		if (m)
+			cpu_increment_local((uint64_t *)((char *)m + IP_DUTY_OFFSET(word)));
+		else if (rt_header->nmeters)
+			cpu_increment_shared((uint64_t *)((char *)block(0) + IP_DUTY_OFFSET(word)));
+		return 1;
+	case IP_DUTY_HIST:
+		if (!m && rt_header->nmeters && kind == IP_PROBE_ENTRY)
+			__atomic_fetch_add(&hist_of(block(0), word)->unmeasured, 1, __ATOMIC_RELAXED);
+		else if (m && kind == IP_PROBE_ENTRY)
+			enter(m, word, sp);
+		else if (m && (kind == IP_PROBE_EXIT || kind == IP_PROBE_TAIL_EXIT))
+			leave(m, word, kind, sp);
+		return 1;
+	default:
+		return 0;
+	}
+}
