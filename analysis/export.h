@@ -28,4 +28,7 @@ int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_optio
 /* Functions, who calls whom, and what it costs: KCachegrind, callgrind_annotate ("Callgrind Format Specification", Valgrind). */
 int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
+/* Ways of calls with their number and own time: pprof (profile.proto, compressed). */
+int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
 #endif

@@ -25,8 +25,9 @@ static const char help[] =
 	"speedscope\n"
 	"                       folded     own time of each way of calls: flamegraph.pl, speedscope\n"
 	"                       callgrind  functions and who calls whom: KCachegrind, callgrind_annotate\n"
+	"                       pprof      ways of calls, their number and own time, compressed: go tool pprof\n"
 	"  -o, --output FILE    write to FILE, not to stdout\n"
-	"  -f, --functions SEL  these functions only; folded, callgrind: ways of calls that begin at them\n"
+	"  -f, --functions SEL  these functions only; folded, callgrind, pprof: ways of calls that begin at them\n"
 	"      --tid TID        this thread only\n";
 
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
@@ -38,6 +39,7 @@ static const struct {
 	{"chrome", ip_export_chrome},
 	{"folded", ip_export_folded},
 	{"callgrind", ip_export_callgrind},
+	{"pprof", ip_export_pprof},
 };
 
 static exporter find_format(const char *name)
@@ -178,7 +180,7 @@ int cmd_export(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!run)
-		return cli_usage(argv[0], "--format is needed: chrome, folded or callgrind");
+		return cli_usage(argv[0], "--format is needed: chrome, folded, callgrind or pprof");
 	/* a reader that was left ends us without a word */
 	if (!path)
 		signal(SIGPIPE, SIG_DFL);

@@ -2,6 +2,7 @@
 """iprobe export: what other viewers get, against the same trace's dump and graph, and read by the viewers' own tools."""
 
 import collections
+import gzip
 import json
 import pathlib
 import re
@@ -146,3 +147,69 @@ def test_output_is_whole_or_not_there(me):
                          ids=" ".join)
 def test_wrong_usage(me, args):
     assert me.iprobe("export", *args).returncode == 2
+
+
+def fields(data):
+    """(number, value) of each field of a Protocol Buffers message; values: numbers or bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (data[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if data[at - 1] < 128:
+                return value
+
+    found = []
+    while at < len(data):
+        key = number()
+        assert key & 7 in (0, 2), key
+        value = number()
+        if key & 7 == 2:
+            assert at + value <= len(data)
+            at, value = at + value, data[at:at + value]
+        found.append((key >> 3, value))
+    return found
+
+
+def numbers(data):
+    """A packed list."""
+    return [value for _, value in fields(b"".join(b"\x08" + n for n in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pprof_is_the_folded_stacks_with_calls(me, seed):
+    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+    out = me.dir() / "profile.pb.gz"
+    export(me, directory, "pprof", "-o", out)
+    profile = fields(gzip.decompress(out.read_bytes()))
+    strings = [value.decode() for field, value in profile if field == 6]
+    assert strings[0] == "" and len(set(strings)) == len(strings)
+    types = [[strings[value] for _, value in fields(v)] for field, v in profile if field == 1]
+    assert types == [["calls", "count"], ["time", "nanoseconds"]]
+    names = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for field, v in profile if field == 5}
+    modules = {dict(fields(v))[1]: strings[dict(fields(v))[5]] for field, v in profile if field == 3}
+    places = {}
+    for field, v in profile:
+        if field == 4:
+            location = dict(fields(v))
+            places[location[1]] = names[dict(fields(location[4]))[1]]
+            assert modules[location[2]].endswith("demo")
+    shown, calls = collections.Counter(), collections.Counter()
+    for field, v in profile:
+        if field == 2:
+            sample = dict(fields(v))
+            way = [places[n] for n in reversed(numbers(sample[1]))]
+            count, ns = numbers(sample[2])
+            calls[way[-1]] += count
+            if ns:
+                shown[";".join(name.replace(";", ":") for name in way)] += ns
+    folded = collections.Counter()
+    for line in export(me, directory, "folded").splitlines():
+        way, ns = line.rsplit(" ", 1)
+        folded[way] += int(ns)
+    assert shown == folded and shown
+    report = json.loads(me.iprobe("report", "--json", directory).stdout)
+    assert calls == collections.Counter({f["function"]: f["calls"] for f in report["functions"] if f["calls"]})
