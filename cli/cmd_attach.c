@@ -31,6 +31,7 @@ static const char help[] =
 	"                        threads cannot be gathered in it (default 50ms)\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is held instead "
 	"of all\n"
+	"      --resume          go on with the recording in DIR, whose iprobe was killed\n"
 	"      --dry-run         say what would be patched, in how many stops of what length; change "
 	"nothing\n"
 	"      --args            record the arguments of functions (placement fentry, with debug "

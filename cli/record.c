@@ -29,7 +29,8 @@ enum {
 	OPT_RETVAL,
 	OPT_STRING_LIMIT,
 	OPT_LIST,
-	OPT_FOLLOW_FORK
+	OPT_FOLLOW_FORK,
+	OPT_RESUME
 };
 
 static const struct option long_options[] = {
@@ -47,6 +48,7 @@ static const struct option long_options[] = {
 	{"retval", no_argument, NULL, OPT_RETVAL},
 	{"string-limit", required_argument, NULL, OPT_STRING_LIMIT},
 	{"follow-fork", no_argument, NULL, OPT_FOLLOW_FORK},
+	{"resume", no_argument, NULL, OPT_RESUME},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -152,6 +154,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;
+		case OPT_RESUME:
+			if (!attach)
+				return cli_usage(command, "--resume goes with attach");
+			ret->session.resume = true;
+			break;
 		case OPT_DRY_RUN:
 			if (!attach)
 				return cli_usage(command, "--dry-run goes with attach");
@@ -177,6 +184,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	}
 	if (ret->quiet)
 		ret->session.live_line = false;
+	if (ret->session.resume && (ret->session.functions || ret->dry_run))
+		return cli_usage(command, "--resume goes on as it was begun: without -f and --dry-run");
 	*ret_next = optind;
 	return -1;
 }
@@ -313,6 +322,11 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			"then were "
 			"dropped\n",
 			ip_format_count(s->lost, lost));
+	else if (s->end && !strcmp(s->end, IP_END_NO_SPACE))
+		fprintf(stderr,
+			"iprobe: recording stopped: there is no space left for %s; %s events recorded until then were "
+			"dropped\n",
+			options->session.dir, ip_format_count(s->lost, lost));
 	else if (s->lost)
 		fprintf(stderr,
 			"iprobe: %s events lost (the rings were full: select fewer functions, or give more "

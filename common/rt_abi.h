@@ -422,6 +422,7 @@ enum ip_subbuf_state {
 	IP_SUBBUF_FREE = 0,
 	IP_SUBBUF_OWNED = 1,
 	IP_SUBBUF_FULL = 2,
+	IP_SUBBUF_TAKEN = 3, /* by the collector, which is about to free it */
 };
 
 struct ip_subbuf {

@@ -106,5 +106,6 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 
 #define IP_TRACE_SUBDIR	 "iprobe"
 #define IP_TRACE_SESSION "iprobe/session"
+#define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (hotpatcher/journal.h) */
 
 #endif

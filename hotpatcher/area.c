@@ -354,6 +354,23 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	return 0;
 }
 
+int ip_area_resume(struct ip_area *area, pid_t pid)
+{
+	uint64_t n = area->header->nsubbufs, size = IP_AREA_DATA_OFFSET + n * IP_SUBBUF_SIZE;
+
+	if (!area->header->session || n < 2 || n > IP_AREA_SUBBUFS || size > area->window ||
+	    lseek(area->fd, 0, SEEK_END) < (off_t)size)
+		return ip_error("pid %d: there is no recording to go on with", pid);
+	if (area_map(area, size) < 0)
+		return -1;
+	area->nsubbufs = n;
+	area->header->owner_pid = getpid();
+	for (uint32_t i = 0; i < IP_AREA_PROGRAMS; i++)
+		if (area->programs[i].session == area->header->session)
+			area->nprograms = i + 1;
+	return 0;
+}
+
 static int allocate(struct ip_area *area, uint64_t offset, uint64_t size)
 {
 	if (size && fallocate(area->fd, 0, offset, size) < 0)

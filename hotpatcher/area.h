@@ -73,6 +73,9 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 /* Block i, 0 being the one that threads without a block share; below header->nmeters as ip_area_begin() has set it (area->nmeters). */
 struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 
+/* Goes on with the session of an iprobe that was killed. The session lock must be held. */
+int ip_area_resume(struct ip_area *area, pid_t pid);
+
 /* Values (common/rt_abi.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
  * is none. */
 int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t nprograms);

@@ -27,7 +27,8 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 static void note_hold(struct ip_session *s, uint64_t held_ns)
 {
 	if (held_ns && s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stops[s->summary->nstops++] = (struct ip_stop_record){.ns = held_ns, .threads = 1};
+		s->summary->stops[s->summary->nstops++] =
+			(struct ip_stop_record){.ns = held_ns, .threads = 1};
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is
@@ -72,9 +73,18 @@ static int take_or_ask(struct ip_session *s)
 	}
 }
 
+/* The target has the runtime, and nobody has its session. */
+static int take_left_over(struct ip_session *s)
+{
+	if (ip_area_open(s->target, &s->area) < 0)
+		return -1;
+	return ip_area_lock_session(s->area, s->target->pid);
+}
+
 int ip_session_attach(pid_t pid, const struct ip_session_options *options, struct ip_session_summary *ret)
 {
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
+	struct ip_session_options resumed;
 	const char *reason = NULL;
 	int done = -1;
 
@@ -82,20 +92,26 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 || wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 ||
-	    (done = take_or_ask(&s)) != 0) {
+	    ip_target_open(pid, true, &s.target) < 0)
+		goto out;
+	if (options->resume) {
+		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)
+			goto out;
+		reason = done ? "interrupted" : NULL;
+	} else if (wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 || (done = take_or_ask(&s)) != 0) {
 		done = done > 0 ? 0 : -1;
 		goto out;
 	}
 	done = -1;
-	if (ip_session_go_live(&s, false) < 0) {
+	if (!options->resume && ip_session_go_live(&s, false) < 0) {
 		fail_keeping(&s, "could not go live");
 		goto out;
 	}
-	ip_session_tell_unused(&s);
+	if (!options->resume)
+		ip_session_tell_unused(&s);
 	s.start_ns = s.shown_ns = ip_now_ns();
-	while (!(reason = ip_session_turn(&s)))
-		;
+	while (!reason)
+		reason = ip_session_turn(&s);
 	if (s.write_failed) {
 		fail_keeping(&s, reason);
 		goto out;

@@ -250,6 +250,7 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 				ip_error_prefix("some of what was asked for is done, and cannot be undone");
 		}
 	} else {
+		ip_trace_add_selection(s->trace, ip_selections_last(&s->selections)->text);
 		ip_selections_clear(&before);
 	}
 	return done;

@@ -13,6 +13,7 @@
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
+#define FLUSH_TURNS	 1000
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -37,6 +38,11 @@ int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_
 	}
 	*ret = c;
 	return 0;
+}
+
+void ip_collector_resume(struct ip_collector *c)
+{
+	ip_drain_resume(c);
 }
 
 void ip_collector_destroy(struct ip_collector *c)
@@ -70,11 +76,12 @@ int ip_collector_poll(struct ip_collector *c)
 
 int ip_collector_flush(struct ip_collector *c)
 {
-	int taken;
+	int taken, turns = 0;
 
+	/* a target that writes on without end, or scribbles, does not hold us */
 	do {
 		taken = ip_drain_full(c, true);
-	} while (taken > 0);
+	} while (taken > 0 && ++turns < FLUSH_TURNS);
 	if (taken < 0)
 		return -1;
 	for (uint32_t i = 0; i < slots_used(c); i++) {
@@ -91,7 +98,7 @@ int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 {
 	uint32_t used = slots_used(c);
 	_cleanup_free_ uint8_t *gone = calloc(used + 1, 1);
-	int taken;
+	int taken, turns = 0;
 
 	if (!gone)
 		return ip_error("out of memory");
@@ -101,7 +108,8 @@ int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 		c->gone = gone;
 		taken = ip_drain_full(c, false);
 		c->gone = NULL;
-	} while (taken > 0);
+	} while (taken > 0 && ++turns < FLUSH_TURNS);
+	taken = taken > 0 ? 0 : taken;
 	for (uint32_t i = 0; i < used && taken == 0; i++) {
 		if (!gone[i] || !is_claimed(c, i))
 			continue;
@@ -131,6 +139,11 @@ bool ip_collector_full(const struct ip_collector *c)
 	return c->full;
 }
 
+bool ip_collector_no_space(const struct ip_collector *c)
+{
+	return c->no_space;
+}
+
 bool ip_collector_in_flight(const struct ip_collector *c)
 {
 	for (uint32_t i = 0; i < slots_used(c); i++)
@@ -151,9 +164,9 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 
 		if (!is_claimed(c, i))
 			continue;
-		ret->lost += slot->lost + c->slots[i].holes;
-		if (position > c->slots[i].next_ordinal * IP_SUBBUF_WORDS)
-			ret->pending += position - c->slots[i].next_ordinal * IP_SUBBUF_WORDS;
+		ret->lost += slot->lost + c->slots[i].p.holes;
+		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
+			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
 	ret->unserved = c->area->header->unserved;
 	ret->lost += ret->unserved;

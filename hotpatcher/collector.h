@@ -16,23 +16,26 @@
 struct ip_collector;
 
 struct ip_collector_stats {
-	uint64_t events;   /* written to the trace */
-	uint64_t lost;	   /* dropped: no room, no slot, or a hook that never came back */
-	uint64_t unserved; /* of those: threads beyond the slots */
-	uint64_t invalid;  /* words that were no record: the target scribbled over its rings */
+	uint64_t events;    /* written to the trace */
+	uint64_t lost;	    /* dropped: no room, no slot, or a hook that never came back */
+	uint64_t unserved;  /* of those: threads beyond the slots */
+	uint64_t invalid;   /* words that were no record: the target scribbled over its rings */
 	uint64_t processes; /* that recorded anything */
-	uint64_t pending;  /* recorded but not drained yet (an estimate, for people) */
+	uint64_t pending;   /* recorded but not drained yet (an estimate, for people) */
 };
 
 /* area, trace and target are borrowed and must outlive it. The area's session has begun. max_size: bytes of packets after which
  * nothing is written any more; what comes then is counted as lost. */
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret);
+/* The trace was opened again, and the area's session goes on: to be called before anything is drained. */
+void ip_collector_resume(struct ip_collector *c);
 void ip_collector_destroy(struct ip_collector *c);
 
 /* Tells the threads of other processes that use the area (forked children) from ended ones: gone(data, pid, tid), both as the
  * process names them. Without it only the target's are known. */
-void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid), void *data);
+void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
+			     void *data);
 
 /* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
  * the trace cannot be written (recording should end). */
@@ -46,10 +49,14 @@ int ip_collector_flush(struct ip_collector *c);
 int ip_collector_flush_process(struct ip_collector *c, pid_t pid);
 
 /* Calls visit for each process (as it names itself) that holds a slot. */
-void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid), void *data);
+void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid),
+			       void *data);
 
-/* Whether max_size has been reached. */
+/* Whether nothing is written any more: max_size has been reached, or the disk is full. */
 bool ip_collector_full(const struct ip_collector *c);
+
+/* The same, and that it was because the disk is full: what came then is counted as lost. */
+bool ip_collector_no_space(const struct ip_collector *c);
 
 /* Whether some thread has a hook in flight. */
 bool ip_collector_in_flight(const struct ip_collector *c);

@@ -10,12 +10,7 @@
 #include "hotpatcher/sift.h"
 
 struct ip_claim {
-	uint64_t next_ordinal;
-	uint64_t lost_before; /* by threads that had this slot earlier: events_discarded only grows */
-	uint64_t holes;	      /* zero words taken since the claim */
-	uint64_t claimed;     /* slot->claimed of the claim that all this is about */
-	uint64_t last_discarded;
-	pid_t tid, pid;
+	struct ip_progress p; /* as the trace has it */
 	bool in_use;
 	uint8_t missing;	     /* listings in a row that did not have the thread */
 	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
@@ -37,7 +32,7 @@ struct ip_collector {
 	uint64_t events, invalid;
 	uint64_t lost_done;	   /* by claims that have ended */
 	uint64_t max_size, beyond; /* events that did not fit into max_size */
-	bool full;
+	bool full, no_space; /* nothing is written any more: max_size has been reached, or the disk is full */
 	uint64_t reaped_ns;
 	uint64_t *suspended; /* per sub-buffer: since when it is out of circulation; 0: it is not */
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
@@ -70,6 +65,9 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index);
 
 /* Ends the claim: what it lost is kept, the slot can be claimed anew. */
 void ip_drain_release(struct ip_collector *c, uint32_t index);
+
+/* Goes on where the collector of a dead iprobe was (journal.h): what it had written is freed, not written again. */
+void ip_drain_resume(struct ip_collector *c);
 
 /* Brings back into circulation what was suspended long enough. */
 void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now);

@@ -5,11 +5,12 @@
  *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
  *      and s.guard was seen 0 after that: then no hook can have words in it to fill.
  *   2. Only in order: its ordinal is the one that s has to deliver next.
- *   3. Copy, check, write; zero it; FREE (release: the zeroes are seen before the state).
+ *   3. Copy, check, write (journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
  *
  * A slot goes back to FREE when its thread has ended and all of it has been taken.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,48 +22,82 @@
 	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
 #define STALE_GUARD_NS 200000000ull
 
-static int write_records(struct ip_collector *c, uint32_t slot, const struct ip_sifted *found,
-			 uint64_t discarded)
+/* The slot has come that far: what is counted follows. */
+static void advance(struct ip_collector *c, uint32_t slot, const struct ip_progress *next)
 {
-	struct ip_claim *s = &c->slots[slot];
-	struct ip_packet_header header = {
-		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = s->pid, .tid = s->tid};
+	struct ip_progress *p = &c->slots[slot].p;
 
-	if (c->full ||
-	    ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size) {
-		/* once full, always: a later, smaller packet would make it look as if nothing were missing */
-		c->full = true;
-		c->beyond += found->events;
-		return 0;
+	c->events += next->events - p->events;
+	c->invalid += next->invalid - p->invalid;
+	c->beyond += next->beyond - p->beyond;
+	c->lost_done += next->lost_before - p->lost_before;
+	*p = *next;
+}
+
+static bool is_out_of_space(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+/* Writes what was found and advances to next, which does not know of it yet. Once full, always: a later, smaller packet would make it
+ * look as if nothing were missing. */
+static int put(struct ip_collector *c, uint32_t slot, struct ip_progress *next, const struct ip_sifted *found,
+	       uint64_t discarded)
+{
+	const struct ip_progress *p = &c->slots[slot].p;
+	struct ip_packet_header header = {
+		.timestamp_begin = found->begin,
+		.timestamp_end = found->end,
+		.events_discarded = discarded < p->last_discarded ? p->last_discarded : discarded,
+		.pid = p->pid,
+		.tid = p->tid};
+
+	c->full |=
+		ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size;
+	if (!c->full) {
+		next->events += found->events;
+		next->last_discarded = header.events_discarded;
+		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) < 0) {
+			if (!is_out_of_space(errno))
+				return -1;
+			c->full = c->no_space = true;
+			next->events = p->events;
+			next->last_discarded = p->last_discarded;
+		}
 	}
-	if (discarded < s->last_discarded)
-		discarded = s->last_discarded;
-	header.events_discarded = s->last_discarded = discarded;
-	if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words) < 0)
-		return -1;
-	c->events += found->events;
+	if (c->full) {
+		next->beyond += found->events;
+		if (ip_trace_note_progress(c->trace, slot, next) < 0 && !is_out_of_space(errno))
+			return -1;
+	}
+	advance(c, slot, next);
 	return 0;
 }
 
 /* Step 3 without the freeing: n words of the sub-buffer, word 0 included. */
 static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
 {
-	struct ip_claim *s = &c->slots[slot];
+	struct ip_progress next = c->slots[slot].p;
 	struct ip_sifted found;
 
 	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
 	ip_sift(c->copy, n, c->records, &found);
-	s->holes += found.holes;
-	c->invalid += found.invalid;
-	if (!found.words)
-		return 0;
-	return write_records(c, slot, &found, s->lost_before + lost + s->holes);
+	next.holes += found.holes;
+	next.invalid += found.invalid;
+	next.next_ordinal++;
+	if (found.words)
+		return put(c, slot, &next, &found, next.lost_before + lost + next.holes);
+	if (ip_trace_note_progress(c->trace, slot, &next) < 0 && !is_out_of_space(errno))
+		return -1;
+	advance(c, slot, &next);
+	return 0;
 }
 
 static void give_back(struct ip_collector *c, uint32_t subbuf)
 {
 	struct ip_subbuf *b = &c->area->subbufs[subbuf];
 
+	__atomic_store_n(&b->state, IP_SUBBUF_TAKEN, __ATOMIC_RELEASE);
 	b->slot = IP_NO_SLOT;
 	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED) && !c->suspended[subbuf]) {
 		/* out of circulation for a while: a hook may still fill words of it */
@@ -79,24 +114,30 @@ static void give_back(struct ip_collector *c, uint32_t subbuf)
 		c->area->header->hint = subbuf;
 }
 
+static void meet_process(struct ip_collector *c, uint32_t pid)
+{
+	if (pid < PID_LIMIT && !(c->pids[pid / 8] & 1 << pid % 8)) {
+		c->pids[pid / 8] |= 1 << pid % 8;
+		c->processes++;
+	}
+}
+
 /* Notes a claim that we have not seen yet. */
 static void meet(struct ip_collector *c, uint32_t index)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
 
-	if (s->in_use && s->claimed == slot->claimed)
+	if (s->in_use && s->p.claimed == slot->claimed)
 		return;
 	s->in_use = true;
-	s->claimed = slot->claimed;
-	s->next_ordinal = 0;
-	s->holes = 0;
-	s->tid = slot->tid;
-	s->pid = slot->pid;
-	if ((uint32_t)s->pid < PID_LIMIT && !(c->pids[s->pid / 8] & 1 << s->pid % 8)) {
-		c->pids[s->pid / 8] |= 1 << s->pid % 8;
-		c->processes++;
-	}
+	s->p.claimed = slot->claimed;
+	s->p.next_ordinal = 0;
+	s->p.holes = 0;
+	s->p.tid = slot->tid;
+	s->p.pid = slot->pid;
+	s->p.released = 0;
+	meet_process(c, s->p.pid);
 }
 
 /* Step 1 for a sub-buffer that its thread has not handed over. quiet: no thread writes any more. */
@@ -167,19 +208,17 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 		struct ip_claim *s = &c->slots[r->slot];
 
 		meet(c, r->slot);
-		if (r->ordinal != s->next_ordinal) /* step 2 */
+		if (r->ordinal != s->p.next_ordinal) /* step 2 */
 			continue;
 		if (take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost) < 0)
 			return -1;
-		s->next_ordinal++;
 		give_back(c, r->subbuf);
 		taken++;
 	}
 	return taken;
 }
 
-/* Step 4 for one slot, after drain_full(). If losses came behind its last packet, an empty packet tells them.
- */
+/* Step 4 for one slot, after ip_drain_full(). */
 int ip_drain_slot(struct ip_collector *c, uint32_t index)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -196,33 +235,42 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 			return -1;
 		give_back(c, subbuf);
 	}
-	discarded = s->lost_before + slot->lost + s->holes;
-	if (discarded > s->last_discarded) {
-		struct ip_sifted none = {.begin = slot->claimed, .end = slot->claimed};
+	discarded = s->p.lost_before + slot->lost + s->p.holes;
+	if (discarded > s->p.last_discarded) {
+		struct ip_progress next = s->p;
+		struct ip_sifted none = {0};
 		struct ip_clock_reading now;
 
 		ip_clock_read(&now);
 		none.begin = none.end = now.tsc;
-		if (write_records(c, index, &none, discarded) < 0)
+		if (put(c, index, &next, &none, discarded) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* Ends the claim: what it lost is kept, the slot can be claimed anew. */
-void ip_drain_release(struct ip_collector *c, uint32_t index)
+static void free_slot(struct ip_collector *c, uint32_t index)
 {
 	struct ip_slot *slot = &c->area->slots[index];
-	struct ip_claim *s = &c->slots[index];
 
-	c->lost_done += slot->lost + s->holes;
-	s->lost_before += slot->lost + s->holes;
-	s->in_use = false;
-	s->missing = 0;
-	s->holes = 0;
+	c->slots[index].in_use = false;
+	c->slots[index].missing = 0;
 	slot->lost = 0;
 	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
 	__atomic_store_n(&slot->state, IP_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+void ip_drain_release(struct ip_collector *c, uint32_t index)
+{
+	struct ip_progress next = c->slots[index].p;
+
+	next.lost_before += c->area->slots[index].lost + next.holes;
+	next.holes = 0;
+	next.released = 1;
+	/* without it, another iprobe would find a thread that has ended, and come here again */
+	ip_trace_note_progress(c->trace, index, &next);
+	advance(c, index, &next);
+	free_slot(c, index);
 }
 
 void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
@@ -230,4 +278,52 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
 		if (c->suspended[i] && now - c->suspended[i] > SUSPENSION_NS)
 			give_back(c, i);
+}
+
+/* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small for long. */
+static void mend_nfree(struct ip_collector *c)
+{
+	int32_t nfree = 0, said = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
+		nfree += __atomic_load_n(&c->area->subbufs[i].state, __ATOMIC_RELAXED) == IP_SUBBUF_FREE;
+	if (nfree > said)
+		__atomic_fetch_add(&c->area->header->nfree, nfree - said, __ATOMIC_RELAXED);
+}
+
+void ip_drain_resume(struct ip_collector *c)
+{
+	const struct ip_progress nothing = {0};
+
+	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
+		struct ip_claim *s = &c->slots[i];
+		struct ip_progress p;
+
+		if (!ip_trace_progress(c->trace, i, &p))
+			continue;
+		s->p = nothing;
+		advance(c, i, &p);
+		meet_process(c, p.pid);
+		s->in_use = !p.released;
+		/* killed between the note and the freeing */
+		if (p.released && is_claimed(c, i) && c->area->slots[i].claimed == p.claimed)
+			free_slot(c, i);
+	}
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
+		const struct ip_subbuf *b = &c->area->subbufs[i];
+		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE), slot = b->slot;
+
+		if (state == IP_SUBBUF_TAKEN) {
+			give_back(c, i);
+			continue;
+		}
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || slot >= slots_used(c) ||
+		    !is_claimed(c, slot) || !c->slots[slot].in_use ||
+		    c->area->slots[slot].claimed != c->slots[slot].p.claimed)
+			continue;
+		if (b->ordinal <
+		    c->slots[slot].p.next_ordinal) /* killed between step 3's writing and its TAKEN */
+			give_back(c, i);
+	}
+	mend_nfree(c);
 }

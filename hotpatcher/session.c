@@ -55,7 +55,8 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	if (ret == 0 && result.sites) {
-		fprintf(stderr, "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live\n",
+		fprintf(stderr, "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume goes on with its "
+			"recording instead)\n",
 			s->target->pid, result.sites);
 		ip_patch_settle(s->target, &result, SETTLE_NS);
 	}
@@ -74,6 +75,20 @@ static uint64_t default_max_size(const char *dir)
 	return tenth < GIB ? tenth : GIB;
 }
 
+int ip_session_begin(struct ip_session *s, uint64_t max_size)
+{
+	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
+	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+			     &s->family) < 0)
+		return -1;
+	if (s->options->follow_fork)
+		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
+	if (ip_control_create(s->area, &s->control) < 0)
+		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			s->target->pid, ip_error_message());
+	return 0;
+}
+
 static int begin_trace(struct ip_session *s)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
@@ -86,16 +101,11 @@ static int begin_trace(struct ip_session *s)
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
-	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
-	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
-			     &s->family) < 0)
+	for (size_t i = 0; i < s->selections.n; i++)
+		ip_trace_add_selection(s->trace, s->selections.items[i].text);
+	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
-	if (s->options->follow_fork)
-		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
-	if (ip_control_create(s->area, &s->control) < 0)
-		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
-			s->target->pid, ip_error_message());
-	return 0;
+	return ip_session_begin(s, max_size);
 }
 
 void ip_session_priority(bool recording)
@@ -365,7 +375,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		return 0;
 	}
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
-		sum->end = reason = IP_END_SIZE_LIMIT;
+		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
 	sum->lost = stats.lost;

@@ -19,6 +19,8 @@
 
 /* The reason why a recording ended that ran into --max-size. */
 #define IP_END_SIZE_LIMIT "size limit reached"
+/* The same of one for which the disk had no room left. */
+#define IP_END_NO_SPACE "no space left"
 
 struct ip_session_options {
 	const char *functions; /* NULL: all */
@@ -29,6 +31,7 @@ struct ip_session_options {
 	uint64_t max_stop_ns;
 	bool follow_fork; /* forked children record, too */
 	bool no_stop; /* switch pages instead (flip.h) */
+	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	struct ip_value_options values;

@@ -33,6 +33,7 @@ struct ip_session {
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t listened_ns;		 /* when requests were looked for last */
+	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	bool live;			 /* sites of the target's present image may be live */
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
@@ -49,6 +50,13 @@ void ip_session_tell_unused(const struct ip_session *s);
 /* Makes the present image of the target live: modules, selection, plan, stop. Creates trace and collector at the
  * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
+
+/* Collector, family and control of a session whose trace and area are ready. */
+int ip_session_begin(struct ip_session *s, uint64_t max_size);
+
+/* In the place of ip_session_go_live(): goes on with a session whose iprobe was killed (session_resume.c). 1: its gate is closed, what is left is to
+ * end it properly. options: room for those of the session, which outlives s. */
+int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 

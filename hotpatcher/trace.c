@@ -50,6 +50,8 @@ static int make_room(const char *dir, bool *ret_moved)
 	if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(dir))
 		return ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
 				dir);
+	if (ip_journal_is_locked(dir))
+		return ip_error("%s is being written by another iprobe: name another directory with -o", dir);
 	if (asprintf(&old, "%s.old", dir) < 0)
 		return ip_error("out of memory");
 	if (lstat(old, &st) == 0) {
@@ -58,6 +60,9 @@ static int make_room(const char *dir, bool *ret_moved)
 				"%s exists and is not a trace of iprobe: move it away, or name another "
 				"directory with -o",
 				old);
+		if (ip_journal_is_locked(old))
+			return ip_error(
+				"%s is being written by another iprobe: name another directory with -o", old);
 		if (nftw(old, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
 			return ip_error_errno("cannot remove %s", old);
 	}
@@ -97,6 +102,25 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+struct ip_trace *ip_trace_new(const char *dir)
+{
+	struct ip_trace *trace = calloc(1, sizeof(*trace));
+
+	if (trace) {
+		trace->dirfd = -1;
+		trace->dir = strdup(dir);
+		trace->known = calloc(1, (IP_NUMBER_MAX + 8) / 8);
+		trace->text_out = open_memstream(&trace->text, &trace->text_size);
+		if (trace->dir && trace->known && trace->text_out) {
+			raise_descriptor_limit();
+			return trace;
+		}
+	}
+	ip_trace_close(trace);
+	ip_error("out of memory");
+	return NULL;
+}
+
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret)
 {
@@ -105,22 +129,17 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command, const struc
 
 	if (make_room(dir, &moved) < 0)
 		return -1;
-	trace = calloc(1, sizeof(*trace));
+	trace = ip_trace_new(dir);
 	if (!trace)
-		return ip_error("out of memory");
-	trace->dirfd = -1;
+		return -1;
 	trace->moved_old = moved;
-	trace->dir = strdup(dir);
 	trace->command = strdup(command);
 	trace->pid = pid;
 	trace->start = *start;
-	trace->known = calloc(1, (IP_NUMBER_MAX + 8) / 8);
-	trace->text_out = open_memstream(&trace->text, &trace->text_size);
-	if (!trace->dir || !trace->command || !trace->known || !trace->text_out) {
+	if (!trace->command) {
 		ip_trace_close(trace);
 		return ip_error("out of memory");
 	}
-	raise_descriptor_limit();
 	if (mkdir(dir, 0777) == 0)
 		trace->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (trace->dirfd < 0 || mkdirat(trace->dirfd, IP_TRACE_SUBDIR, 0777) < 0) {
@@ -147,6 +166,10 @@ void ip_trace_close(struct ip_trace *trace)
 		fclose(trace->text_out);
 	if (trace->dirfd >= 0)
 		close(trace->dirfd);
+	for (size_t i = 0; i < trace->nselections; i++)
+		free(trace->selections[i]);
+	ip_journal_close(trace->journal);
+	free(trace->selections);
 	free(trace->streams);
 	free(trace->labels);
 	free(trace->modules);

@@ -11,6 +11,7 @@
 
 #include "common/trace_format.h"
 #include "hotpatcher/clock.h"
+#include "hotpatcher/journal.h"
 #include "hotpatcher/plan.h"
 
 struct ip_trace;
@@ -19,6 +20,24 @@ struct ip_trace;
  * else in the way is refused. command: of the target, for people. */
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
+
+/* From now on another iprobe can go on with the trace, should this one be killed (journal.h). session: the area's; max_size: as asked for. */
+int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size);
+
+/* Opens the trace of an iprobe that was killed; streams are cut off where the journal says. *ret_max_size: what it was begun with. -1 with the reason
+ * where there is none, or it is not that of this process's session. */
+int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trace **ret,
+		    uint64_t *ret_max_size);
+
+/* How far the slot's stream had come then; false: it had not begun. */
+bool ip_trace_progress(const struct ip_trace *trace, uint32_t stream, struct ip_progress *ret);
+/* When it was begun. */
+const struct ip_clock_reading *ip_trace_start(const struct ip_trace *trace);
+/* The selections of its session then, in the order in which they were asked for; "": everything. */
+size_t ip_trace_selections(const struct ip_trace *trace, char *const **ret);
+
+/* The session records by this selection too, from now on; text: ip_selections_item.text. */
+void ip_trace_add_selection(struct ip_trace *trace, const char *text);
 
 /* A signature of values (common/values.h). Its number, from 1; 0: there are too many; -1 with an error. */
 int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text);
@@ -44,6 +63,8 @@ int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
 int ip_trace_sync(struct ip_trace *trace);
+/* The same where there is anything new. */
+int ip_trace_sync_new(struct ip_trace *trace);
 
 /* The last words: calibrated clock, totals, reason. Writes all. */
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
@@ -55,9 +76,11 @@ void ip_trace_close(struct ip_trace *trace);
 void ip_trace_discard(struct ip_trace *trace);
 
 /* Appends a packet to stream-N, made on its first packet. header->magic, uuid, sizes and seq_num are filled
- * in here. */
+ * in here. progress: what holds once it is there. -1 with an error: nothing of it is there, and errno says why. */
 int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
-			  const uint64_t *words, size_t n);
+			  const uint64_t *words, size_t n, const struct ip_progress *progress);
+/* The slot has come that far, without a packet. */
+int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress);
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets */
 const char *ip_trace_dir(const struct ip_trace *trace);

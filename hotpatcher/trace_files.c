@@ -112,7 +112,15 @@ int ip_trace_sync(struct ip_trace *trace)
 	struct ip_clock_reading now;
 
 	trace->hz = ip_clock_hz(&trace->start, &now, 2000000);
+	fflush(trace->text_out);
+	trace->synced_size = trace->text_size;
 	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
+}
+
+int ip_trace_sync_new(struct ip_trace *trace)
+{
+	fflush(trace->text_out);
+	return trace->text_size == trace->synced_size ? 0 : ip_trace_sync(trace);
 }
 
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
@@ -128,5 +136,9 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}
-	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
+	if (write_metadata(trace) < 0 || write_session(trace) < 0)
+		return -1;
+	if (trace->journal)
+		unlinkat(trace->dirfd, IP_TRACE_JOURNAL, 0); /* nobody needs to go on with it */
+	return 0;
 }

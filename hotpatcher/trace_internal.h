@@ -13,7 +13,8 @@
 
 struct ip_trace_stream {
 	int fd;
-	uint64_t packets;
+	uint64_t packets, size;
+	struct ip_progress progress; /* of the slot, where the trace was opened again */
 };
 
 struct ip_trace {
@@ -41,8 +42,22 @@ struct ip_trace {
 	uint32_t nsignatures;
 	uint32_t nlibraries; /* that came or went */
 	char *ending;
-	bool moved_old; /* what was there is DIR.old now */
+	struct ip_journal *journal;
+	char **selections; /* where the trace was opened again: the session's, in their order */
+	size_t nselections;
+	size_t synced_size; /* of text, when it was written last */
+	bool moved_old;	    /* what was there is DIR.old now */
 };
+
+/* Room for the stream. -1 with an error. */
+int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream);
+
+/* A number is known from now on, by the label that other CTF readers show: "module:function". */
+int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path, const char *name,
+		       bool inlined);
+
+/* An empty one; fields that cannot be had are zero. */
+struct ip_trace *ip_trace_new(const char *dir);
 
 /* A value of the session file: control characters and backslash as \xHH. */
 void ip_trace_put_value(FILE *out, const char *value);

@@ -102,17 +102,13 @@ size_t ip_trace_functions(const struct ip_trace *trace)
 	return trace->nfunctions;
 }
 
-static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
+int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path, const char *name,
+		       bool inlined)
 {
-	const struct ip_probe_list *list = f->module->list;
-	const struct ip_pl_function *function = &list->functions[f->function];
-	const char *name = ip_probe_list_string(list, function->name);
-	const char *base = strrchr(f->module->path, '/');
 	_cleanup_free_ char *readable = ip_demangle(name, true);
+	const char *base = strrchr(module_path, '/');
 	char *label = NULL;
 
-	if (f->number > IP_NUMBER_MAX || ip_trace_knows(trace, f->number))
-		return 0;
 	if ((trace->nlabels & (trace->nlabels - 1)) == 0) {
 		size_t capacity = trace->nlabels ? 2 * trace->nlabels : 1;
 		void *grown = realloc(trace->labels, capacity * sizeof(*trace->labels));
@@ -121,12 +117,25 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 			return ip_error("out of memory");
 		trace->labels = grown;
 	}
-	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : f->module->path, readable) < 0)
+	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : module_path, readable) < 0)
 		return ip_error("out of memory");
-	trace->labels[trace->nlabels++] = (struct ip_ctf_label){f->number, label};
+	trace->labels[trace->nlabels++] = (struct ip_ctf_label){number, label};
 	/* the number of the other instance is next to it (ip_plan_bind) */
-	trace->nfunctions += !ip_trace_knows(trace, f->inlined ? f->number - 1 : f->number + 1);
-	trace->known[f->number / 8] |= 1 << f->number % 8;
+	trace->nfunctions += !ip_trace_knows(trace, inlined ? number - 1 : number + 1);
+	trace->known[number / 8] |= 1 << number % 8;
+	return 0;
+}
+
+static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
+{
+	const struct ip_probe_list *list = f->module->list;
+	const struct ip_pl_function *function = &list->functions[f->function];
+	const char *name = ip_probe_list_string(list, function->name);
+
+	if (f->number > IP_NUMBER_MAX || ip_trace_knows(trace, f->number))
+		return 0;
+	if (ip_trace_add_label(trace, f->number, f->module->path, name, f->inlined) < 0)
+		return -1;
 	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
 	ip_trace_put_value(trace->text_out, name);
 	putc('\t', trace->text_out);
@@ -244,4 +253,11 @@ int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 	ip_trace_put_value(trace->text_out, name);
 	putc('\n', trace->text_out);
 	return 0;
+}
+
+void ip_trace_add_selection(struct ip_trace *trace, const char *text)
+{
+	fprintf(trace->text_out, "selection\t");
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
 }

@@ -21,21 +21,29 @@ void ip_trace_close_streams(struct ip_trace *trace)
 		}
 }
 
+int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream)
+{
+	size_t n = stream + 64;
+	struct ip_trace_stream *grown;
+
+	if (stream < trace->nstreams)
+		return 0;
+	grown = realloc(trace->streams, n * sizeof(*grown));
+	if (!grown)
+		return ip_error("out of memory");
+	for (size_t i = trace->nstreams; i < n; i++)
+		grown[i] = (struct ip_trace_stream){.fd = -1};
+	trace->streams = grown;
+	trace->nstreams = n;
+	return 0;
+}
+
 static int stream_fd(struct ip_trace *trace, uint32_t stream)
 {
 	char name[32];
 
-	if (stream >= trace->nstreams) {
-		size_t n = stream + 64;
-		struct ip_trace_stream *grown = realloc(trace->streams, n * sizeof(*grown));
-
-		if (!grown)
-			return ip_error("out of memory");
-		for (size_t i = trace->nstreams; i < n; i++)
-			grown[i] = (struct ip_trace_stream){.fd = -1};
-		trace->streams = grown;
-		trace->nstreams = n;
-	}
+	if (ip_trace_grow_streams(trace, stream) < 0)
+		return -1;
 	if (trace->streams[stream].fd >= 0)
 		return trace->streams[stream].fd;
 	snprintf(name, sizeof(name), "stream-%u", stream);
@@ -52,36 +60,69 @@ static int stream_fd(struct ip_trace *trace, uint32_t stream)
 	return trace->streams[stream].fd;
 }
 
-int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
-			  const uint64_t *words, size_t n)
+static int cannot_write(const struct ip_trace *trace, const char *what, uint32_t stream)
 {
-	size_t size = sizeof(*header) + n * sizeof(*words);
-	struct iovec parts[2] = {{header, sizeof(*header)}, {(void *)words, n * sizeof(*words)}};
-	int fd = stream_fd(trace, stream);
-	off_t before;
-	ssize_t done;
+	int error = errno;
+
+	ip_error_errno("cannot write %s/%s%u", trace->dir, what, stream);
+	errno = error;
+	return -1;
+}
+
+/* The steps are journal.h's. */
+int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
+			  const uint64_t *words, size_t n, const struct ip_progress *progress)
+{
+	size_t size = sizeof(*header) + n * sizeof(*words), done = 0;
+	struct ip_trace_stream *s;
+	int fd = stream_fd(trace, stream), error;
 
 	if (fd < 0)
 		return -1;
+	s = &trace->streams[stream];
 	header->magic = IP_CTF_MAGIC;
 	memcpy(header->uuid, trace->uuid, sizeof(header->uuid));
 	header->stream_id = 0;
 	header->content_size = header->packet_size = 8 * size;
-	header->packet_seq_num = trace->streams[stream].packets;
-	before = lseek(fd, 0, SEEK_END);
-	do {
-		done = writev(fd, parts, 2);
-	} while (done < 0 && errno == EINTR);
-	if (done == (ssize_t)size) {
-		trace->streams[stream].packets++;
+	header->packet_seq_num = s->packets;
+	if (trace->journal &&
+	    ip_journal_put(trace->journal, stream, progress, s->size + size, s->packets + 1) < 0)
+		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
+	while (done < size) {
+		size_t skip = done > sizeof(*header) ? done - sizeof(*header) : 0;
+		struct iovec parts[2] = {
+			{(char *)header + done, done < sizeof(*header) ? sizeof(*header) - done : 0},
+			{(char *)words + skip, n * sizeof(*words) - skip}};
+		ssize_t written = writev(fd, parts + (done >= sizeof(*header)), 1 + (done < sizeof(*header)));
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			break;
+		done += written;
+	}
+	if (done == size) {
+		s->packets++;
+		s->size += size;
 		trace->bytes += size;
 		return 0;
 	}
-	/* a short write leaves half a packet: take it back, the trace stays readable up to here */
-	if (done >= 0)
-		errno = ENOSPC;
-	ip_error_errno("cannot write %s/stream-%u", trace->dir, stream);
-	if (done > 0 && ftruncate(fd, before) < 0)
-		ip_error_errno("cannot write %s/stream-%u, nor cut it", trace->dir, stream);
-	return -1;
+	/* half a packet is taken back: the trace stays readable up to here */
+	error = errno;
+	if (trace->journal)
+		ip_journal_undo(trace->journal, stream);
+	if (done && ftruncate(fd, s->size) < 0)
+		return cannot_write(trace, "(nor cut it) stream-", stream);
+	errno = error;
+	return cannot_write(trace, "stream-", stream);
+}
+
+int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)
+{
+	if (ip_trace_grow_streams(trace, stream) < 0)
+		return -1;
+	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].size,
+					     trace->streams[stream].packets) < 0)
+		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
+	return 0;
 }

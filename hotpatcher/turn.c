@@ -14,6 +14,8 @@
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
 #define LISTEN_NS	   1000000ull
+#define SYNC_NS		  500000000ull /* between writings of the session file, at least */
+#define SYNC_SHARE	  20
 #define LIVE_LINE_NS	  250000000ull
 
 volatile int ip_session_interrupted;
@@ -70,6 +72,16 @@ static void watch_text(struct ip_session *s)
 	ip_session_note_stop(s, "repair", &result);
 }
 
+/* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
+static void sync_trace(struct ip_session *s, uint64_t now)
+{
+	if (now < s->sync_ns)
+		return;
+	if (s->sync_ns)
+		ip_trace_sync_new(s->trace);
+	s->sync_ns = ip_now_ns() + SYNC_NS + SYNC_SHARE * (ip_now_ns() - now);
+}
+
 const char *ip_session_turn(struct ip_session *s)
 {
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
@@ -98,7 +110,8 @@ const char *ip_session_turn(struct ip_session *s)
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
 	if (ip_collector_full(s->collector))
-		return IP_END_SIZE_LIMIT;
+		return ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+	sync_trace(s, now);
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
 	reason = ip_follow_turn(s);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The journal: how far the collector has come, in a file of the trace directory (IP_TRACE_JOURNAL), so that another iprobe goes on
+ * where one was killed, without a gap and without a duplicate.
+ *
+ *   1. Before a packet is appended to a stream its state from then on is written, with the size that the stream has then, over the older
+ *      of the slot's two entries.
+ *   2. The packet is appended.
+ *   3. The sub-buffer is freed.
+ *
+ * Killed before 2 is complete the stream is shorter than the newer entry says: the older one holds, the stream is cut off there, and
+ * the sub-buffer is taken again. Killed before 3 the newer one holds: its ordinal says that the sub-buffer has been taken, and it is
+ * only freed. What changes the state without a packet (the end of a claim) has the same size in both: the newer one holds.
+ *
+ * The file is locked while its iprobe lives, and removed when the recording ends properly. It says nothing of what a machine
+ * keeps that loses power: the target is gone then, too.
+ */
+#ifndef IP_JOURNAL_H
+#define IP_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hotpatcher/clock.h"
+
+/* How far a slot has come. */
+struct ip_progress {
+	uint64_t claimed;      /* slot->claimed of the claim that this is about */
+	uint64_t next_ordinal; /* of the sub-buffer to take next */
+	uint64_t holes;	       /* zero words taken since the claim */
+	uint64_t lost_before;  /* by threads that had this slot earlier: events_discarded only grows */
+	uint64_t last_discarded;
+	uint64_t events, invalid; /* of all claims */
+	uint64_t beyond;	  /* events that were taken but not written: no room */
+	uint32_t tid, pid;
+	uint32_t released; /* the claim has ended */
+	uint32_t reserved;
+};
+
+struct ip_journal_entry {
+	uint64_t seq;	  /* 0: none */
+	uint64_t size;	  /* of the stream, bytes */
+	uint64_t packets; /* in it */
+	struct ip_progress progress;
+	uint64_t seq_again; /* written last */
+};
+
+struct ip_journal_head {
+	uint64_t magic;
+	uint32_t session; /* ip_area_header.session */
+	int32_t pid;
+	uint64_t started; /* of the process, clock ticks since boot */
+	uint64_t max_size;
+	uint8_t uuid[16];
+	struct ip_clock_reading start;
+};
+
+struct ip_journal;
+
+/* Makes it in the directory, locked. -1 with an error. */
+int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret);
+
+/* Opens the one that a dead iprobe left. 1: there is none; -1: an iprobe that lives has it, or it is damaged. */
+int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret);
+
+/* Whether an iprobe that lives writes this directory. */
+bool ip_journal_is_locked(const char *dir);
+
+/* Steps 1: what holds once the stream has that size. -1 with errno. */
+int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress,
+		   uint64_t size, uint64_t packets);
+
+/* The packet could not be appended: what held before does. */
+void ip_journal_undo(struct ip_journal *journal, uint32_t slot);
+
+/* What holds for a stream of that size; seq 0: nothing was ever written. -1 with an error where the stream is not the journal's. */
+int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_size,
+		   struct ip_journal_entry *ret);
+
+void ip_journal_close(struct ip_journal *journal);
+
+#endif

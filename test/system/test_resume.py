@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobe is killed while it records, again and again, and `iprobe attach --resume` goes on each time: every event of a program
+that counts its own calls is in the trace once, or counted as lost. Kills come after a random time, and by strace at a
+write of a packet or of the journal.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from iptest import actor as actors
+from iptest import ctf, memory
+from iptest.actor import last_words
+
+SECONDS = 5
+
+
+def counts_of(target):
+    """The program's own count of its calls, once it has come to its end."""
+    for line in target.proc.stdout:
+        if line.startswith("calls "):
+            return int(line.split()[1])
+    raise AssertionError(f"the target died: {target.proc.wait()}")
+
+
+def begin(actor, programs, targets, rate, *options):
+    target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w", "-t", "3", "-r", str(rate), "-s",
+                                   str(SECONDS)])
+    directory = actor.dir() / "trace"
+    proc = actor.start_iprobe("attach", target.pid, "-o", directory, *options)
+    is_live(actor, target)
+    return target, directory, proc
+
+
+def is_live(actor, target):
+    def patched():
+        done = actor.iprobe("status", target.pid, "--json")
+        return done.returncode == 0 and json.loads(done.stdout)["patched"] > 0
+
+    memory.wait_for("the probes do not go live", patched, 60)
+
+
+def kill(proc):
+    early = proc.poll() is None
+    proc.kill()
+    actors.end(proc)
+    return early
+
+
+def finish(actor, target, directory):
+    """The last resume, to the program's own end; the summary."""
+    proc = actor.start_iprobe("attach", "--resume", target.pid, "--json", "-o", directory)
+    total = counts_of(target)
+    # what it has counted is in its rings by now: any end of the session drains them
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    return done.summary(), total
+
+
+def check(actor, target, directory, summary, total):
+    assert summary["events"] + summary["lost"] == 2 * total, summary
+    seen, _ = ctf.read_events(directory)
+    assert sum(seen.values()) == summary["events"]
+    done = actor.iprobe("report", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    report = json.loads(done.stdout)
+    assert (report["events"], report["lost"]) == (summary["events"], summary["lost"])
+    if not summary["lost"]:
+        assert sum(f["calls"] for f in report["functions"]) == total
+    assert not os.path.exists(directory / "iprobe/journal")
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
+
+
+def kill_often(actor, programs, targets, kills, seed):
+    rng = random.Random(seed)
+    target, directory, proc = begin(actor, programs, targets, 400000)
+    target.say()
+    early = 0
+    end = time.monotonic() + SECONDS
+    while early < kills and time.monotonic() < end:
+        time.sleep(rng.uniform(0.01, 2 * SECONDS / 3 / kills))
+        early += kill(proc)
+        if rng.random() < 0.5:
+            proc = actor.start_iprobe("attach", "--resume", target.pid, "-o", directory)
+            continue
+        # at the write of a packet (writev) or of the journal (pwrite64), before or after it
+        call, when = rng.choice(["writev", "pwrite64"]), rng.randint(1, 12)
+        proc = actor.popen(["strace", "-o", "/dev/null", f"--trace={call}",
+                            f"--inject={call}:signal=SIGKILL:when={when}", actor.iprobe_path, "attach", "--resume",
+                            target.pid, "-o", directory])
+        actors.end(proc) if proc.poll() else None
+    assert early >= min(kills, 3), f"only {early} kills came while iprobe was at work"
+    kill(proc)
+    check(actor, target, directory, *finish(actor, target, directory))
+
+
+def test_killed_and_resumed(me, programs, targets):
+    kill_often(me, programs, targets, 10, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_killed_and_resumed_often(actor, programs, targets, seed):
+    kill_often(actor, programs, targets, 24, seed=seed)
+
+
+def test_rings_that_fill_up_are_counted(actor, programs, targets):
+    """Nobody drains for longer than the rings last: the rest is lost, and counted."""
+    target, directory, proc = begin(actor, programs, targets, 400000, "--memory", "1M")
+    kill(proc)
+    target.say()
+    total = counts_of(target)
+    proc = actor.start_iprobe("attach", "--resume", target.pid, "--json", "-o", directory)
+    memory.wait_for("no packet is written", lambda: os.path.exists(directory / "stream-0"), 60)
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert summary["lost"] > 0 and summary["events"] > 0
+    check(actor, target, directory, summary, total)
+
+
+def test_refusals(actor, programs, targets):
+    target, directory, proc = begin(actor, programs, targets, 1000)
+    done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
+    assert done.returncode == 1 and "session already" in done.stderr, repr(done)
+    # a second recording does not take the directory of one that goes on
+    other = targets.start(actor, [programs.simple("count", opt="-O0"), "-w"])
+    done = actor.iprobe("attach", other.pid, "--duration", "10ms", "-o", directory)
+    assert done.returncode == 1 and "another iprobe" in done.stderr, repr(done)
+    memory.assert_untouched(other.pid)
+    kill(proc)
+    done = actor.iprobe("attach", "--resume", target.pid, "-o", actor.dir())
+    assert done.returncode == 1 and "broken off" in done.stderr, repr(done)
+    done = actor.iprobe("attach", "--resume", "-f", "leaf", target.pid, "-o", directory)
+    assert done.returncode == 2, repr(done)
+    done = actor.iprobe("attach", "--resume", other.pid, "-o", directory)
+    assert done.returncode == 1, repr(done)
+    # an attach of its own puts the sites back, says what would have been, and records anew
+    done = actor.iprobe("attach", target.pid, "--duration", "10ms", "-o", directory)
+    assert done.returncode == 0 and "--resume" in done.stderr, repr(done)
+    done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
+    assert done.returncode == 1 and "broken off" in done.stderr, repr(done)
+    memory.assert_untouched(target.pid)
