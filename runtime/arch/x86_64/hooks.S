@@ -244,7 +244,7 @@
 	movq %rsi, %rax
 	leaq 1(%rsi), %rdx
 	cmpxchgq %rdx, SLOT_CUR(%rcx)
-	jne 7f
+	jne 6f
 	/* fill */
 	shrq $POSITION_BITS, %rax
 	andl $SUBBUF_WORDS - 1, %esi
@@ -352,7 +352,7 @@
 	testb $MODE_CAREFUL, SLOT_MODES(%rcx)
 	jnz 8f
 	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
-	jz 6f
+	jz 1f
 	movq rt_duties(%rip), %rdx
 	movl (%rdx, %r11, 4), %edx
 	movl %edx, %eax
@@ -382,14 +382,15 @@
 	/* it is logged */
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b
-6:	write_record \kind, \up, coarse_time
+1:	write_record \kind, \up, coarse_time
 	jmp 5b
 	.endm
 
-	/* 7: takes the guard back: for whoever comes now, nothing has begun. last_sp may have been set: then a handler has
-	 * recorded, and the next record is an extended one. */
+	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been set, but a handler has recorded
+	 * meanwhile, maybe as the outermost hook (it took the guard for stale): the next record must be an extended one. */
 	.macro give_back kind, up
 	by_modes \kind, \up
+6:	movq $-1, SLOT_EPOCH(%rcx)
 7:	movq $0, SLOT_GUARD(%rcx)
 8:
 	.endm
