@@ -22,9 +22,10 @@
 #include "common/cleanup.h"
 #include "hotpatcher/stop.h"
 
-#define LENT	    (IP_STOP_PRIORITY - 1)
-#define GUARD	    (IP_STOP_PRIORITY + 1)
-#define LENT_POLICY (SCHED_FIFO | SCHED_RESET_ON_FORK)
+#define LENT	      (IP_STOP_PRIORITY - 1)
+#define GUARD	      (IP_STOP_PRIORITY + 1)
+#define RESTORE_TRIES 3
+#define LENT_POLICY   (SCHED_FIFO | SCHED_RESET_ON_FORK)
 
 static struct {
 	struct ip_guard_table *table; /* shared with the guard */
@@ -101,10 +102,13 @@ bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry)
 {
 	const struct sched_param none = {0};
 	struct ip_guard_entry *e = &table->entries[entry - 1];
-	bool ours = e->tid && is_raised(e->tid);
+	bool ours = e->tid && is_raised(e->tid), back = false;
 
-	/* tried again by who ends */
-	if (ours && sched_setscheduler(e->tid, e->policy, &none) < 0 && errno != ESRCH)
+	/* more than once: a real-time policy that stays is worse than a moment's work, whatever the first answer was */
+	for (int i = 0; ours && !back && i < RESTORE_TRIES; i++)
+		back = sched_setscheduler(e->tid, e->policy, &none) == 0;
+	/* tried again by who ends, and by who lends next */
+	if (ours && !back && errno != ESRCH)
 		return false;
 	__atomic_store_n(&e->tid, 0, __ATOMIC_SEQ_CST);
 	return ours;
@@ -221,6 +225,11 @@ bool ip_guard_begin(void)
 		guard.pid = 0; /* somebody has killed it */
 	if (!guard.pid)
 		return false;
+	/* what could not be taken back stays in the table */
+	ip_guard_restore_all(guard.table);
+	for (uint32_t i = 0; i < guard.table->n; i++)
+		if (guard.table->entries[i].tid)
+			return true;
 	__atomic_store_n(&guard.table->n, 0, __ATOMIC_SEQ_CST);
 	return true;
 }
