@@ -19,8 +19,8 @@
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
 #define AREA_SIZE  IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
-#define FD_FLOOR   900		  /* the memfd keeps out of the low numbers, which programs count on */
-#define WAIT_LIMIT 30		  /* seconds an image waits for its launcher */
+#define FD_FLOOR   900		    /* the memfd keeps out of the low numbers, which programs count on */
+#define WAIT_LIMIT 30		    /* seconds an image waits for its launcher */
 
 #define PROT_READ	    1
 #define PROT_WRITE	    2
@@ -119,10 +119,28 @@ found:
 	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
 }
 
+/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest one there is, and knows no way to
+ * ask for another at once. A thread that opens something between the two calls gets a number higher than the
+ * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. */
+static long raise_fd(long fd)
+{
+	long raised = fd;
+
+	for (long floor = FD_FLOOR; !FAILED(fd) && floor > fd; floor /= 2) {
+		raised = cpu_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, floor, 0);
+		if (!FAILED(raised))
+			break;
+		raised = fd;
+	}
+	if (raised != fd)
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+	return raised;
+}
+
 /* Opens and maps the launcher's area if this process is the one it was made for. */
 int rt_map_launched(const char *path)
 {
-	long fd = cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0);
+	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0));
 	struct ip_area_header *header;
 	unsigned long at;
 	long size;
@@ -172,6 +190,7 @@ static int map_own_area(void)
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
 	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
 		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
+	fd = raise_fd(fd);
 	if (FAILED(fd)) {
 		iprobe_rt_anchor.error = -fd;
 		return 0;
@@ -193,16 +212,6 @@ static int map_own_area(void)
 	iprobe_rt_anchor.area_size = AREA_SIZE;
 	iprobe_rt_anchor.area_fd = fd;
 	return 1;
-}
-
-static void raise_fd(void)
-{
-	long fd = cpu_syscall(SYS_fcntl, iprobe_rt_anchor.area_fd, F_DUPFD_CLOEXEC, FD_FLOOR, 0);
-
-	if (FAILED(fd))
-		return;
-	cpu_syscall(SYS_close, iprobe_rt_anchor.area_fd, 0, 0, 0);
-	iprobe_rt_anchor.area_fd = fd;
 }
 
 /* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
@@ -242,7 +251,6 @@ void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 		iprobe_rt_anchor.error = -gate;
 		return;
 	}
-	raise_fd();
 	cpu_syscall(SYS_madvise, iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, MADV_DONTDUMP, 0);
 	if (CPU_CALLS_ARE_NEAR)
 		map_executable_pool(executable);

@@ -155,6 +155,19 @@ def test_the_command_has_our_descriptors_only(actor, programs):
     assert last_words(proc).returncode == 0
     # The runtime keeps its memory open for an ordinary user's attach; nothing else.
     assert {fd for fd, what in opened.items() if "memfd" not in what} == {"0", "1", "2"}, opened
+    assert min(int(fd) for fd, what in opened.items() if "memfd" in what) >= 900, "out of the way of low numbers"
+
+
+def test_few_descriptors(actor, programs):
+    """Where the limit is low the runtime's descriptor is out of the way of the lowest ones all the same."""
+    proc = actor.popen(["prlimit", "--nofile=64:", actor.iprobe_path, "run", "-o", actor.dir() / "trace", "--", finish(programs),
+                        "idle"])
+    (child,) = memory.wait_for("no command", lambda: has_child(proc.pid))
+    memory.wait_for("not the command", lambda: os.readlink(f"/proc/{child}/exe") == os.path.realpath(finish(programs)))
+    memory.wait_for("not idle", lambda: "pipe" in open(f"/proc/{child}/wchan", encoding="ascii").read())
+    opened = {int(fd): os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")}
+    assert min(fd for fd, what in opened.items() if "memfd" in what) >= 28, opened
+    assert last_words(proc).returncode == 0
 
 
 def has_child(pid):
