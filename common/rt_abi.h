@@ -395,6 +395,7 @@ enum ip_slot_state {
 	IP_SLOT_FREE = 0,
 	IP_SLOT_CLAIMED = 1,
 	IP_SLOT_CLAIMING = 2, /* being set up by its thread */
+	IP_SLOT_LATE = 3,     /* a hook of an earlier session may still be at it: nobody's in this one */
 };
 
 struct ip_slot {

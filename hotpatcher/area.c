@@ -229,6 +229,31 @@ void ip_area_unlock_patch(struct ip_area *area)
 	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
 }
 
+/*
+ * All slots are free again, and a hook that outlived its session (its thread got no CPU meanwhile) finds no sub-buffer to write to. But
+ * it may go on to take one, of the new session, for the record that it was about to write: so its slot must not be given to another
+ * thread, since two writers in one would take each other's words. Two kinds of slots may have such a thread: those with a hook in flight, and
+ * those that a thread is just setting up (which it ends by calling it claimed, with the number of the old session, and leaves it for another at
+ * its next hook). They stay out of use for this one session. No longer: a thread that was killed in a hook never leaves it.
+ */
+static void forget_slots(struct ip_area *area)
+{
+	for (unsigned i = 0; i < IP_AREA_SLOTS; i++) {
+		struct ip_slot *slot = &area->slots[i];
+		uint32_t state = slot->state;
+		bool late = state == IP_SLOT_CLAIMING || (state == IP_SLOT_CLAIMED && slot->guard);
+
+		__atomic_store_n(&slot->cur, IP_NO_SUBBUF << IP_POSITION_BITS, __ATOMIC_SEQ_CST);
+		if (late) {
+			slot->state = IP_SLOT_LATE;
+			slot->meters = 0; /* its block is another's from now on */
+			slot->block = 0;
+			continue;
+		}
+		memset(&slot->guard, 0, sizeof(*slot) - offsetof(struct ip_slot, guard));
+	}
+}
+
 /* The layout of a block: head, frames, histograms, counts. Durations come first: they are aligned. */
 #define METERS_DEPTH 166u /* frames: with the head a page, but for 48 bytes */
 
@@ -321,13 +346,10 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
 	h = area->header;
-	memset(area->slots, 0, IP_AREA_SLOTS * sizeof(*area->slots));
+	forget_slots(area);
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
 	for (uint64_t i = 0; i < n; i++)
 		area->subbufs[i].slot = IP_NO_SLOT;
-	/* a hook that outlived its session finds no sub-buffer to write to */
-	for (unsigned i = 0; i < IP_AREA_SLOTS; i++)
-		area->slots[i].cur = IP_NO_SUBBUF << IP_POSITION_BITS;
 	h->nsubbufs = n;
 	h->nfree = n;
 	h->hint = 0;
