@@ -226,6 +226,7 @@ struct ip_change *ip_difference_changes(const struct ip_difference *d, size_t *r
 {
 	size_t n = d->live.nchanges + d->idle.nchanges;
 	struct ip_change *changes = calloc(n ? n : 1, sizeof(*changes));
+	uint32_t groups = 0; /* that functions going live have */
 
 	if (!changes) {
 		ip_error("out of memory");
@@ -235,6 +236,11 @@ struct ip_change *ip_difference_changes(const struct ip_difference *d, size_t *r
 		memcpy(changes, d->live.changes, d->live.nchanges * sizeof(*changes));
 	if (d->idle.nchanges)
 		memcpy(changes + d->live.nchanges, d->idle.changes, d->idle.nchanges * sizeof(*changes));
+	/* what goes idle is divided among stops by functions as well: one group would be one stop of any length */
+	for (size_t i = 0; i < d->live.nchanges; i++)
+		groups = changes[i].group >= groups ? changes[i].group + 1 : groups;
+	for (size_t i = 0; i < d->idle.nchanges; i++)
+		changes[d->live.nchanges + i].group = groups + d->idle.function_of[i];
 	*ret_n = n;
 	return changes;
 }
