@@ -211,6 +211,9 @@ static void examine_target(struct examination *e, pid_t pid)
 		examine_modules(e, target, &modules);
 		ip_modules_clear(&modules);
 	}
+	if (ip_borrow_check(pid) < 0)
+		tell(e, ip_is_asleep(target) || !target->has_runtime ? BAD : NOTE, "shadow stack", "%s",
+		     ip_error_message());
 	if (ip_is_asleep(target)) {
 		tell(e, GOOD, "runtime there", "%s and asleep: iprobe attach borrows a thread to wake it",
 		     target->injected ? "put there" : "linked in");

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,6 +61,23 @@ bool ip_borrow_may_suspend_seccomp(void)
 	return (capabilities & ADMIN) && ip_proc_status(getpid(), "Seccomp") <= 0;
 }
 
+int ip_borrow_check(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (ip_arch_tells_shadow_stack(line))
+			return ip_error("pid %d has a shadow stack (CET), with which none of its threads can "
+					"be borrowed "
+					"safely: start it without (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off), "
+					"or by iprobe run",
+					pid);
+	return 0;
+}
+
 /* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our calls. */
 static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which)
 {
@@ -85,6 +103,21 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which)
 	       number >= 0 && ip_arch_call_restarts(number, args);
 }
 
+/* Whether the kernel knows restartable sequences at all. Nothing is registered by this. */
+static bool has_sequences(void)
+{
+	return syscall(SYS_rseq, NULL, 0, 0, 0) == 0 || errno != ENOSYS;
+}
+
+static bool untold; /* a running thread was left alone since the kernel does not tell what it is in */
+
+const char *ip_borrow_hindrance(void)
+{
+	return untold ? ", or run, and this kernel does not tell (before 5.13) whether they may be "
+			"interrupted"
+		      : "";
+}
+
 /* Whether the thread is in a restartable sequence: leaving that for a while must abort it, and nobody would. */
 static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 {
@@ -98,8 +131,10 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 	} sequence;
 	uint64_t current;
 
-	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(configuration), &configuration) < 0 ||
-	    !configuration.address)
+	/* kernels before 5.13 do not tell: what cannot be known counts as a yes, where there are such sequences at all */
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof(configuration), &configuration) < 0)
+		return untold |= has_sequences();
+	if (!configuration.address)
 		return false;
 	if (ip_target_read(target, configuration.address + 8, &current, sizeof(current)) < 0)
 		return true;

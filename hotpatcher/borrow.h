@@ -35,8 +35,14 @@ enum ip_borrow_which {
 	IP_BORROW_ANY, /* in any call: it may return EINTR, or have done a part, as after any stop of the whole process */
 };
 
+/* Whether no thread of the process may ever be borrowed: -1 with the reason. */
+int ip_borrow_check(pid_t pid);
+
 /* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. */
 int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret);
+
+/* Why running threads were not borrowed, to follow the reasons that hold for all: "" or ", or ...". */
+const char *ip_borrow_hindrance(void);
 
 /* Has the thread run code, whose end is end, with the stack pointer at block, until it is done (arch/ARCH/borrow.h). 0; -1 with the
  * reason: it was stopped before its end. In any case ip_borrow_end() comes next. */

@@ -61,7 +61,7 @@ int ip_flip_thread_check(const struct ip_target *target)
 				"has to borrow: "
 				"leave it out",
 				target->pid);
-	return 0;
+	return ip_borrow_check(target->pid);
 }
 
 int ip_flip_thread_lock(pid_t pid)

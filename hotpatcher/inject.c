@@ -106,7 +106,7 @@ int ip_inject_check(const struct ip_target *target)
 			"which its seccomp "
 			"filter might kill it: attach as root (CAP_SYS_ADMIN), or start it with iprobe run",
 			target->pid);
-	return check_limits(target);
+	return ip_borrow_check(target->pid) < 0 ? -1 : check_limits(target);
 }
 
 bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t size)
@@ -319,9 +319,9 @@ static int make_memory(struct injection *in)
 			return ip_error("pid %d does not have iprobe's runtime, and none of its threads "
 					"could be borrowed to put it there "
 					"(the process is stopped, its threads sleep uninterruptibly or under "
-					"seccomp): try again, or start it "
+					"seccomp%s): try again, or start it "
 					"with iprobe run",
-					in->target->pid);
+					in->target->pid, ip_borrow_hindrance());
 		nanosleep(&nap, NULL);
 	}
 }

@@ -18,13 +18,14 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/borrow.h"
 
-#define LOCK_NS	    2000000000ull
-#define WAITING_NS  100000000ull  /* so long only threads that wait are taken */
-#define RUNNING_NS  1000000000ull /* so long also those that run */
-#define LIMIT_NS    2000000000ull /* so long any */
-#define STOP_NS	    1000000000ull
-#define RUN_NS	    10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that takes seconds */
-#define NAP_NS	    5000000l
+#define LOCK_NS	   2000000000ull
+#define WAITING_NS 100000000ull	 /* so long only threads that wait are taken */
+#define RUNNING_NS 1000000000ull /* so long also those that run */
+#define LIMIT_NS   2000000000ull /* so long any */
+#define STOP_NS	   1000000000ull
+#define RUN_NS                                                                                               \
+	10000000000ull /* some sixty turns of the scheduler: on a machine with twenty hogs that takes seconds */
+#define NAP_NS 5000000l
 
 static void nap(void)
 {
@@ -70,10 +71,11 @@ static bool is_sound(const struct ip_target *target)
 	const struct ip_rt_anchor *a = &target->anchor;
 	const struct ip_mapping *code = ip_maps_find(&target->maps, a->wake),
 				*block = ip_maps_find(&target->maps, a->wake_block),
-				*last = ip_maps_find(&target->maps, a->wake_block + sizeof(struct ip_wake) - 1);
+				*last = ip_maps_find(&target->maps,
+						     a->wake_block + sizeof(struct ip_wake) - 1);
 
-	return code && code->perms[2] == 'x' && a->wake_end > a->wake && a->wake_end <= code->end && block && last &&
-	       block->perms[1] == 'w' && last->perms[1] == 'w' && !(a->wake_block % 16);
+	return code && code->perms[2] == 'x' && a->wake_end > a->wake && a->wake_end <= code->end && block &&
+	       last && block->perms[1] == 'w' && last->perms[1] == 'w' && !(a->wake_block % 16);
 }
 
 /* A thread that an iprobe which died has left in our code is there for a moment only. 1: still; 0: none; -1: an error. */
@@ -118,7 +120,8 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 		ret = ip_borrow_run(b, a->wake, a->wake_end, a->wake_block, RUN_NS);
 	*ret_held_ns = ip_borrow_end(b);
 	if (ret == 0)
-		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid), &nobody, sizeof(nobody));
+		return ip_target_write(target, a->wake_block + offsetof(struct ip_wake, tid), &nobody,
+				       sizeof(nobody));
 	/* taken away in the middle: somebody may begin anew */
 	ip_target_write(target, waking, &nobody, sizeof(a->waking));
 	return -1;
@@ -149,10 +152,12 @@ static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 		if (got)
 			break;
 		if (ip_now_ns() - began > LIMIT_NS)
-			return ip_error("pid %d: its runtime sleeps, and none of its threads could be borrowed to wake it "
-					"(the process is stopped, its threads sleep uninterruptibly or under seccomp): try "
+			return ip_error("pid %d: its runtime sleeps, and none of its threads could be "
+					"borrowed to wake it "
+					"(the process is stopped, its threads sleep uninterruptibly or under "
+					"seccomp%s): try "
 					"again, or start it with iprobe run",
-					target->pid);
+					target->pid, ip_borrow_hindrance());
 		nap();
 	}
 	if (got < 0 || run(target, &b, ret_held_ns) < 0)
@@ -170,9 +175,12 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 	if (!is_sound(target))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
-		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for which its seccomp filter "
+		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for which its "
+				"seccomp filter "
 				"might kill it: attach as root (CAP_SYS_ADMIN), or start it with iprobe run",
 				target->pid);
+	if (ip_borrow_check(target->pid) < 0)
+		return -1;
 	fd = ip_wake_lock(target->pid);
 	if (fd < 0 || wake(target, ret_held_ns) < 0)
 		return -1;

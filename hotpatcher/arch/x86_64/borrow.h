@@ -129,6 +129,14 @@ static inline uint64_t ip_arch_thread_pointer(const struct user_regs_struct *r)
 /* Where C libraries keep a thread's id, from the thread pointer: glibc, musl, musl before 1.2. */
 static const uint16_t ip_arch_tid_places[] = {0x2d0, 0x30, 0x38};
 
+/* Whether a line of /proc/PID/status says that the process has a shadow stack: a thread that goes back by itself ends in iretq, which
+ * looks there for a return address that nobody has put there. */
+static inline bool ip_arch_tells_shadow_stack(const char *line)
+{
+	return !strncmp(line, "x86_Thread_features:", strlen("x86_Thread_features:")) &&
+	       strstr(line, "shstk");
+}
+
 /* In the call in which our code waits to be taken back. */
 #define IP_ARCH_LAST_CALL SYS_rt_sigtimedwait
 
