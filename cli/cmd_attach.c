@@ -103,7 +103,6 @@ static void print_change(const struct cli_record_options *options, const struct 
 {
 	const char *would = options->dry_run ? "would be " : "";
 	const struct ip_session_change *c = &s->change;
-	char stop[16];
 	FILE *out;
 	struct ip_json j;
 
@@ -133,6 +132,8 @@ static void print_change(const struct cli_record_options *options, const struct 
 		for (size_t i = 0; i < s->nstops; i++)
 			ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
 		ip_json_end_array(&j);
+		ip_json_uint(&j, "more_stops", s->more_stops);
+		ip_json_double(&j, "more_stops_max_us", s->more_ns / 1e3);
 		ip_json_string(&j, "dir", c->dir);
 		ip_json_end_object(&j);
 		return;
@@ -150,8 +151,10 @@ static void print_change(const struct cli_record_options *options, const struct 
 		fprintf(out, "%s%zu function%s (%zu sites) %sremoved%s", c->sites_added ? ", " : "",
 			c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
 			c->sites_added ? "" : " from its session");
-	for (size_t i = 0; i < s->nstops; i++)
-		fprintf(out, "%s %s", i ? "," : "; stopped for", ip_format_ns(s->stops[i].ns, stop));
+	if (s->nstops) {
+		fputs("; stopped for", out);
+		cli_print_stops(out, s->stops, s->nstops, s->more_stops, s->more_ns);
+	}
 	if (options->dry_run)
 		fputs("; nothing was changed\n", out);
 	else

@@ -47,7 +47,9 @@ static void tidy(struct ip_target *target)
 		return;
 	fd = ip_wake_lock(target->pid);
 	if (fd >= 0 && ip_slack_tidy(target))
-		fprintf(stderr, "iprobe: pid %d: took away code that an iprobe which was killed had left unused\n", target->pid);
+		fprintf(stderr,
+			"iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
+			target->pid);
 }
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
@@ -131,7 +133,6 @@ int cmd_detach(int argc, char **argv)
 						     {0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false;
-	char stop[16];
 	int option, pid;
 
 	opterr = 0;
@@ -168,12 +169,13 @@ int cmd_detach(int argc, char **argv)
 		for (size_t i = 0; i < result.nstops; i++)
 			ip_json_double(&j, NULL, result.stops[i].ns / 1e3);
 		ip_json_end_array(&j);
+		ip_json_uint(&j, "more_stops", result.more_stops);
+		ip_json_double(&j, "more_stops_max_us", result.more_ns / 1e3);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
 		printf("pid %d: %zu sites put back on %zu pages; %s for", pid, result.sites, result.pages,
 		       no_stop ? "one thread held" : "stopped");
-		for (size_t i = 0; i < result.nstops; i++)
-			printf("%s %s", i ? "," : "", ip_format_ns(result.stops[i].ns, stop));
+		cli_print_stops(stdout, result.stops, result.nstops, result.more_stops, result.more_ns);
 		putchar('\n');
 	} else {
 		printf("pid %d: nothing was live\n", pid);

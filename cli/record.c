@@ -17,6 +17,8 @@
 #include "common/values.h"
 #include "hotpatcher/catalog.h"
 
+#define STOPS_SHOWN 16
+
 enum {
 	OPT_DURATION = 256,
 	OPT_MEMORY,
@@ -212,6 +214,20 @@ void cli_catch_signals(void)
 	signal(SIGXFSZ, SIG_IGN); /* memfds count as files */
 }
 
+void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, size_t more, uint64_t more_ns)
+{
+	size_t shown = n + more > STOPS_SHOWN ? STOPS_SHOWN : n;
+	char length[16];
+
+	for (size_t i = 0; i < shown; i++)
+		fprintf(out, "%s %s", i ? "," : "", ip_format_ns(stops[i].ns, length));
+	for (size_t i = shown; i < n; i++)
+		more_ns = stops[i].ns > more_ns ? stops[i].ns : more_ns;
+	if (n + more > shown)
+		fprintf(out, " and %zu times more, at most %s", n + more - shown,
+			ip_format_ns(more_ns, length));
+}
+
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
 	struct ip_json j;
@@ -231,6 +247,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	for (size_t i = 0; i < s->nstops; i++)
 		ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
 	ip_json_end_array(&j);
+	ip_json_uint(&j, "more_stops", s->more_stops);
+	ip_json_double(&j, "more_stops_max_us", s->more_ns / 1e3);
 	ip_json_array(&j, "stops");
 	for (size_t i = 0; i < s->nstops; i++) {
 		ip_json_object(&j, NULL);
@@ -290,7 +308,7 @@ static const char *plural(uint64_t n)
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
-	char events[32], lost[32], sites[32], functions[32], length[16], stop[16];
+	char events[32], lost[32], sites[32], functions[32], length[16];
 
 	if (!s->recorded)
 		return;
@@ -348,8 +366,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
 		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none",
 		options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
-	for (size_t i = 0; i < s->nstops; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", ip_format_ns(s->stops[i].ns, stop));
+	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
 	fprintf(stderr, "; trace in %s\n", options->session.dir);
 }
 

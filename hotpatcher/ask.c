@@ -74,6 +74,8 @@ static int ask(struct ip_session *s, bool dry_run)
 	s->summary->foreign = reply.foreign;
 	for (s->summary->nstops = 0; s->summary->nstops < reply.nstops; s->summary->nstops++)
 		s->summary->stops[s->summary->nstops].ns = reply.stop_ns[s->summary->nstops];
+	s->summary->more_stops = reply.more_stops;
+	s->summary->more_ns = reply.more_ns;
 	*change = (struct ip_session_change){.done = true,
 					     .functions_added = reply.functions_added,
 					     .functions_removed = reply.functions_removed,

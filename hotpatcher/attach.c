@@ -26,9 +26,10 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 
 static void note_hold(struct ip_session *s, uint64_t held_ns)
 {
-	if (held_ns && s->summary->nstops < IP_MAX_STOPS)
-		s->summary->stops[s->summary->nstops++] =
-			(struct ip_stop_record){.ns = held_ns, .threads = 1};
+	const struct ip_stop_record hold = {.ns = held_ns, .threads = 1};
+
+	if (held_ns)
+		ip_session_add_stop(s, &hold);
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is

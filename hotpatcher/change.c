@@ -24,20 +24,19 @@ static bool wants_values(const struct ip_value_options *o)
 	return o->args || o->retval;
 }
 
-/* Sites of functions that are new to the session. */
-static size_t count_new_sites(const struct ip_session *s, const struct ip_plan *plan)
+/* Whether any function is new to the trace. */
+static bool brings_new(const struct ip_session *s, const struct ip_plan *plan)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < plan->nchanges; i++)
-		n += !ip_trace_knows(s->trace, plan->functions[plan->function_of[i]].number);
-	return n;
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (!ip_trace_knows(s->trace, plan->functions[i].number))
+			return true;
+	return false;
 }
 
 /* Step 2. */
 static int prepare(struct ip_session *s, struct ip_difference *d, const struct ip_change_options *o)
 {
-	size_t functions = ip_trace_functions(s->trace), sites;
+	bool new;
 
 	if (!d->live.nchanges)
 		return 0;
@@ -46,14 +45,12 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 		return -1;
 	if (ip_plan_bind(&d->live, s->target, s->area) < 0)
 		return -1;
-	sites = count_new_sites(s, &d->live);
+	new = brings_new(s, &d->live);
 	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0)
 		return -1;
 	/* a library that comes back brings nothing new */
-	if ((sites || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)
+	if ((new || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)
 		return -1;
-	s->summary->functions += ip_trace_functions(s->trace) - functions;
-	s->summary->sites += sites;
 	return 0;
 }
 
@@ -75,10 +72,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		return -1;
 	ip_session_priority(true);
 	s->live = true;
-	if (s->options->no_stop)
-		done = ip_session_flip_changes(s, changes, n, gate, o->kind, &result);
-	else
-		done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
+	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
 	ip_clock_read(&now);
 	free(result.inside);
 	if (done < 0) {
@@ -91,9 +85,12 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
+	ret->more_stops = result.more_stops;
+	ret->more_ns = result.more_ns;
 	ret->threads = result.threads;
 	ret->pages = result.pages;
 	s->summary->recorded = true;
+	ip_session_count(s, &d->live);
 	ip_session_note_stop(s, o->kind, &result);
 	/* what no change has taken away is there from its first event on: a program may load and unload a library all day */
 	if (o->must_match)
@@ -155,7 +152,12 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	} else if (o->dry_run || (!d.live.nchanges && !d.idle.nchanges)) {
 		done = 0;
 	} else if (ip_area_lock_patch(s->area, s->target->pid) == 0) {
-		done = prepare(s, &d, o);
+		/* what iprobe detach has put back, under this lock, must not come back: our own end is a moment away */
+		if (s->area->header->ended == s->area->header->session)
+			done = ip_error("pid %d: iprobe detach has just ended its session: attach anew",
+					s->target->pid);
+		else
+			done = prepare(s, &d, o);
 		if (done == 0)
 			done = carry_out(s, &d, o, ret, ret_again);
 		ip_area_unlock_patch(s->area);
@@ -278,7 +280,17 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 	reply->foreign = r.foreign;
 	reply->threads = r.threads;
 	reply->pages = r.pages;
-	for (; reply->nstops < r.nstops && reply->nstops < IP_CONTROL_STOPS; reply->nstops++)
-		reply->stop_ns[reply->nstops] = r.stops[reply->nstops].ns;
+	reply->more_stops = r.more_stops;
+	reply->more_ns = r.more_ns;
+	for (size_t i = 0; i < r.nstops; i++) {
+		uint64_t ns = r.stops[i].ns;
+
+		if (i < IP_CONTROL_STOPS) {
+			reply->stop_ns[reply->nstops++] = ns;
+		} else {
+			reply->more_stops++;
+			reply->more_ns = ns > reply->more_ns ? ns : reply->more_ns;
+		}
+	}
 	*text_size = describe(s, unused, text);
 }

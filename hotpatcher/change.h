@@ -34,6 +34,8 @@ struct ip_change_result {
 	size_t threads, pages;
 	struct ip_stop_record stops[IP_MAX_STOPS];
 	size_t nstops; /* 0: there was nothing to do */
+	size_t more_stops;
+	uint64_t more_ns; /* the longest of those */
 	bool partial;  /* of a failure: some of several stops had been made */
 };
 

@@ -22,7 +22,7 @@
 
 #include "hotpatcher/area.h"
 
-#define IP_CONTROL_MAGIC    0x3174736575716572ull /* "request1" */
+#define IP_CONTROL_MAGIC    0x3274736575716572ull /* "request2" */
 #define IP_CONTROL_TEXT_MAX (96u << 10)		  /* bytes of text: a packet is not divided */
 #define IP_CONTROL_STOPS    16u
 
@@ -52,6 +52,7 @@ struct ip_control_reply {
 	uint64_t left_out, foreign, threads, pages;
 	uint64_t nstops;
 	uint64_t stop_ns[IP_CONTROL_STOPS];
+	uint64_t more_stops, more_ns; /* that found no room there, and the longest of them */
 };
 
 struct ip_control;

@@ -72,8 +72,12 @@ void ip_patch_result_add(struct ip_patch_result *result, const struct ip_stop_re
 	result->sites += stop->sites;
 	result->pages += stop->pages;
 	result->threads = stop->threads > result->threads ? stop->threads : result->threads;
-	if (result->nstops < IP_MAX_STOPS)
+	if (result->nstops < IP_MAX_STOPS) {
 		result->stops[result->nstops++] = *stop;
+	} else {
+		result->more_stops++;
+		result->more_ns = stop->ns > result->more_ns ? stop->ns : result->more_ns;
+	}
 }
 
 static int by_address(const void *a, const void *b)

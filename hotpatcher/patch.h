@@ -42,7 +42,7 @@
 #include "common/arch/arch.h"
 #include "hotpatcher/target.h"
 
-#define IP_MAX_STOPS 64
+#define IP_MAX_STOPS 256 /* that are told one by one */
 
 struct ip_change {
 	uint64_t address;
@@ -73,6 +73,8 @@ struct ip_patch_result {
 	size_t ninside; /* inside is freed by the caller */
 	struct ip_stop_record stops[IP_MAX_STOPS]; /* the first ones, one by one */
 	size_t nstops;
+	size_t more_stops; /* that found no room there */
+	uint64_t more_ns;  /* the longest of those */
 };
 
 /* Adds one more stop to a result, sums and record. */

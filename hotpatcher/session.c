@@ -37,14 +37,51 @@ static void nap(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
+static bool is_counted(const struct ip_session *s, uint32_t number)
+{
+	return number > IP_NUMBER_MAX || (s->counted[number / 8] & 1 << number % 8);
+}
+
+void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
+{
+	if (!s->counted)
+		s->counted = calloc(1, IP_NUMBER_MAX / 8 + 1);
+	if (!s->counted)
+		return;
+	for (size_t i = 0; i < plan->nchanges; i++)
+		s->summary->sites += !is_counted(s, plan->functions[plan->function_of[i]].number);
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (is_counted(s, f->number))
+			continue;
+		/* the number of the other instance is next to it (ip_plan_bind) */
+		s->summary->functions += !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
+		s->counted[f->number / 8] |= 1 << f->number % 8;
+	}
+}
+
+void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop)
+{
+	struct ip_session_summary *sum = s->summary;
+
+	if (sum->nstops < IP_MAX_STOPS) {
+		sum->stops[sum->nstops++] = *stop;
+	} else {
+		sum->more_stops++;
+		sum->more_ns = stop->ns > sum->more_ns ? stop->ns : sum->more_ns;
+	}
+}
+
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
 	for (size_t i = 0; i < r->nstops; i++) {
-		if (s->summary->nstops < IP_MAX_STOPS)
-			s->summary->stops[s->summary->nstops++] = r->stops[i];
+		ip_session_add_stop(s, &r->stops[i]);
 		if (s->trace)
 			ip_trace_add_stop(s->trace, kind, &r->stops[i]);
 	}
+	s->summary->more_stops += r->more_stops;
+	s->summary->more_ns = r->more_ns > s->summary->more_ns ? r->more_ns : s->summary->more_ns;
 }
 
 /* Where an iprobe was killed sites are still live. The session lock is ours, so it is dead. */
@@ -179,8 +216,9 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ret == 0) {
 		ip_session_priority(true);
 		s->summary->recorded = true;
-		s->summary->sites += plan->nchanges;
-		s->summary->functions += plan->ndistinct;
+		/* another image gives its numbers anew */
+		free(ip_steal_ptr(s->counted));
+		ip_session_count(s, plan);
 		s->summary->left_out += plan->left_out;
 		s->summary->foreign += foreign.sites;
 		ip_foreign_tell(&foreign, s->target->pid);
@@ -406,5 +444,6 @@ void ip_session_clear(struct ip_session *s)
 	ip_area_close(s->area);
 	ip_selections_clear(&s->selections);
 	ip_modules_clear(&s->modules);
+	free(s->counted);
 	ip_target_close(s->target);
 }

@@ -54,6 +54,8 @@ struct ip_session_summary {
 	char unswitched_why[256]; /* the first of them */
 	struct ip_stop_record stops[IP_MAX_STOPS]; /* the hold of a borrowed thread is one, too */
 	size_t nstops;
+	size_t more_stops; /* that found no room there */
+	uint64_t more_ns;  /* the longest of those */
 	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;

@@ -25,8 +25,7 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_f
 	for (size_t i = 0; i < flipped->nholds; i++) {
 		stop.ns = flipped->holds[i].ns;
 		stop.tsc = flipped->holds[i].tsc;
-		if (s->summary->nstops < IP_MAX_STOPS)
-			s->summary->stops[s->summary->nstops++] = stop;
+		ip_session_add_stop(s, &stop);
 		if (s->trace)
 			ip_trace_add_stop(s->trace, kind, &stop);
 	}
@@ -117,13 +116,4 @@ int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules,
 		return -1;
 	result->sites = n;
 	return 0;
-}
-
-int ip_session_flip_changes(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
-			    const char *kind, struct ip_patch_result *result)
-{
-	if (flip(s, &s->modules, changes, n, gate, kind, result) == 0)
-		return 0;
-	return ip_error_prefix(
-		"the session runs with --no-stop, and this change takes a stop: end it and begin another");
 }

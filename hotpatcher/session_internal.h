@@ -35,6 +35,7 @@ struct ip_session {
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
+	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	bool live;			 /* sites of the target's present image may be live */
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
 	bool execed;			 /* the target is another program now: nothing of it is ours */
@@ -60,6 +61,12 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 
+/* The plan's sites have gone live: into the summary's functions and sites, where they are not there yet. */
+void ip_session_count(struct ip_session *s, const struct ip_plan *plan);
+
+/* One more stop, into the summary. */
+void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop);
+
 /* All its stops, into the summary and the trace; kind: "attach", "detach", "change"... */
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
 
@@ -83,10 +90,6 @@ int ip_session_finish(struct ip_session *s, const char *reason);
 /* --no-stop (session_flip.c): makes the plan's changes live; functions that cannot be are taken out of it and counted. Notes the holds. The
  * patch lock must be held. */
 int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
-
-/* Sites that go live and idle while we record; gate: as for ip_flip_apply(). Where text stays live besides that takes a stop, and is refused. */
-int ip_session_flip_changes(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
-			    const char *kind, struct ip_patch_result *result);
 
 /* Puts back whatever is live, without a stop. The same. */
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,

@@ -21,7 +21,7 @@ from iptest import ctf, memory
 from iptest.actor import end, last_words, one_line
 from test_counting import own_counts
 
-MAGIC = 0x3174736575716572  # as in hotpatcher/control.h
+MAGIC = 0x3274736575716572  # as in hotpatcher/control.h
 
 
 @pytest.fixture
