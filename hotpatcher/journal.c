@@ -142,6 +142,12 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_si
 	return 0;
 }
 
+void ip_journal_reserve(struct ip_journal *journal, uint64_t size)
+{
+	/* where it cannot be had (another file system, a full disk) the trace ends without its last words */
+	fallocate(journal->fd, FALLOC_FL_KEEP_SIZE, place(IP_AREA_SLOTS, 0), size);
+}
+
 void ip_journal_close(struct ip_journal *journal)
 {
 	if (!journal)

@@ -77,6 +77,9 @@ void ip_journal_undo(struct ip_journal *journal, uint32_t slot);
 int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_size,
 		   struct ip_journal_entry *ret);
 
+/* Keeps that much of the disk free for what is written last: it is there again when the journal is removed. */
+void ip_journal_reserve(struct ip_journal *journal, uint64_t size);
+
 void ip_journal_close(struct ip_journal *journal);
 
 #endif

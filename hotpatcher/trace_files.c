@@ -13,6 +13,9 @@
 #include "common/error.h"
 #include "hotpatcher/trace_internal.h"
 
+#define RESERVE	   65536u /* of the disk, for the last words */
+#define LABEL_ROOM 128u	  /* of the metadata, a label */
+
 static void put_line(FILE *out, const char *key, const char *value)
 {
 	fprintf(out, "%s\t", key);
@@ -114,6 +117,9 @@ int ip_trace_sync(struct ip_trace *trace)
 	trace->hz = ip_clock_hz(&trace->start, &now, 2000000);
 	fflush(trace->text_out);
 	trace->synced_size = trace->text_size;
+	if (trace->journal)
+		ip_journal_reserve(trace->journal,
+				   RESERVE + 2 * trace->text_size + LABEL_ROOM * trace->nlabels);
 	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
 }
 
@@ -136,9 +142,10 @@ int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}
-	if (write_metadata(trace) < 0 || write_session(trace) < 0)
-		return -1;
-	if (trace->journal)
-		unlinkat(trace->dirfd, IP_TRACE_JOURNAL, 0); /* nobody needs to go on with it */
-	return 0;
+	/* nobody needs to go on with it; and its descriptor would keep what was reserved */
+	if (trace->journal && unlinkat(trace->dirfd, IP_TRACE_JOURNAL, 0) == 0) {
+		ip_journal_close(trace->journal);
+		trace->journal = NULL;
+	}
+	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
 }
