@@ -306,6 +306,12 @@ static int parse_trimmed(struct parser *p)
 	return 0;
 }
 
+static int parse_coarse(struct parser *p)
+{
+	p->session->coarse = true;
+	return number(p, 1, UINT64_MAX, &p->session->late) < 0 || number(p, 2, UINT64_MAX, &p->session->latest) < 0 ? -1 : 0;
+}
+
 static int parse_change(struct parser *p)
 {
 	uint64_t tsc = 0;
@@ -387,7 +393,8 @@ static int parse_line(struct parser *p)
 		       {"load", parse_library},
 		       {"unload", parse_library},
 		       {"signature", parse_signature},
-		       {"trimmed", parse_trimmed}};
+		       {"trimmed", parse_trimmed},
+		       {"coarse", parse_coarse}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

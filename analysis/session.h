@@ -79,6 +79,8 @@ struct ip_recording {
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
 	uint64_t events, lost, unserved;			  /* 0 where the recording was cut off */
 	bool ended; /* the last lines are there: the recording ended properly */
+	bool coarse; /* stamps are: events happened up to late ticks after theirs (99 % of the time), latest at most; 0: not known */
+	uint64_t late, latest;
 	bool trimmed; /* it is a part of a trace (analysis/trim.h): this time of it */
 	uint64_t trimmed_from, trimmed_to;
 

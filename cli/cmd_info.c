@@ -216,6 +216,11 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
 	ip_json_bool(&j, "ended", s->ended);
+	ip_json_string(&j, "time", s->coarse ? "coarse" : "precise");
+	if (s->coarse && s->tsc_hz) {
+		ip_json_double(&j, "late_ns", s->late * 1e9 / s->tsc_hz);
+		ip_json_double(&j, "latest_ns", s->latest * 1e9 / s->tsc_hz);
+	}
 	ip_json_string(&j, "end", s->end);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
@@ -282,7 +287,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_field("start", format_time(s->start_realtime, buffer));
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
 	print_field("end", s->ended ? s->end : "none: still going on, or cut off");
-	printf("%-10s TSC, %.6f MHz\n", "clock", s->tsc_hz / 1e6);
+	printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
 	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
 	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
 	if (s->ended && s->events != events)

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection.h"
+#include "common/trace_format.h"
 #include "common/units.h"
 
 int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
@@ -72,9 +73,28 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 	return ip_steal_ptr(selected);
 }
 
+/* Of coarse stamps: how far they may be off. */
+static void warn_of_time(const struct ip_trace_reader *trace)
+{
+	const struct ip_recording *s = trace->session;
+	char late[16], latest[16];
+
+	if (!s->coarse)
+		return;
+	if (s->latest && s->tsc_hz)
+		fprintf(stderr,
+			"iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the most); the order is exact\n",
+			trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late), ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
+	else
+		fprintf(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n", trace->dir, trace->dir,
+			IP_TRACE_STAMPS);
+}
+
 void cli_reader_warn(const struct ip_trace_reader *trace)
 {
 	char count[32];
+
+	warn_of_time(trace);
 
 	for (size_t i = 0; i < trace->ndamages; i++) {
 		fputs("iprobe: ", stderr);

@@ -32,7 +32,8 @@ enum {
 	OPT_STRING_LIMIT,
 	OPT_LIST,
 	OPT_FOLLOW_FORK,
-	OPT_RESUME
+	OPT_RESUME,
+	OPT_TIME
 };
 
 static const struct option long_options[] = {
@@ -51,6 +52,7 @@ static const struct option long_options[] = {
 	{"string-limit", required_argument, NULL, OPT_STRING_LIMIT},
 	{"follow-fork", no_argument, NULL, OPT_FOLLOW_FORK},
 	{"resume", no_argument, NULL, OPT_RESUME},
+	{"time", required_argument, NULL, OPT_TIME},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -147,6 +149,12 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 		case OPT_FOLLOW_FORK:
 			ret->session.follow_fork = true;
 			ret->session.own = "--follow-fork";
+			break;
+		case OPT_TIME:
+			if (strcmp(optarg, "precise") && strcmp(optarg, "coarse"))
+				return cli_usage(command, "--time is precise or coarse, not '%s'", optarg);
+			ret->session.coarse = !strcmp(optarg, "coarse");
+			ret->session.own = "--time";
 			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */

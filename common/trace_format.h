@@ -7,6 +7,8 @@
  *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
  *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
  *   DIR/iprobe/session      text, see below
+ *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
+ *                           from FROM to TO is at most WIDTH after its stamp, and never before it
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
  *
  * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
@@ -60,6 +62,8 @@
  *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
  *   thread  TID NAME
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
+ *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
+ *            theirs for 99 % of the time, and never more than LATEST; 0 0 0 0 as long as that is not known)
  *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
  */
 #ifndef IP_TRACE_FORMAT_H
@@ -107,5 +111,6 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 #define IP_TRACE_SUBDIR	 "iprobe"
 #define IP_TRACE_SESSION "iprobe/session"
 #define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (hotpatcher/journal.h) */
+#define IP_TRACE_STAMPS	 "iprobe/stamps"
 
 #endif

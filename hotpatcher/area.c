@@ -359,6 +359,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	h->ended = 0;
 	h->may_read = 0;
 	h->modes = needs->modes;
+	area->clock->now = 0;
 	h->nmeters = area->nmeters;
 	h->meters = area->meters_at;
 	h->meters_size = area->meters_size;

@@ -114,6 +114,11 @@ static uint64_t default_max_size(const char *dir)
 
 int ip_session_begin(struct ip_session *s, uint64_t max_size)
 {
+	if (s->area->header->modes & IP_MODE_COARSE) {
+		if (ip_pulse_start(s->area, ip_trace_dir(s->trace), &s->pulse) < 0)
+			return -1;
+		ip_trace_add_coarse(s->trace, NULL);
+	}
 	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
 	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0)
@@ -129,7 +134,8 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 static int begin_trace(struct ip_session *s)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
-	const struct ip_area_needs needs = {.memory = s->options->memory};
+	const struct ip_area_needs needs = {.memory = s->options->memory,
+					    .modes = s->options->coarse ? IP_MODE_COARSE : 0};
 	uint64_t max_size;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
@@ -403,6 +409,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 {
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
+	struct ip_pulse_stats pulse;
 
 	ip_session_priority(false);
 	sum->end = reason;
@@ -428,11 +435,16 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
+	if (s->pulse) {
+		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
+		ip_trace_add_coarse(s->trace, &pulse);
+	}
 	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason);
 }
 
 void ip_session_clear(struct ip_session *s)
 {
+	ip_pulse_stop(s->pulse, NULL);
 	ip_follow_destroy(s->follow);
 	ip_family_destroy(s->family);
 	ip_control_destroy(s->control);

@@ -34,6 +34,7 @@ struct ip_session_options {
 	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
+	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
 };
 

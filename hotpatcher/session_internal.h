@@ -12,6 +12,7 @@
 #include "hotpatcher/follow.h"
 #include "hotpatcher/modules.h"
 #include "hotpatcher/plan.h"
+#include "hotpatcher/pulse.h"
 #include "hotpatcher/session.h"
 #include "hotpatcher/trace.h"
 #include "hotpatcher/watch.h"
@@ -27,6 +28,7 @@ struct ip_session {
 	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_collector *collector;
+	struct ip_pulse *pulse; /* of coarse time; NULL: none */
 	struct ip_family *family;
 	struct ip_follow *follow;
 	struct ip_control *control;	 /* NULL: nobody can change the session */

@@ -59,6 +59,9 @@ void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
 /* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc);
+/* Stamps are coarse; NULL: how coarse is not known yet. */
+struct ip_pulse_stats;
+void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */

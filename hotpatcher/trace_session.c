@@ -11,6 +11,7 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/selection.h"
+#include "hotpatcher/pulse.h"
 #include "hotpatcher/trace_internal.h"
 
 #define LIBRARIES_MAX  10000u
@@ -245,6 +246,14 @@ void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc)
 {
 	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
+}
+
+void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats)
+{
+	if (stats)
+		fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", stats->late, stats->latest, stats->refreshes, stats->cpu_ns);
+	else
+		fputs("coarse\t0\t0\t0\t0\n", trace->text_out);
 }
 
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)

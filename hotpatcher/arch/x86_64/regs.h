@@ -93,4 +93,11 @@ static inline uint64_t ip_arch_clock(void)
 	return __rdtsc();
 }
 
+/* Read after every store made before is seen by all processors. */
+static inline uint64_t ip_arch_clock_after(void)
+{
+	__asm__ volatile("mfence; lfence" : : : "memory");
+	return __rdtsc();
+}
+
 #endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One refresh:
+ *
+ *   1. Read the TSC: v.
+ *   2. Store v in the line. The store is done, and every processor sees it, before step 3 begins.
+ *   3. Read the TSC again: w.
+ *
+ * An event with stamp v took it from the line: not before the store of v, so not before v; and before it saw the next stamp v', so not
+ * after w'. So its true time lies in [v, w'], however long we were kept from running in between. Who takes stamps late, because the
+ * processor read ahead, is off by what it reads ahead, some 100 ns, with rdtsc as well.
+ *
+ * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL ticks), or between the same two powers of two:
+ * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, not with time.
+ *
+ * We sleep in between, for a short time while threads of the target record and for a longer one else. The real-time priority, one above
+ * that of draining, is ours where we may have it; where not, the widths tell.
+ */
+#include "hotpatcher/pulse.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/trace_format.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+
+#define BUSY_NS	 10000 /* between refreshes */
+#define QUIET_NS 200000
+#define LOOK	 64 /* refreshes from one look at the slots to the next */
+#define QUIET	 16 /* looks without a new record, until the target counts as quiet */
+#define USUAL	 17 /* 50 us at 2.6 GHz */
+#define WRITE                                                                                                \
+	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it along */
+
+struct ip_pulse {
+	struct ip_area *area;
+	FILE *out;
+	pthread_t thread;
+	atomic_bool stop;
+	uint64_t stamp;	    /* v of the last refresh */
+	uint64_t seen;	    /* sum of the slots' positions */
+	unsigned unchanged; /* looks that found no new record */
+	struct {
+		uint64_t from, to, width;
+		unsigned class;
+	} run;
+	uint64_t weight[65]; /* ticks spent with widths of so many bits */
+	struct ip_pulse_stats stats;
+};
+
+static unsigned bits(uint64_t n)
+{
+	return n ? 64 - __builtin_clzll(n) : 0;
+}
+
+static void end_run(struct ip_pulse *p)
+{
+	if (p->run.width)
+		fprintf(p->out, "%lu %lu %lu\n", p->run.from, p->run.to, p->run.width);
+	p->run.width = 0;
+}
+
+/* The stamp at v may be so much too early. */
+static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
+{
+	unsigned class = bits(width) > USUAL ? bits(width) : 0;
+
+	if (p->run.width && p->run.class != class)
+		end_run(p);
+	if (!p->run.width) {
+		p->run.from = v;
+		p->run.class = class;
+	}
+	p->run.to = v;
+	if (width > p->run.width)
+		p->run.width = width;
+	if (width > p->stats.latest)
+		p->stats.latest = width;
+	p->weight[bits(width)] += width;
+}
+
+static void refresh(struct ip_pulse *p)
+{
+	uint64_t v = ip_arch_clock(), w;
+
+	__atomic_store_n(&p->area->clock->now, v, __ATOMIC_RELEASE);
+	w = ip_arch_clock_after();
+	if (p->stats.refreshes++)
+		note(p, p->stamp, w - p->stamp);
+	if (p->stats.refreshes % WRITE == 0)
+		end_run(p);
+	p->stamp = v;
+}
+
+static void look(struct ip_pulse *p)
+{
+	uint32_t used = __atomic_load_n(&p->area->header->slots_used, __ATOMIC_RELAXED);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < used && i < IP_AREA_SLOTS; i++)
+		sum += __atomic_load_n(&p->area->slots[i].cur, __ATOMIC_RELAXED) & IP_POSITION_MASK;
+	p->unchanged = sum == p->seen ? p->unchanged + 1 : 0;
+	p->seen = sum;
+}
+
+static void *run(void *data)
+{
+	const struct sched_param above = {.sched_priority = 2};
+	struct ip_pulse *p = data;
+
+	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
+	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
+		const struct timespec nap = {.tv_nsec = p->unchanged > QUIET ? QUIET_NS : BUSY_NS};
+
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+		refresh(p);
+		if (p->stats.refreshes % LOOK == 0 || p->unchanged > QUIET)
+			look(p);
+	}
+	return NULL;
+}
+
+/* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it has written down on. */
+static void go_on(struct ip_pulse *p, const char *path)
+{
+	uint64_t last = p->area->clock->now, from, to, width;
+	_cleanup_fclose_ FILE *in = last ? fopen(path, "re") : NULL;
+
+	while (in && fscanf(in, "%lu %lu %lu", &from, &to, &width) == 3)
+		p->stamp = to + 1;
+	if (!p->stamp)
+		return;
+	p->stats.refreshes = 1;
+	refresh(p);
+	p->run.to = last > p->run.from ? last : p->run.from;
+	end_run(p);
+}
+
+int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	struct ip_pulse *p = calloc(1, sizeof(*p));
+	sigset_t all, before;
+	int error;
+
+	if (!p || asprintf(&path, "%s/%s", dir, IP_TRACE_STAMPS) < 0) {
+		free(p);
+		return ip_error("out of memory");
+	}
+	p->area = area;
+	p->out = fopen(path, area->clock->now ? "ae" : "we");
+	if (!p->out) {
+		free(p);
+		return ip_error_errno("cannot write %s", path);
+	}
+	setvbuf(p->out, NULL, _IOLBF, 0);
+	go_on(p, path);
+	refresh(p);
+	sigfillset(&all); /* they are the main thread's */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&p->thread, NULL, run, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		fclose(p->out);
+		free(p);
+		return ip_error("cannot start the thread that keeps coarse time (%s)", strerror(error));
+	}
+	*ret = p;
+	return 0;
+}
+
+/* What 99 % of the time are within: a power of two, or the widest. */
+static uint64_t usual_width(const struct ip_pulse *p)
+{
+	uint64_t all = 0, sum = 0;
+	unsigned i = 0;
+
+	for (unsigned k = 0; k <= 64; k++)
+		all += p->weight[k];
+	while (i < 63 && (sum += p->weight[i]) < all - all / 100)
+		i++;
+	return 1ull << i < p->stats.latest ? 1ull << i : p->stats.latest;
+}
+
+void ip_pulse_stop(struct ip_pulse *p, struct ip_pulse_stats *ret)
+{
+	struct timespec t = {0};
+	clockid_t clock;
+
+	if (!p)
+		return;
+	if (pthread_getcpuclockid(p->thread, &clock) == 0)
+		clock_gettime(clock, &t);
+	atomic_store(&p->stop, true);
+	pthread_join(p->thread, NULL);
+	refresh(p);
+	end_run(p);
+	fclose(p->out);
+	p->stats.cpu_ns = t.tv_sec * 1000000000ull + t.tv_nsec;
+	p->stats.late = usual_width(p);
+	if (ret)
+		*ret = p->stats;
+	free(p);
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--time coarse: nothing is missing, the order is exact, and each event's true time lies where the trace says it does."""
+
+import bisect
+import json
+import pathlib
+import struct
+
+import pytest
+
+CALLS = 100_000
+HEADER = 80  # of a packet (common/trace_format.h)
+TIME_BITS = 29
+# What a processor reads ahead: rdtsc is not held up by what stands in front of it, nor is the load of a stamp.
+SLACK = 2_000
+
+
+def records(stream):
+    """(stamp, event id, number) of all records of one stream file."""
+    data, at, found = pathlib.Path(stream).read_bytes(), 0, []
+    while at < len(data):
+        (bits,) = struct.unpack_from("<Q", data, at + 40)
+        words = struct.unpack_from(f"<{bits // 64 - HEADER // 8}Q", data, at + HEADER)
+        at += bits // 8
+        i, time = 0, 0
+        while i < len(words):
+            word = words[i]
+            event = word & 7
+            if event == 7:
+                event = (word >> 3 & (1 << TIME_BITS) - 1) - 16
+                time = word >> 32 | (words[i + 1] & 0xffffffff) << 32
+                number = words[i + 1] >> 32 & 0x1fffff
+                i += 3
+            else:
+                time = time >> TIME_BITS << TIME_BITS | word >> 3 & (1 << TIME_BITS) - 1
+                number = word >> 32 & 0x1fffff
+                i += 1
+            found.append((time, event, number))
+    return found
+
+
+def numbers(directory):
+    """{function: its number}"""
+    lines = [l.split("\t") for l in (directory / "iprobe/session").read_text().splitlines()]
+    return {l[3]: int(l[1]) for l in lines if l[0] == "function"}
+
+
+@pytest.mark.parametrize("placement", ["fentry", "instrument"])
+def test_true_intervals(me, programs, placement):
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "--time", "coarse", "-o", directory, "--", programs.simple("stamped", placement=placement), CALLS)
+    assert done.returncode == 0, repr(done)
+    *lines, interruptions, summary = done.stdout.splitlines()
+    assert json.loads(summary)["lost"] == 0
+    assert json.loads(summary)["events"] == 2 * CALLS + 2 * int(interruptions)
+
+    times = [tuple(map(int, line.split())) for line in lines]
+    runs = [tuple(map(int, line.split())) for line in (directory / "iprobe/stamps").read_text().splitlines()]
+    begins = [run[0] for run in runs]
+    assert begins == sorted(begins) and all(a[1] < b[0] for a, b in zip(runs, runs[1:]))
+    (stream,) = directory.glob("stream-*")
+    found = records(stream)
+    assert [r[0] for r in found] == sorted(r[0] for r in found)
+
+    number = numbers(directory)["stamped"]
+    own = [r for r in found if r[2] == number]
+    assert [r[1] == 1 for r in own] == [True, False] * CALLS  # some end in a tail exit
+    for (stamp, event, _), (before, after) in zip(own, [t for t in times for _ in (1, 2)]):
+        begin, end, width = runs[bisect.bisect(begins, stamp) - 1]
+        assert begin <= stamp <= end, "a stamp that the clock has never had"
+        assert stamp <= after + SLACK and stamp + width + SLACK >= before, (stamp, event, width, before, after)
+
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    assert info["time"] == "coarse" and 0 < info["late_ns"] <= info["latest_ns"]
+    report = me.iprobe("report", directory)
+    assert report.returncode == 0 and "coarse" in report.stderr, repr(report)
+
+
+def test_wrong_word(me):
+    done = me.iprobe("run", "--time", "fine", "--", "/bin/true")
+    assert done.returncode == 2 and "--time" in done.stderr, repr(done)
