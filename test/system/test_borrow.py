@@ -165,3 +165,21 @@ def test_under_signals_and_threads(me, programs, targets):
         memory.assert_untouched(target.pid)
         time.sleep(0.01)
         target.finish()
+
+
+@pytest.mark.parametrize("how", ["sigsuspend", "ppoll", "pselect", "epoll_pwait"])
+@pytest.mark.parametrize("link", ["-static", "-no-pie"])
+def test_masks_of_calls(me, programs, targets, how, link):
+    """A call that waits under a mask of its own does so again when its thread is back, and puts the other one back as ever."""
+    target = targets.start(me, [programs.simple("masks", extra=[link]), how], preload=False)
+    during = f"{1 << (signal.SIGUSR2 - 1):016x}"
+    memory.wait_for("does not wait", lambda: memory.status_field(target.pid, "SigBlk") == during)
+    done = me.iprobe("attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace")
+    assert done.returncode == 0 and len(done.summary()["stop_us"]) >= 3, repr(done)
+    memory.wait_for("waits under another mask", lambda: memory.status_field(target.pid, "SigBlk") == during)
+    os.kill(target.pid, signal.SIGUSR2)  # has to wait
+    time.sleep(0.05)
+    assert memory.status_field(target.pid, "ShdPnd") == during, "the mask of the call is lost"
+    os.kill(target.pid, signal.SIGUSR1)
+    done = actors.last_words(target.proc)
+    assert (done.returncode, done.stdout) == (0, "-1 EINTR, 1 1, 1 0\n"), repr(done)
