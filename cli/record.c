@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
@@ -33,7 +34,15 @@ enum {
 	OPT_LIST,
 	OPT_FOLLOW_FORK,
 	OPT_RESUME,
-	OPT_TIME
+	OPT_TIME,
+	OPT_DEPTH,
+	OPT_MIN_DURATION,
+	OPT_SAMPLE,
+	OPT_START_ON,
+	OPT_STOP_ON,
+	OPT_TID,
+	OPT_THREAD,
+	OPT_CALLSITE
 };
 
 static const struct option long_options[] = {
@@ -53,6 +62,14 @@ static const struct option long_options[] = {
 	{"follow-fork", no_argument, NULL, OPT_FOLLOW_FORK},
 	{"resume", no_argument, NULL, OPT_RESUME},
 	{"time", required_argument, NULL, OPT_TIME},
+	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"min-duration", required_argument, NULL, OPT_MIN_DURATION},
+	{"sample", required_argument, NULL, OPT_SAMPLE},
+	{"start-on", required_argument, NULL, OPT_START_ON},
+	{"stop-on", required_argument, NULL, OPT_STOP_ON},
+	{"tid", required_argument, NULL, OPT_TID},
+	{"thread", required_argument, NULL, OPT_THREAD},
+	{"callsite", no_argument, NULL, OPT_CALLSITE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -95,6 +112,78 @@ static int parse_string_limit(const char *text, unsigned *ret)
 	if (!bytes || bytes > IP_STRING_LIMIT_MAX)
 		return ip_error("--string-limit %s: from 1 to %u bytes", text, IP_STRING_LIMIT_MAX);
 	*ret = bytes;
+	return 0;
+}
+
+/* --depth and the like. 0; -1 with an error. */
+static int parse_filter(int option, const char *text, struct ip_session_options *session)
+{
+	struct ip_filter_options *f = &session->filters;
+	uint64_t n;
+
+	switch (option) {
+	case OPT_DEPTH:
+		session->own = "--depth";
+		if (ip_parse_size(text, &n) < 0 || !n || n > 512)
+			return ip_error("--depth %s: a number of frames from 1 to 512", text);
+		f->depth = n;
+		return 0;
+	case OPT_MIN_DURATION:
+		session->own = "--min-duration";
+		return ip_parse_duration(text, &f->min_duration_ns);
+	case OPT_SAMPLE:
+		session->own = "--sample";
+		return ip_filter_parse_sample(f, text);
+	case OPT_START_ON:
+		session->own = "--start-on";
+		return ip_filter_parse_trigger(text, &f->start);
+	case OPT_STOP_ON:
+		session->own = "--stop-on";
+		return ip_filter_parse_trigger(text, &f->stop);
+	case OPT_TID:
+		session->own = "--tid";
+		f->tids = text;
+		return ip_filter_check_tids(text);
+	case OPT_THREAD:
+		session->own = "--thread";
+		f->names = text;
+		return *text ? 0 : ip_error("--thread needs a glob of names");
+	default:
+		session->own = "--callsite";
+		f->callsite = true;
+		return 0;
+	}
+}
+
+/* What cannot be had together; NULL: all can. */
+static const char *contradiction(const struct ip_session_options *o)
+{
+	if (o->filters.min_duration_ns && o->values.args)
+		return "--min-duration holds entries back, and --args records values with them: leave one out";
+	return NULL;
+}
+
+/* Functions that start or stop the recording are selected, too. */
+static int add_trigger(struct ip_session_options *session, const char *name)
+{
+	static char *texts[2];
+	static unsigned n;
+	struct ip_selection *selection;
+	_cleanup_free_ char *text = NULL;
+
+	if (!name || !session->functions)
+		return 0;
+	if (ip_selection_parse(session->functions, &selection) < 0) /* it may be @FILE */
+		return -1;
+	if (ip_selection_only_takes_away(selection) || ip_selection_is_all(selection)) { /* it starts from everything */
+		ip_selection_destroy(selection);
+		return 0;
+	}
+	text = ip_selection_text(selection);
+	ip_selection_destroy(selection);
+	if (!text || asprintf(&texts[n], "%s,%s", text, name) < 0)
+		return ip_error("out of memory");
+	session->functions = texts[n++];
 	return 0;
 }
 
@@ -156,6 +245,17 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.coarse = !strcmp(optarg, "coarse");
 			ret->session.own = "--time";
 			break;
+		case OPT_DEPTH:
+		case OPT_MIN_DURATION:
+		case OPT_SAMPLE:
+		case OPT_START_ON:
+		case OPT_STOP_ON:
+		case OPT_TID:
+		case OPT_THREAD:
+		case OPT_CALLSITE:
+			if (parse_filter(option, optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
@@ -196,6 +296,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 		ret->session.live_line = false;
 	if (ret->session.resume && (ret->session.functions || ret->dry_run))
 		return cli_usage(command, "--resume goes on as it was begun: without -f and --dry-run");
+	if (contradiction(&ret->session))
+		return cli_usage(command, "%s", contradiction(&ret->session));
+	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
+	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
+		return cli_fail();
 	*ret_next = optind;
 	return -1;
 }
@@ -271,6 +376,7 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "renewed_calls", s->renewed);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
+	ip_json_uint(&j, "filtered", s->filtered);
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
@@ -316,7 +422,7 @@ static const char *plural(uint64_t n)
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
-	char events[32], lost[32], sites[32], functions[32], length[16];
+	char events[32], lost[32], filtered[32], sites[32], functions[32], length[16];
 
 	if (!s->recorded)
 		return;
@@ -368,6 +474,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		fprintf(stderr,
 			"iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
 			s->children_restored, s->children_restored == 1 ? "" : "es");
+	if (ip_filters_any(&options->session.filters))
+		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
 	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; %s",
 		ip_format_count(s->events, events), plural(s->events),
 		ip_format_count(s->functions, functions), plural(s->functions),

@@ -197,6 +197,7 @@ struct ip_gate {
 };
 
 #define IP_AREA_SLOTS	 8192u
+#define IP_FILTER_THREADS 128u /* that --tid can name */
 #define IP_AREA_MODULES	 1024u
 #define IP_SUBBUF_WORDS	 4096u
 #define IP_SUBBUF_SIZE	 (IP_SUBBUF_WORDS * 8u)
@@ -348,6 +349,38 @@ struct ip_meters {
 
 #define IP_METERS_HEAD 64u
 
+/* What a careful session leaves out (runtime/filter.c). Lies behind the header, in its page; written before the gate opens, but for what
+ * is said to be the hooks'. */
+struct ip_filters {
+	uint64_t min_ticks; /* shorter calls leave nothing; 0: all are kept */
+	uint32_t depth;	    /* calls with as many frames below them leave nothing; 0: all are kept */
+	uint32_t frames;    /* 1: threads need a stack of frames */
+	uint32_t callsite;  /* 1: entries tell where the call comes from */
+	uint32_t threads;   /* 1: threads[] alone; 2: iprobe says of each slot (wanted); 3: both; 0: all */
+	uint32_t nrules;    /* numbers below it have a rule */
+	uint32_t start_after, stop_after; /* calls of a function with such a rule; 0: none */
+	/* the hooks', atomic */
+	uint32_t started, stopped, start_calls, stop_calls;
+	uint32_t nthreads;
+	uint32_t thread[IP_FILTER_THREADS]; /* ids as the target names them */
+};
+
+/* Of one number; for sampling, for telling frames apart, and to find return addresses. */
+struct ip_rule {
+	uint32_t every; /* one call in so many is kept; 0: each */
+	uint32_t count; /* atomic, the hooks': calls so far */
+	uint32_t group; /* the least number of the same function: instances and parts */
+	uint16_t frame; /* from the stack pointer at the entry site up to the caller's before its call; 0: not known */
+	uint16_t flags;
+};
+
+#define IP_RULE_START	1u /* trigger */
+#define IP_RULE_STOP	2u
+#define IP_RULE_INLINED 4u /* its frame is its host's */
+#define IP_RULE_EXACT	8u /* entry and exit have the same stack pointer */
+#define IP_RULE_NO_EXIT 16u
+#define IP_RULE_SITE	32u /* the site's own return address, below its stack pointer, is what is known of the caller */
+
 /* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
  * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
  * way through a stub since an earlier session finds no other bytes there, and at worst records an event without values.
@@ -391,6 +424,12 @@ struct ip_value_program {
 	struct ip_value_op ops[IP_PROGRAM_OPS];
 };
 
+enum ip_slot_wanted {
+	IP_SLOT_WANTED = 0,
+	IP_SLOT_UNDECIDED = 1, /* iprobe has not looked yet: silent */
+	IP_SLOT_UNWANTED = 2,
+};
+
 enum ip_slot_state {
 	IP_SLOT_FREE = 0,
 	IP_SLOT_CLAIMED = 1,
@@ -406,7 +445,8 @@ struct ip_slot {
 	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended */
 	uint64_t lost;
 	uint64_t leaving; /* index + 1 of the sub-buffer that the outermost hook has left last */
-	uint64_t reserved[2];
+	uint64_t last_time; /* of the last record of a careful session */
+	uint64_t reserved;
 	/* set at the claim */
 	uint32_t state; /* atomic, enum ip_slot_state */
 	uint32_t tid;
@@ -416,7 +456,11 @@ struct ip_slot {
 	uint64_t meters;  /* address of the thread's block in the target; 0: it has none */
 	uint32_t modes;	  /* of the session */
 	uint32_t block;	  /* number of that block; 0: none */
-	uint64_t reserved2[3];
+	uint64_t filtered; /* events that left nothing because of struct ip_filters */
+	uint32_t held;	  /* entries that are held back now: filtered, too, if nothing follows */
+	uint32_t memory;  /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
+	uint32_t wanted;  /* enum ip_slot_wanted */
+	uint32_t reserved2;
 };
 
 enum ip_subbuf_state {
@@ -443,14 +487,17 @@ struct ip_subbuf {
 #define IP_AREA_PAYLOADS_OFFSET (IP_AREA_FIRSTS_OFFSET + IP_AREA_MODULES * 4ull)
 #define IP_AREA_PROGRAMS_OFFSET (IP_AREA_PAYLOADS_OFFSET + IP_AREA_PAYLOADS * 8ull)
 #define IP_AREA_DUTIES_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
-#define IP_AREA_DATA_OFFSET	(IP_AREA_DUTIES_OFFSET + IP_AREA_DUTIES * 4ull)
+#define IP_AREA_RULES_OFFSET	(IP_AREA_DUTIES_OFFSET + IP_AREA_DUTIES * 4ull)
+#define IP_AREA_DATA_OFFSET	(IP_AREA_RULES_OFFSET + IP_AREA_RULES * 16ull)
 #define IP_AREA_CLOCK_OFFSET	2048ull
+#define IP_AREA_FILTERS_OFFSET	2560ull /* struct ip_filters */
 
 #define IP_AREA_DUTIES	 (1u << 21) /* all probe numbers */
 #define IP_AREA_PAYLOADS (1u << 20)
 #define IP_AREA_PROGRAMS (1u << 15)
+#define IP_AREA_RULES	 (1u << 21) /* numbers */
 
-#define IP_AREA_OWN_SIZE (280ull << 20) /* mapped of an area that the runtime makes itself */
+#define IP_AREA_OWN_SIZE (312ull << 20) /* mapped of an area that the runtime makes itself */
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
 
@@ -462,6 +509,9 @@ _Static_assert(sizeof(struct ip_hist) == 128 && sizeof(struct ip_meters) == IP_M
 		       sizeof(struct ip_meters_frame) == 24 &&
 		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
 	       "meters");
+_Static_assert(sizeof(struct ip_rule) == 16 && IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
+		       IP_AREA_FILTERS_OFFSET + sizeof(struct ip_filters) <= IP_AREA_MODULES_OFFSET,
+	       "filters lie in the header's page");
 _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
 		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&
 		       offsetof(struct ip_again, poll_fd) == 184,

@@ -27,7 +27,9 @@
  *             bits  0..2   0
  *             bits  3..15  n, how many words follow
  *             bits 16..31  which of the recorded values (those with words) could not be had: their words are 0
- *             bits 32..63  number of the signature, never 0: "signature" lines of the session file tell names and types
+ *             bits 32..62  number of the signature: "signature" lines of the session file tell names and types
+ *             bit  63      the last of the n words is no value: the address that the function was called from, its return address
+ *                          (of an instance that was inlined: the end of its entry site). Signature 0 is allowed only then
  *             and n words with the values, each as common/values.h has it
  *
  * The writer makes a record extended where the compact one could not be decoded from the record before it in the same packet sequence of
@@ -60,6 +62,8 @@
  *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   missing NUMBER TSC TSC                (calls of the function are missing between the two: somebody else had changed its sites)
  *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
+ *   filter  TEXT                          (what the session leaves out, as its options say it, one a line)
+ *   filtered N                            (events that it has left out; when the session has ended properly)
  *   thread  TID NAME
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
  *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
@@ -90,7 +94,8 @@
 	((uint64_t)(n) << 3 | (uint64_t)(missing) << 16 | (uint64_t)(signature) << 32)
 #define IP_PAYLOAD_N(word)	   ((uint32_t)((word) >> 3) & 0x1fff)
 #define IP_PAYLOAD_MISSING(word)   ((uint32_t)((word) >> 16) & 0xffff)
-#define IP_PAYLOAD_SIGNATURE(word) ((uint32_t)((word) >> 32))
+#define IP_PAYLOAD_SIGNATURE(word) ((uint32_t)((word) >> 32) & 0x7fffffff)
+#define IP_PAYLOAD_CALLER	   (1ull << 63)
 
 #define IP_CTF_MAGIC 0xC1FC1FC1u
 

@@ -50,6 +50,8 @@ static int area_map(struct ip_area *area, size_t size)
 	area->programs = (struct ip_value_program *)(at + IP_AREA_PROGRAMS_OFFSET);
 	area->duties = (uint32_t *)(at + IP_AREA_DUTIES_OFFSET);
 	area->clock = (struct ip_area_clock *)(at + IP_AREA_CLOCK_OFFSET);
+	area->filters = (struct ip_filters *)(at + IP_AREA_FILTERS_OFFSET);
+	area->rules = (struct ip_rule *)(at + IP_AREA_RULES_OFFSET);
 	area->data = at + IP_AREA_DATA_OFFSET;
 	return 0;
 }
@@ -367,6 +369,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	h->meters_hint = 1;
 	if (area->nmeters)
 		ip_area_meters(area, 0)->state = IP_METERS_OWNED;
+	memset(area->filters, 0, sizeof(*area->filters));
+	area->nrules = 0;
 	area->nprograms = 0;
 	memset(area->bound, 0, sizeof(area->bound));
 	h->session_pid = pid;

@@ -43,7 +43,8 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 	if (wants_values(&o->values) && ip_values_plan(&d->live, s->target, &s->modules, &o->values, s->area,
 						       s->trace, &s->summary->value_gaps) < 0)
 		return -1;
-	if (ip_plan_bind(&d->live, s->target, s->area) < 0)
+	if (ip_plan_bind(&d->live, s->target, s->area) < 0 ||
+	    ip_filters_add_plan(&s->options->filters, s->area, &d->live) < 0)
 		return -1;
 	new = brings_new(s, &d->live);
 	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0)

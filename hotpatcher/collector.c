@@ -156,6 +156,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 {
 	*ret = (struct ip_collector_stats){.events = c->events,
 					   .lost = c->lost_done + c->beyond,
+					   .filtered = c->filtered_done,
 					   .invalid = c->invalid,
 					   .processes = c->processes};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
@@ -165,6 +166,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (!is_claimed(c, i))
 			continue;
 		ret->lost += slot->lost + c->slots[i].p.holes;
+		ret->filtered += slot->filtered + slot->held;
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}

@@ -19,6 +19,7 @@ struct ip_collector_stats {
 	uint64_t events;    /* written to the trace */
 	uint64_t lost;	    /* dropped: no room, no slot, or a hook that never came back */
 	uint64_t unserved;  /* of those: threads beyond the slots */
+	uint64_t filtered;  /* left out on purpose (filters.h) */
 	uint64_t invalid;   /* words that were no record: the target scribbled over its rings */
 	uint64_t processes; /* that recorded anything */
 	uint64_t pending;   /* recorded but not drained yet (an estimate, for people) */

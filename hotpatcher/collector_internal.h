@@ -31,6 +31,7 @@ struct ip_collector {
 	uint64_t *records; /* the records found in it */
 	uint64_t events, invalid;
 	uint64_t lost_done;	   /* by claims that have ended */
+	uint64_t filtered_done;	   /* the same */
 	uint64_t max_size, beyond; /* events that did not fit into max_size */
 	bool full, no_space; /* nothing is written any more: max_size has been reached, or the disk is full */
 	uint64_t reaped_ns;

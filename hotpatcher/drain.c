@@ -249,13 +249,31 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 	return 0;
 }
 
+/* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of it may be anything. */
+static void give_memory_back(struct ip_collector *c, uint32_t taken)
+{
+	struct ip_subbuf *b;
+
+	if (!taken || taken > c->area->nsubbufs)
+		return;
+	b = &c->area->subbufs[taken - 1];
+	if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == IP_SUBBUF_OWNED &&
+	    __atomic_load_n(&b->slot, __ATOMIC_RELAXED) == IP_NO_SLOT)
+		give_back(c, taken - 1);
+}
+
 static void free_slot(struct ip_collector *c, uint32_t index)
 {
 	struct ip_slot *slot = &c->area->slots[index];
 
+	give_memory_back(c, slot->memory);
+	c->filtered_done += slot->filtered + slot->held;
 	c->slots[index].in_use = false;
 	c->slots[index].missing = 0;
 	slot->lost = 0;
+	slot->filtered = 0;
+	slot->held = 0;
+	slot->memory = 0;
 	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
 	__atomic_store_n(&slot->state, IP_SLOT_FREE, __ATOMIC_RELEASE);
 }

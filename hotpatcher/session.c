@@ -135,13 +135,16 @@ static int begin_trace(struct ip_session *s)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	const struct ip_area_needs needs = {.memory = s->options->memory,
-					    .modes = s->options->coarse ? IP_MODE_COARSE : 0};
+					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
+						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0)};
 	uint64_t max_size;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_area_begin(s->area, s->target->pid, &needs) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
+		return -1;
+	if (ip_filters_begin(&s->options->filters, s->area, s->target, s->trace, &s->start) < 0)
 		return -1;
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
 	for (size_t i = 0; i < s->selections.n; i++)
@@ -203,7 +206,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	}
 	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0)
 		return -1;
-	if (!s->trace && begin_trace(s) < 0)
+	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 || begin_trace(s) < 0))
 		return -1;
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
@@ -212,6 +215,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
+	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
@@ -426,6 +430,9 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->lost = stats.lost;
 	sum->unserved = stats.unserved;
 	sum->invalid = stats.invalid;
+	sum->filtered = stats.filtered;
+	if (ip_filters_any(&s->options->filters))
+		ip_trace_add_filtered(s->trace, stats.filtered);
 	sum->processes = stats.processes;
 	sum->children_restored = ip_family_restored(s->family);
 	sum->renewed = s->target->renewed.n;

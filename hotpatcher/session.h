@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/filters.h"
 #include "hotpatcher/patch.h"
 #include "hotpatcher/values.h"
 
@@ -21,6 +22,8 @@
 #define IP_END_SIZE_LIMIT "size limit reached"
 /* The same of one for which the disk had no room left. */
 #define IP_END_NO_SPACE "no space left"
+/* The same of --stop-on. */
+#define IP_END_STOP_ON "stopped by --stop-on"
 
 struct ip_session_options {
 	const char *functions; /* NULL: all */
@@ -36,6 +39,7 @@ struct ip_session_options {
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
+	struct ip_filter_options filters;
 };
 
 /* What a second attach has changed. */
@@ -60,6 +64,7 @@ struct ip_session_summary {
 	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
+	uint64_t filtered; /* events that were left out on purpose */
 	uint64_t processes; /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
 	const char *end; /* why it ended, static text */

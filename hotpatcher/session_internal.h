@@ -36,6 +36,7 @@ struct ip_session {
 	uint64_t shown_ns, shown_events; /* of the live line */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
+	uint64_t names_ns;		 /* when to look at the names of all threads again */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	bool live;			 /* sites of the target's present image may be live */

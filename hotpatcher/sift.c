@@ -17,7 +17,7 @@ static size_t payload_length(const uint64_t *words, size_t i, size_t n)
 	uint64_t tells = i + IP_EXT_WORDS < n ? words[i + IP_EXT_WORDS] : 0;
 	size_t length = IP_PAYLOAD_HEAD + IP_PAYLOAD_N(tells);
 
-	if (tells & 7 || !IP_PAYLOAD_SIGNATURE(tells) || IP_PAYLOAD_N(tells) > IP_PAYLOAD_MAX ||
+	if (tells & 7 || !(tells >> 32) || (tells & IP_PAYLOAD_CALLER && !IP_PAYLOAD_N(tells)) || IP_PAYLOAD_N(tells) > IP_PAYLOAD_MAX ||
 	    length > n - i)
 		return 0;
 	return length;

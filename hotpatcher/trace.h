@@ -62,6 +62,9 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 /* Stamps are coarse; NULL: how coarse is not known yet. */
 struct ip_pulse_stats;
 void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
+/* What the session leaves out ("depth 3"), and how many events it has left out in the end. */
+void ip_trace_add_filter(struct ip_trace *trace, const char *text);
+void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */

@@ -270,3 +270,15 @@ void ip_trace_add_selection(struct ip_trace *trace, const char *text)
 	ip_trace_put_value(trace->text_out, text);
 	putc('\n', trace->text_out);
 }
+
+void ip_trace_add_filter(struct ip_trace *trace, const char *text)
+{
+	fputs("filter\t", trace->text_out);
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+}
+
+void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)
+{
+	fprintf(trace->text_out, "filtered\t%lu\n", events);
+}

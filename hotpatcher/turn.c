@@ -93,6 +93,7 @@ const char *ip_session_turn(struct ip_session *s)
 
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
+	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names_ns);
 	watch_text(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
@@ -109,6 +110,8 @@ const char *ip_session_turn(struct ip_session *s)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
+	if (ip_filters_stopped(&s->options->filters, s->area))
+		return IP_END_STOP_ON;
 	if (ip_collector_full(s->collector))
 		return ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	sync_trace(s, now);

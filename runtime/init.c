@@ -54,6 +54,8 @@ struct ip_payload *rt_payloads;
 struct ip_value_program *rt_programs;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
+struct ip_rule *rt_rules;
+struct ip_filters *rt_filters;
 
 /* Of the runtime's own code: named by the linker, and differently where it is linked in (meson.build) */
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
@@ -270,6 +272,8 @@ void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 	rt_programs = (struct ip_value_program *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_PROGRAMS_OFFSET);
 	rt_duties = (uint32_t *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_DUTIES_OFFSET);
 	rt_clock = (struct ip_area_clock *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_CLOCK_OFFSET);
+	rt_rules = (struct ip_rule *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_RULES_OFFSET);
+	rt_filters = (struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;
 
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);

@@ -33,6 +33,7 @@
 #include "common/probe_list.h"
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/filter.h"
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
@@ -124,6 +125,17 @@ uint32_t rt_follow(void)
 	return number;
 }
 
+/* What --tid and --thread say of a thread that is new to us. */
+static uint32_t is_wanted(uint32_t tid)
+{
+	const struct ip_filters *f = rt_filters;
+
+	for (uint32_t i = 0; f->threads & 1 && i < f->nthreads && i < IP_FILTER_THREADS; i++)
+		if (f->thread[i] == tid)
+			return IP_SLOT_WANTED;
+	return f->threads & 2 ? IP_SLOT_UNDECIDED : f->threads ? IP_SLOT_UNWANTED : IP_SLOT_WANTED;
+}
+
 /* Step 1: a slot for this thread in the session of the gate; NULL: stay silent. */
 static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 {
@@ -169,6 +181,11 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
 		slot->claimed = cpu_clock();
+		slot->last_time = 0;
+		slot->filtered = 0;
+		slot->held = 0;
+		slot->memory = 0;
+		slot->wanted = is_wanted(tid);
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
 		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
 								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -238,6 +255,31 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	return 1;
 }
 
+/* Fills the words of an extended record; number: with the stack pointer's bits. caller: 0 where it is not recorded. */
+static void fill_extended(uint64_t *word, uint32_t number, uint32_t kind, uint64_t sp, uint64_t now,
+			  const struct rt_payload *payload, uint64_t caller)
+{
+	if (payload || caller) {
+		uint32_t n = payload ? payload->n : 0;
+
+		/* first what tells how long it is, so that one that is never finished can be skipped */
+		word[IP_PAYLOAD_HEAD - 1] =
+			(payload ? payload->tells : 0) + (caller ? IP_PAYLOAD_WORD(1, 0, 0) | IP_PAYLOAD_CALLER : 0);
+		for (uint32_t i = 0; i < n; i++)
+			word[IP_PAYLOAD_HEAD + i] = payload->words[i];
+		if (caller)
+			word[IP_PAYLOAD_HEAD + n] = caller;
+		cpu_store_order();
+		kind += IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
+	}
+	/* in this order, so that one that is never finished shows: none of the three is ever zero */
+	cpu_store_word(&word[0], now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED);
+	cpu_store_order();
+	cpu_store_word(&word[1], (uint64_t)number << 32 | now >> 32);
+	cpu_store_order();
+	cpu_store_word(&word[2], sp);
+}
+
 static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot, uint32_t number,
 							    uint32_t kind, uint64_t sp, int outermost,
 							    const struct rt_payload *payload)
@@ -246,7 +288,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 
 	for (;;) {
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
-		uint64_t now, *word;
+		uint64_t now;
 
 		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - words) {
 			if (change_subbuf(slot, cur, outermost))
@@ -260,24 +302,85 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words))
 			continue;
-		word = word_at(cur);
-		if (payload) {
-			/* first what tells how long it is, so that one that is never finished can be skipped */
-			word[IP_PAYLOAD_HEAD - 1] = payload->tells;
-			for (uint32_t i = 0; i < payload->n; i++)
-				word[IP_PAYLOAD_HEAD + i] = payload->words[i];
-			cpu_store_order();
-			kind += IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
-		}
-		number |= (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
-		/* in this order, so that one that is never finished shows: none of the three is ever zero */
-		cpu_store_word(&word[0], now << 32 | (kind + IP_ID_EXT_BASE) << 3 | IP_ID_EXTENDED);
-		cpu_store_order();
-		cpu_store_word(&word[1], (uint64_t)number << 32 | now >> 32);
-		cpu_store_order();
-		cpu_store_word(&word[2], sp);
+		fill_extended(word_at(cur), number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS, kind, sp, now, payload, 0);
 		return;
 	}
+}
+
+/* A session that is careful (filter.c) comes here for each record. Its words are reserved as in step 4; a time that was given is not read
+ * again. */
+int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
+{
+	uint64_t values = event->payload ? event->payload->n : 0, extra = event->caller ? 1 : 0, sp = event->sp;
+	uint32_t number = event->number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
+
+	for (;;) {
+		uint64_t cur = *(volatile uint64_t *)&slot->cur, words = 1;
+		uint64_t now = event->time ? event->time : clock_of(slot), *word;
+
+		if (event->time && now < slot->last_time) /* a guard was taken for stale that is not */
+			now = slot->last_time;
+		if (event->payload || extra)
+			words = IP_PAYLOAD_HEAD + values + extra;
+		else if (nested || now >> IP_TIME_BITS != slot->epoch ||
+			 sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)
+			words = IP_EXT_WORDS;
+		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - words) {
+			slot->epoch = ~0ull;
+			if (change_subbuf(slot, cur, !nested))
+				continue;
+			cpu_increment_local(&slot->lost);
+			return 0;
+		}
+		slot->last_sp = sp;
+		slot->epoch = nested ? ~0ull : now >> IP_TIME_BITS;
+		cpu_store_order();
+		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words)) {
+			slot->epoch = ~0ull;
+			continue;
+		}
+		if (event->time)
+			slot->last_time = now;
+		word = word_at(cur);
+		if (words == 1) {
+			cpu_store_word(word, (uint64_t)number << 32 | (uint32_t)(now << 3 | event->kind));
+			return 1;
+		}
+		fill_extended(word, number, event->kind, sp, now, event->payload, event->caller);
+		return 1;
+	}
+}
+
+uint64_t rt_stamp(const struct ip_slot *slot)
+{
+	return clock_of(slot);
+}
+
+uint32_t rt_take_memory(void)
+{
+	int64_t taken = take_subbuf();
+
+	if (taken < 0)
+		return 0;
+	rt_subbufs[taken].slot = IP_NO_SLOT;
+	return taken + 1;
+}
+
+void *rt_memory(uint32_t taken)
+{
+	return rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE;
+}
+
+int rt_is_nested(struct ip_slot *slot, uint64_t sp)
+{
+	if (sp + SIGNAL_FRAME_MIN <= slot->guard)
+		return 1;
+	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
+		rt_subbufs[SUBBUF(slot->cur)].suspect = 1;
+	if (slot->leaving)
+		rt_subbufs[slot->leaving - 1].suspect = 1;
+	slot->epoch = ~0ull;
+	return 0;
 }
 
 /* Steps 6 and 7. Returns 1 where the guard was stale and is ours now. */
@@ -312,6 +415,10 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		return;
 	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
 		payload = NULL;
+	if (rt_unlikely(slot->modes & IP_MODE_CAREFUL)) {
+		rt_careful(slot, number, kind, sp, payload);
+		return;
+	}
 	/* 2 */
 	if (rt_unlikely(slot->guard) && !nested(slot, number, kind, sp, payload))
 		return;

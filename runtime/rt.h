@@ -28,6 +28,8 @@ extern struct ip_payload *rt_payloads;
 extern struct ip_value_program *rt_programs;
 extern uint32_t *rt_duties;
 extern struct ip_area_clock *rt_clock;
+extern struct ip_rule *rt_rules;
+extern struct ip_filters *rt_filters;
 
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);

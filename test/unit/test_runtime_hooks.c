@@ -34,6 +34,8 @@ struct ip_subbuf *rt_subbufs;
 char *rt_data;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
+struct ip_rule *rt_rules;
+struct ip_filters *rt_filters;
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -182,6 +184,7 @@ static int setup(void **state)
 	rt_data = zeroed((size_t)SUBBUFS * IP_SUBBUF_SIZE);
 	rt_duties = (uint32_t *)zeroed(IP_AREA_DUTIES * sizeof(*rt_duties));
 	rt_clock = (struct ip_area_clock *)zeroed(4096);
+	rt_filters = (struct ip_filters *)zeroed(4096);
 	blocks = (struct ip_meters *)zeroed(4096);
 	hook_stack = (uint64_t)zeroed(1 << 20) + (1 << 19);
 	hook_vectors_in = zeroed(VECTORS);

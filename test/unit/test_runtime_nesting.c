@@ -29,6 +29,9 @@ struct ip_subbuf *rt_subbufs;
 char *rt_data;
 uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
+struct ip_rule *rt_rules;
+struct ip_filters *rt_filters;
+static struct ip_filters filters; /* none */
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -80,6 +83,7 @@ static int setup(void **state)
 	*(struct ip_gate *)memory[0] = (struct ip_gate){SESSION, getpid()};
 	rt_gate = memory[0];
 	rt_header = memory[1];
+	rt_filters = &filters;
 	rt_slots = memory[2];
 	rt_subbufs = memory[3];
 	rt_data = memory[4];

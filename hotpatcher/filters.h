@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct ip_rule in common/rt_abi.h), and says of threads by
+ * their names whether they are recorded.
+ */
+#ifndef IP_FILTERS_H
+#define IP_FILTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hotpatcher/area.h"
+#include "hotpatcher/plan.h"
+#include "hotpatcher/target.h"
+#include "hotpatcher/trace.h"
+
+#define IP_FILTER_SAMPLES 32u
+
+struct ip_filter_trigger {
+	char *name; /* of functions, as -f names them; NULL: none */
+	struct ip_selection *selection;
+	uint32_t calls; /* the call with this number does it */
+};
+
+struct ip_filter_options {
+	uint32_t depth;		  /* 0: all */
+	uint64_t min_duration_ns; /* 0: all */
+	struct ip_filter_sample {
+		uint32_t every;
+		struct ip_selection *selection; /* NULL: all functions */
+	} samples[IP_FILTER_SAMPLES];
+	size_t nsamples;
+	struct ip_filter_trigger start, stop;
+	const char *tids;  /* comma-separated; NULL: all */
+	const char *names; /* globs of threads' names, comma-separated; NULL: all */
+	bool callsite;
+};
+
+/* Parse arguments of options: "N" or "N:SEL", "FUNC" or "FUNC:N", thread ids. -1 with an error. */
+int ip_filter_parse_sample(struct ip_filter_options *options, const char *text);
+int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret);
+int ip_filter_check_tids(const char *text);
+void ip_filter_options_clear(struct ip_filter_options *options);
+
+/* Whether anything is asked for that takes a careful session (IP_MODE_CAREFUL). */
+bool ip_filters_any(const struct ip_filter_options *options);
+
+/* Behind ip_area_begin(): tells the hooks, and the trace. -1 with an error (no such thread). */
+int ip_filters_begin(const struct ip_filter_options *options, struct ip_area *area,
+		     const struct ip_target *target, struct ip_trace *trace,
+		     const struct ip_clock_reading *start);
+
+/* Rules of the functions of a plan that has been bound; before its sites go live. */
+int ip_filters_add_plan(const struct ip_filter_options *options, struct ip_area *area,
+			const struct ip_plan *plan);
+
+/* Whether a trigger that no function of the plan has is asked for: an error that names it. */
+int ip_filters_check(const struct ip_filter_options *options, const struct ip_plan *plan, pid_t pid);
+
+/* Looks up the names of threads that are new, and of all now and then. next_ns: 0 at first; when all are looked up again. */
+void ip_filters_turn(const struct ip_filter_options *options, struct ip_area *area,
+		     const struct ip_target *target, uint64_t *next_ns);
+
+/* Whether --stop-on has come to pass. */
+bool ip_filters_stopped(const struct ip_filter_options *options, const struct ip_area *area);
+
+#endif

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The careful path: what is left out of a recording, and where calls come from.
+ *
+ *   1. A thread that is not asked for (--tid, --thread) records nothing.
+ *   2. Nothing is recorded before a function has been called so and so often (--start-on), nothing after (--stop-on).
+ *   3. A call is left out because it is too deep (--depth), not its turn (--sample), or too short (--min-duration). Entry and exit go
+ *      together: what was decided at the entry stands in a stack of frames, where the exit finds it. What cannot be decided at the entry (how
+ *      long it will last) is held back there: the entry is written, with the time that it had, as soon as the call has lasted long enough,
+ *      behind those of the calls that it is in. Nothing of the thread is written in between, so that the stream stays in time order.
+ *
+ * Each event that leaves nothing is counted in the slot: recorded + lost + filtered = happened.
+ *
+ * The stack of frames is a sub-buffer of the pool, one a thread, taken at its first event and given back by the collector when the
+ * thread has ended. Calls nested deeper than it has room for are recorded as they are, but for those that are too deep.
+ *
+ * Signal handlers. The guard (record.c) is ours while the stack of frames is being changed. A handler that comes meanwhile puts its events
+ * into a queue, each with its time; we take them from there before we give the guard back, and look once more behind that. A
+ * handler that leaves by longjmp leaves the guard; the next hook that is not on top of it goes on with what it finds: each step of
+ * ours leaves the stack whole, and the one that is not a single store, writing what was held back, says what it is at (writing).
+ *
+ * Frames and stack pointers: rules as in analysis/frames.c, but for what comes back after it was left: of that the last few are
+ * remembered. All indexes are checked where they are read: on an alternate stack a guard may be taken for stale that is not.
+ */
+#include "runtime/filter.h"
+
+#include "common/probe_list.h"
+#include "common/trace_format.h"
+#include "runtime/arch/cpu.h"
+
+#define BELOW (1ull << 20) /* of a stack's innermost frame, and */
+#define ABOVE (8ull << 10) /* of its outermost: frames of the same stack */
+
+#define FRAMES_MAX 784u
+#define QUEUE_MAX  192u
+#define LEFT_MAX   64u
+
+enum frame_state {
+	FRAME_OUT = 0,	   /* left out: its exit is, too */
+	FRAME_HELD = 1,	   /* its entry waits to be written */
+	FRAME_WRITTEN = 2, /* its entry is in the ring */
+	FRAME_LOST = 3,	   /* its entry found no room: its exit is lost, too */
+};
+
+struct frame {
+	uint64_t time, sp, caller;
+	uint32_t number;
+	uint16_t base; /* index of the outermost frame of this stack */
+	uint16_t state;
+};
+
+struct queued {
+	uint64_t time, sp, caller;
+	uint32_t number, kind; /* kind: written last; 0: not there */
+};
+
+/* One that was left and whose entry is in the ring: it may come back (coroutines, handlers on stacks of their own). */
+struct left {
+	uint64_t sp;
+	uint32_t group, used;
+};
+
+struct memory {
+	uint32_t n;	  /* frames */
+	uint32_t held;	  /* those below are not HELD */
+	uint32_t over;	  /* calls that go on without a frame: there was no room */
+	uint32_t next;	  /* of left */
+	uint64_t writing; /* slot->cur where frame held - 1 is about to be written; 0: it has been */
+	uint64_t queued;  /* atomic for handlers: entries of queue that are taken */
+	uint64_t reserved[4];
+	struct left left[LEFT_MAX];
+	struct queued queue[QUEUE_MAX];
+	struct frame frames[FRAMES_MAX];
+};
+
+_Static_assert(sizeof(struct memory) <= IP_SUBBUF_SIZE, "one sub-buffer");
+
+static inline void leave_out(struct ip_slot *slot)
+{
+	cpu_increment_local(&slot->filtered);
+}
+
+static inline struct ip_rule rule_of(uint32_t number)
+{
+	static const struct ip_rule none;
+
+	return number < rt_filters->nrules && number < IP_AREA_RULES
+		       ? *(volatile struct ip_rule *)&rt_rules[number]
+		       : none;
+}
+
+/* What the parts and instances of one function have in common. */
+static inline uint32_t group_of(uint32_t number)
+{
+	uint32_t group = rule_of(number).group;
+
+	return group ? group : number;
+}
+
+/* The return address of the function at its entry; for an instance that was inlined the place that it was inlined at. 0: not known. */
+static uint64_t call_site(uint32_t number, uint64_t sp)
+{
+	struct ip_rule rule = rule_of(number);
+	uintptr_t at;
+
+	if (rule.flags & IP_RULE_SITE)
+		at = sp - sizeof(uintptr_t);
+	else if (rule.frame)
+		at = sp + rule.frame - sizeof(uintptr_t);
+	else
+		return 0;
+	return *(const volatile uintptr_t *)at;
+}
+
+/* Step 2. Whether the event is to be recorded. */
+static int is_time(uint32_t number, uint32_t kind)
+{
+	struct ip_filters *f = rt_filters;
+	uint32_t triggers =
+		kind == IP_PROBE_ENTRY ? rule_of(number).flags & (IP_RULE_START | IP_RULE_STOP) : 0;
+
+	if (__atomic_load_n(&f->stopped, __ATOMIC_RELAXED))
+		return 0;
+	if (f->start_after && !__atomic_load_n(&f->started, __ATOMIC_RELAXED)) {
+		if (!(triggers & IP_RULE_START) ||
+		    __atomic_add_fetch(&f->start_calls, 1, __ATOMIC_RELAXED) < f->start_after)
+			return 0;
+		__atomic_store_n(&f->started, 1, __ATOMIC_RELAXED);
+	}
+	if (triggers & IP_RULE_STOP) {
+		uint32_t calls = __atomic_add_fetch(&f->stop_calls, 1, __ATOMIC_RELAXED);
+
+		/* the call that it ends with is the last one recorded */
+		if (calls >= f->stop_after)
+			__atomic_store_n(&f->stopped, 1, __ATOMIC_RELAXED);
+		return calls <= f->stop_after;
+	}
+	return 1;
+}
+
+/* Writes the entries that are held back below index end. */
+static void write_held(struct ip_slot *slot, struct memory *m, uint32_t end)
+{
+	while (m->held < end && m->held < FRAMES_MAX) {
+		struct frame *frame = &m->frames[m->held];
+		struct rt_event event = {.time = frame->time,
+					 .sp = frame->sp,
+					 .caller = frame->caller,
+					 .number = frame->number,
+					 .kind = IP_PROBE_ENTRY};
+
+		if (frame->state != FRAME_HELD) {
+			m->held++;
+			continue;
+		}
+		m->writing = *(volatile uint64_t *)&slot->cur;
+		cpu_store_order();
+		m->held++;
+		cpu_store_order();
+		slot->held--;
+		frame->state = rt_put(slot, &event, 0) ? FRAME_WRITTEN : FRAME_LOST;
+		cpu_store_order();
+		m->writing = 0;
+	}
+}
+
+/* Those that have lasted long enough by now, with those below them. */
+static void write_old(struct ip_slot *slot, struct memory *m, uint64_t now)
+{
+	uint64_t least = rt_filters->min_ticks;
+	uint32_t end = m->held;
+
+	/* inner calls are younger */
+	for (uint32_t i = m->held; i < m->n && i < FRAMES_MAX && now - m->frames[i].time >= least; i++)
+		end = i + 1;
+	write_held(slot, m, end);
+}
+
+/* Takes the frames from index keep on off: they were left without an exit. */
+static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
+{
+	while (m->n > keep) {
+		struct frame *frame = &m->frames[m->n - 1];
+
+		if (frame->state == FRAME_HELD) {
+			slot->held--;
+			leave_out(slot);
+		} else if (frame->state == FRAME_WRITTEN) {
+			struct left *left = &m->left[m->next++ % LEFT_MAX];
+
+			left->sp = frame->sp;
+			left->group = group_of(frame->number);
+			left->used = 1;
+		}
+		m->n--;
+	}
+	if (m->held > keep)
+		m->held = keep;
+}
+
+/* The outermost frame of the stack that frame i lies in. */
+static inline uint32_t outermost(const struct memory *m, uint32_t i)
+{
+	return m->frames[i].base < i ? m->frames[i].base : i;
+}
+
+/* Whether sp lies in the stack of frame i. */
+static int is_same_stack(const struct memory *m, uint32_t i, uint64_t sp)
+{
+	return sp <= m->frames[outermost(m, i)].sp + ABOVE && sp + BELOW > m->frames[i].sp;
+}
+
+/* Takes off what is gone when a frame begins at sp; room: what it needs below its caller's. The base of the new one. */
+static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, uint64_t room)
+{
+	uint32_t i = m->n, base;
+
+	while (i && !is_same_stack(m, i - 1, sp)) /* a stack below: those on top of it have been left */
+		i = outermost(m, i - 1);
+	if (!i)
+		return m->n; /* a stack of its own: what is open stays so */
+	base = outermost(m, i - 1);
+	while (i > base && m->frames[i - 1].sp < sp + room)
+		i--;
+	if (i < m->n)
+		leave(slot, m, i);
+	return base;
+}
+
+static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	struct ip_filters *f = rt_filters;
+	struct ip_rule rule = rule_of(event->number);
+	uint32_t base = make_way(slot, m, event->sp, rule.flags & IP_RULE_INLINED ? 0 : 8),
+		 every = rule.every;
+	struct frame *frame;
+	uint16_t state = FRAME_WRITTEN;
+
+	if (f->depth && m->n >= f->depth)
+		state = FRAME_OUT;
+	else if (every > 1 && m->n < FRAMES_MAX &&
+		 __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)
+		state = FRAME_OUT;
+	else if (f->min_ticks && !event->payload && !(rule.flags & IP_RULE_NO_EXIT))
+		state = FRAME_HELD;
+	if (rule.flags & IP_RULE_NO_EXIT || m->n >= FRAMES_MAX) {
+		/* no exit will tell of it, or there is no room for what it has to know */
+		m->over += !(rule.flags & IP_RULE_NO_EXIT);
+		if (state == FRAME_OUT) {
+			leave_out(slot);
+			return;
+		}
+		write_held(slot, m, m->n);
+		rt_put(slot, event, 0);
+		return;
+	}
+	m->over = 0;
+	if (state == FRAME_WRITTEN) {
+		write_held(slot, m, m->n);
+		if (!rt_put(slot, event, 0))
+			state = FRAME_LOST;
+	}
+	frame = &m->frames[m->n];
+	*frame = (struct frame){event->time, event->sp, event->caller, event->number, base, state};
+	cpu_store_order();
+	m->n++;
+	if (state == FRAME_OUT)
+		leave_out(slot);
+	else if (state == FRAME_HELD)
+		slot->held++;
+	if (state != FRAME_HELD && m->held == m->n - 1)
+		m->held = m->n;
+}
+
+/* The frame of the call that ends; FRAMES_MAX: none. */
+static uint32_t find(const struct memory *m, const struct rt_event *event)
+{
+	uint32_t group = group_of(event->number), found = FRAMES_MAX, i = m->n;
+	uint64_t sp = event->sp;
+
+	if (event->kind == IP_PROBE_TAIL_EXIT) { /* its frame has been taken down: the outermost below sp */
+		for (; i && m->frames[i - 1].sp <= sp; i--)
+			if (group_of(m->frames[i - 1].number) == group &&
+			    (m->frames[i - 1].sp < sp || found == FRAMES_MAX))
+				found = i - 1;
+		return found;
+	}
+	/* exactly there; a stack that lies above is passed over */
+	while (i) {
+		const struct frame *frame = &m->frames[i - 1];
+
+		if (frame->sp == sp && group_of(frame->number) == group)
+			return i - 1;
+		i = frame->sp > sp ? outermost(m, i - 1) : i - 1;
+	}
+	if (rule_of(event->number).flags & IP_RULE_EXACT || (m->over && m->n && sp <= m->frames[m->n - 1].sp))
+		return FRAMES_MAX;
+	/* what an alloca has moved, or an inlined instance whose host has taken its frame down */
+	for (i = m->n; i; i--) {
+		const struct frame *frame = &m->frames[i - 1];
+
+		if (group_of(frame->number) == group && is_same_stack(m, i - 1, sp) &&
+		    (frame->sp > sp || (i == m->n && sp - frame->sp < ABOVE)))
+			return i - 1;
+	}
+	return FRAMES_MAX;
+}
+
+/* An exit that belongs to no open frame. */
+static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	uint32_t group = group_of(event->number);
+
+	if (m->over && m->n && event->sp <= m->frames[m->n - 1].sp) {
+		m->over--;
+		if (rt_filters->depth) /* which leaves no more frames than there is room for */
+			leave_out(slot);
+		else
+			rt_put(slot, event, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < LEFT_MAX; i++)
+		if (m->left[i].used && m->left[i].group == group &&
+		    (m->left[i].sp == event->sp ||
+		     (event->kind == IP_PROBE_TAIL_EXIT && m->left[i].sp + 8 == event->sp))) {
+			m->left[i].used = 0;
+			write_held(slot, m, m->n);
+			rt_put(slot, event, 0);
+			return;
+		}
+	leave_out(slot); /* it began before the recording did, or was left out */
+}
+
+static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	uint32_t i = find(m, event), state;
+
+	if (i >= FRAMES_MAX) {
+		exit_of_none(slot, m, event);
+		return;
+	}
+	leave(slot, m, i + 1);
+	m->over = 0;
+	state = m->frames[i].state;
+	if (state == FRAME_HELD) {
+		slot->held--;
+		leave_out(slot);
+		leave_out(slot);
+	} else if (state == FRAME_LOST) {
+		cpu_increment_local(&slot->lost);
+	} else if (state == FRAME_OUT) {
+		leave_out(slot);
+	}
+	m->n = i;
+	if (m->held > i)
+		m->held = i;
+	if (state == FRAME_WRITTEN)
+		rt_put(slot, event, 0);
+}
+
+/* Step 3. */
+static void sift(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	if (m->n > FRAMES_MAX)
+		m->n = FRAMES_MAX;
+	if (m->held > m->n)
+		m->held = m->n;
+	write_old(slot, m, event->time);
+	if (event->kind == IP_PROBE_ENTRY) {
+		enter(slot, m, event);
+	} else if (event->kind == IP_PROBE_POINT) {
+		uint32_t every = rule_of(event->number).every;
+
+		if ((rt_filters->depth && m->n > rt_filters->depth) ||
+		    (every > 1 &&
+		     __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)) {
+			leave_out(slot);
+		} else {
+			write_held(slot, m, m->n);
+			rt_put(slot, event, 0);
+		}
+	} else {
+		leave_call(slot, m, event);
+	}
+}
+
+/* What handlers have left for us, in the order of time. */
+static void take_queue(struct ip_slot *slot, struct memory *m)
+{
+	uint64_t done = 0;
+
+	while (!cpu_cmpxchg_local(&m->queued, done, 0)) {
+		uint64_t n = *(volatile uint64_t *)&m->queued;
+
+		for (; done < n && done < QUEUE_MAX; done++) {
+			struct queued *q = &m->queue[done];
+			struct rt_event event = {.time = q->time,
+						 .sp = q->sp,
+						 .caller = q->caller,
+						 .number = q->number,
+						 .kind = q->kind};
+
+			q->kind = 0;
+			if (event.kind)
+				sift(slot, m, &event);
+			else
+				cpu_increment_local(&slot->lost); /* its handler left in the middle */
+		}
+		if (n > QUEUE_MAX)
+			done = n;
+	}
+}
+
+/* In a handler, on top of a hook. The time is read in front of the taking, as for a record. */
+static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	for (;;) {
+		uint64_t n = *(volatile uint64_t *)&m->queued, now = rt_stamp(slot);
+		struct queued *q;
+
+		if (n >= QUEUE_MAX) {
+			cpu_increment_local(&slot->lost);
+			return;
+		}
+		if (!cpu_cmpxchg_local(&m->queued, n, n + 1))
+			continue;
+		q = &m->queue[n];
+		q->time = now;
+		q->sp = event->sp;
+		q->caller = event->caller;
+		q->number = event->number;
+		cpu_store_order();
+		q->kind = event->kind;
+		return;
+	}
+}
+
+/* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. */
+static void repair(struct ip_slot *slot, struct memory *m)
+{
+	if (m->writing && m->writing == slot->cur && m->held && m->held <= FRAMES_MAX) {
+		m->held--;
+		slot->held++;
+	}
+	m->writing = 0;
+}
+
+/* Step 1. */
+static inline int is_silent(const struct ip_slot *slot)
+{
+	return *(volatile uint32_t *)&slot->wanted != IP_SLOT_WANTED;
+}
+
+void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
+		const struct rt_payload *payload)
+{
+	struct ip_filters *f = rt_filters;
+	struct rt_event event = {.sp = sp, .number = number, .kind = kind, .payload = payload};
+	struct memory *m = NULL;
+
+	if (is_silent(slot) || !is_time(number, kind)) {
+		leave_out(slot);
+		return;
+	}
+	if (f->callsite && kind == IP_PROBE_ENTRY)
+		event.caller = call_site(number, sp);
+	if (slot->memory)
+		m = rt_memory(slot->memory);
+	if (slot->guard && rt_is_nested(slot, sp)) {
+		if (!f->frames)
+			rt_put(slot, &event, 1);
+		else if (m)
+			queue(slot, m, &event);
+		else
+			cpu_increment_local(&slot->lost);
+		return;
+	}
+	if (slot->guard && m)
+		repair(slot, m);
+	slot->guard = sp;
+	cpu_store_order();
+	if (!f->frames) {
+		rt_put(slot, &event, 0);
+		cpu_store_order();
+		slot->guard = 0;
+		return;
+	}
+	if (!m) {
+		slot->memory = rt_take_memory();
+		m = slot->memory ? rt_memory(slot->memory) : NULL;
+	}
+	if (!m) {
+		cpu_increment_local(&slot->lost);
+		slot->guard = 0;
+		return;
+	}
+	take_queue(slot, m);
+	event.time = rt_stamp(slot);
+	sift(slot, m, &event);
+	for (;;) {
+		take_queue(slot, m);
+		cpu_store_order();
+		slot->guard = 0;
+		cpu_store_order();
+		if (!*(volatile uint64_t *)&m->queued)
+			return;
+		slot->guard = sp;
+		cpu_store_order();
+	}
+}
