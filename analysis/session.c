@@ -378,6 +378,9 @@ static int parse_line(struct parser *p)
 		       {"tsc_hz", &s->tsc_hz},
 		       {"events", &s->events},
 		       {"lost", &s->lost},
+		       {"more_stops", &s->more_stops},
+		       {"more_stops_ns", &s->more_stops_ns},
+		       {"more_stops_longest_ns", &s->more_stops_longest_ns},
 		       {"unserved", &s->unserved}};
 	const struct {
 		const char *key;

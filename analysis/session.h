@@ -91,6 +91,7 @@ struct ip_recording {
 	size_t nfunctions;
 	struct ip_recording_stop *stops;
 	size_t nstops;
+	uint64_t more_stops, more_stops_ns, more_stops_longest_ns; /* beyond these; sum, and the longest */
 	struct ip_recording_thread *threads;
 	size_t nthreads;
 	struct ip_recording_exec *execs;

@@ -17,6 +17,9 @@
 #include "common/json.h"
 #include "common/units.h"
 
+#define STOPS_SHOWN	16 /* of each kind */
+#define LIBRARIES_SHOWN 64
+
 static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
 			   "Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
 			   "stops of the process, events, losses.\n";
@@ -105,7 +108,7 @@ static void print_libraries(const struct ip_recording *s)
 {
 	char at[16];
 
-	for (size_t i = 0; i < s->nlibraries; i++) {
+	for (size_t i = 0; i < s->nlibraries && i < LIBRARIES_SHOWN; i++) {
 		const struct ip_recording_library *l = &s->libraries[i];
 
 		printf("%-10s after %s, at %#" PRIx64 ": ", l->unload ? "unload" : "load",
@@ -113,6 +116,8 @@ static void print_libraries(const struct ip_recording *s)
 		ip_print_clean(stdout, l->path);
 		putchar('\n');
 	}
+	if (s->nlibraries > LIBRARIES_SHOWN)
+		printf("libraries  %zu more came or went (--json tells them)\n", s->nlibraries - LIBRARIES_SHOWN);
 }
 
 static int by_process(const void *a, const void *b)
@@ -225,6 +230,9 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
 	json_stops(&j, s);
+	ip_json_uint(&j, "more_stops", s->more_stops);
+	ip_json_double(&j, "more_stops_us", s->more_stops_ns / 1e3);
+	ip_json_double(&j, "more_stops_longest_us", s->more_stops_longest_ns / 1e3);
 	json_libraries(&j, s);
 	json_processes(&j, t);
 	json_threads(&j, s);
@@ -259,19 +267,33 @@ static void print_modules(const struct ip_recording *s)
 	}
 }
 
+/* The first ones of each kind, and what the others come to. */
 static void print_stops(const struct ip_recording *s)
 {
+	uint64_t more = s->more_stops, more_ns = s->more_stops_ns, longest = s->more_stops_longest_ns;
 	char at[16], length[16];
 
 	for (size_t i = 0; i < s->nstops; i++) {
 		const struct ip_recording_stop *stop = &s->stops[i];
+		unsigned before = 0;
 
+		for (size_t k = i; k-- && before < STOPS_SHOWN;)
+			before += !strcmp(s->stops[k].kind, stop->kind);
+		if (before == STOPS_SHOWN) {
+			more++;
+			more_ns += stop->duration_ns;
+			longest = stop->duration_ns > longest ? stop->duration_ns : longest;
+			continue;
+		}
 		fputs("stop       ", stdout);
 		ip_print_clean(stdout, stop->kind);
 		printf(" after %s, for %s: %" PRIu64 " threads, %" PRIu64 " sites on %" PRIu64 " pages\n",
 		       ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
 		       ip_format_ns(stop->duration_ns, length), stop->threads, stop->sites, stop->pages);
 	}
+	if (more)
+		printf("stop       %" PRIu64 " more, together %s, the longest %s (--json tells more of them)\n", more,
+		       ip_format_ns(more_ns, at), ip_format_ns(longest, length));
 }
 
 static void print_text(const struct ip_trace_reader *t, uint64_t events)

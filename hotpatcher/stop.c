@@ -26,6 +26,7 @@
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/kin.h"
+#include "hotpatcher/stay.h"
 #include "hotpatcher/tick.h"
 
 #ifndef PTRACE_EVENT_STOP
@@ -469,6 +470,7 @@ static int gather(struct ip_stop *stop)
 int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target, .deadline_ns = ip_now_ns() + deadline_ns};
+	ip_stay_begin(deadline_ns);
 	if (gather(ret) == 0)
 		return 0;
 	adopt_strays(ret);
@@ -515,6 +517,10 @@ void ip_stop_let_go(struct ip_target *target)
 	}
 	target->nheld = left;
 	let_strays_go();
+	if (!left && target->stay) {
+		target->stay = false;
+		ip_stay_end();
+	}
 }
 
 /* Before step 6, after a failure only: DETACH needs a stopped thread. Those that do not stop are kept for later. */
@@ -585,6 +591,10 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	stop->n = stop->capacity = stop->nkin = 0;
 	if (stop->target->nheld)
 		ip_stop_let_go(stop->target);
+	if (stop->target->nheld && !stop->target->stay)
+		stop->target->stay = true; /* until they are ours no more */
+	else
+		ip_stay_end();
 	return length;
 }
 
@@ -592,9 +602,11 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 {
 	*ret = (struct ip_stop){.target = target, .deadline_ns = ip_now_ns() + deadline_ns};
 	ip_sleeps_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
+	ip_stay_begin(deadline_ns);
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0) {
 		int error = errno;
 
+		ip_stay_end();
 		ip_sleeps_clear(&ret->sleeps);
 		errno = error;
 		return -1;

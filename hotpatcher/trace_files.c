@@ -77,6 +77,9 @@ static int write_session(struct ip_trace *trace)
 	fflush(trace->text_out);
 	if (trace->text_size)
 		fwrite(trace->text, 1, trace->text_size, out);
+	if (trace->more_stops.n)
+		fprintf(out, "more_stops\t%lu\nmore_stops_ns\t%lu\nmore_stops_longest_ns\t%lu\n", trace->more_stops.n,
+			trace->more_stops.ns, trace->more_stops.longest_ns);
 	if (trace->ending)
 		fputs(trace->ending, out);
 	return commit(trace, out, temporary, IP_TRACE_SESSION);

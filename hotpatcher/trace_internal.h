@@ -41,6 +41,10 @@ struct ip_trace {
 	size_t nfunctions;
 	uint32_t nsignatures;
 	uint32_t nlibraries; /* that came or went */
+	uint32_t nstops;
+	struct {
+		uint64_t n, ns, longest_ns;
+	} more_stops; /* that have no line of their own */
 	char *ending;
 	struct ip_journal *journal;
 	char **selections; /* where the trace was opened again: the session's, in their order */

@@ -15,6 +15,7 @@
 #include "hotpatcher/trace_internal.h"
 
 #define LIBRARIES_MAX  10000u
+#define STOPS_MAX      1000u
 #define MODULES_MAX    4096u  /* readers take some more */
 #define SIGNATURES_MAX 65536u /* readers take no more */
 
@@ -215,6 +216,14 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
 {
+	/* each change writes the file anew: it must not grow for ever */
+	if (++trace->nstops > STOPS_MAX) {
+		trace->more_stops.n++;
+		trace->more_stops.ns += stop->ns;
+		if (stop->ns > trace->more_stops.longest_ns)
+			trace->more_stops.longest_ns = stop->ns;
+		return 0;
+	}
 	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, stop->tsc, stop->ns,
 		stop->threads, stop->pages, stop->sites);
 	return 0;

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whoever stops others is stopped in the middle of it: they go on.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "hotpatcher/stop.h"
+
+#define DEADLINE_NS 2000000000ull
+
+static pid_t make_sleeper(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		for (;;)
+			usleep(1000);
+	return child;
+}
+
+/* A process that stops the target, sends itself the signal meanwhile, and lets the target go. Exit code 0: all went well. */
+static pid_t make_stopper(pid_t pid, int signal_number)
+{
+	pid_t child = fork();
+	struct ip_target *target;
+	struct ip_stop stop;
+
+	if (child) {
+		setpgid(child, child); /* of an orphaned group nobody stops by SIGTSTP */
+		return child;
+	}
+	setpgid(0, 0);
+	if (ip_target_open(pid, true, &target) < 0 || ip_stop_begin(target, DEADLINE_NS, &stop) < 0)
+		_exit(1);
+	raise(signal_number);
+	if (ip_proc_status(pid, "TracerPid") != getpid())
+		_exit(2);
+	ip_stop_end(&stop);
+	_exit(ip_proc_status(pid, "TracerPid") ? 3 : 0);
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Nobody sends it a SIGCONT. */
+static void sigstop_lasts_for_a_moment(void **state)
+{
+	pid_t sleeper = make_sleeper(), stopper = make_stopper(sleeper, SIGSTOP);
+	int status;
+
+	assert_int_equal(waitpid(stopper, &status, WUNTRACED), stopper);
+	if (WIFSTOPPED(status))
+		assert_int_equal(waitpid(stopper, &status, 0), stopper);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	end(sleeper);
+}
+
+static void a_second_sigstop_too(void **state)
+{
+	pid_t sleeper = make_sleeper(), stopper = make_stopper(sleeper, SIGSTOP);
+	int status;
+
+	assert_int_equal(waitpid(stopper, &status, WUNTRACED), stopper);
+	if (WIFSTOPPED(status)) {
+		assert_int_equal(waitpid(stopper, &status, WCONTINUED | WUNTRACED), stopper);
+		kill(stopper, SIGSTOP);
+	}
+	/* behind the end of the stop it stays, as it should */
+	for (int i = 0; i < 20000 && ip_proc_status(sleeper, "TracerPid") > 0; i++)
+		usleep(1000);
+	assert_int_equal(ip_proc_status(sleeper, "TracerPid"), 0);
+	end(stopper);
+	end(sleeper);
+}
+
+/* Ctrl-Z comes behind the stop. */
+static void sigtstp_waits(void **state)
+{
+	pid_t sleeper = make_sleeper(), stopper = make_stopper(sleeper, SIGTSTP);
+	int status;
+
+	assert_int_equal(waitpid(stopper, &status, WUNTRACED), stopper);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(WSTOPSIG(status), SIGTSTP);
+	assert_int_equal(ip_proc_status(sleeper, "TracerPid"), 0);
+	kill(stopper, SIGCONT);
+	assert_int_equal(waitpid(stopper, &status, 0), stopper);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	end(sleeper);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sigstop_lasts_for_a_moment),
+		cmocka_unit_test(a_second_sigstop_too),
+		cmocka_unit_test(sigtstp_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
