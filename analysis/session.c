@@ -278,7 +278,25 @@ static int parse_exec(struct parser *p)
 	if (number(p, 1, UINT32_MAX, &pid) < 0 || number(p, 2, UINT64_MAX, &tsc) < 0 ||
 	    ip_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
 		return -1;
-	s->execs[s->nexecs++] = (struct ip_recording_exec){pid, tsc};
+	s->execs[s->nexecs++] = (struct ip_recording_exec){.pid = pid, .tsc = tsc};
+	return 0;
+}
+
+/* Belongs to the last exec of the process. */
+static int parse_again(struct parser *p)
+{
+	struct ip_recording *s = p->session;
+	uint64_t pid = 0, from = 0, to = 0;
+
+	if (number(p, 1, UINT32_MAX, &pid) < 0 || number(p, 2, UINT64_MAX, &from) < 0 ||
+	    number(p, 3, UINT64_MAX, &to) < 0)
+		return -1;
+	for (size_t i = s->nexecs; i--;)
+		if (s->execs[i].pid == pid) {
+			s->execs[i].gap_tsc = from;
+			s->execs[i].again_tsc = to;
+			break;
+		}
 	return 0;
 }
 
@@ -390,6 +408,7 @@ static int parse_line(struct parser *p)
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
 		       {"exec", parse_exec},
+		       {"again", parse_again},
 		       {"missing", parse_missing},
 		       {"added", parse_change},
 		       {"removed", parse_change},

@@ -49,6 +49,7 @@ struct ip_recording_thread {
 struct ip_recording_exec {
 	uint32_t pid;
 	uint64_t tsc;
+	uint64_t gap_tsc, again_tsc; /* recorded again from then on, nothing between these; 0: it was not, or waited for us */
 };
 
 /* Calls of a function are missing between the two: somebody else had changed its sites. */

@@ -48,6 +48,7 @@ static const char help[] =
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
+	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was not recorded\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
 	"      --json            the summary as one line of JSON on stdout\n"

@@ -120,6 +120,45 @@ static void print_libraries(const struct ip_recording *s)
 		printf("libraries  %zu more came or went (--json tells them)\n", s->nlibraries - LIBRARIES_SHOWN);
 }
 
+static uint64_t gap_ns(const struct ip_recording *s, const struct ip_recording_exec *e)
+{
+	uint64_t from = ip_recording_since_start(s, e->gap_tsc), to = ip_recording_since_start(s, e->again_tsc);
+
+	return to > from ? to - from : 0;
+}
+
+static void json_execs(struct ip_json *j, const struct ip_recording *s)
+{
+	ip_json_array(j, "execs");
+	for (size_t i = 0; i < s->nexecs; i++) {
+		const struct ip_recording_exec *e = &s->execs[i];
+
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "pid", e->pid);
+		ip_json_uint(j, "ts", ip_recording_since_start(s, e->tsc));
+		if (e->again_tsc)
+			ip_json_double(j, "gap_us", gap_ns(s, e) / 1e3);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void print_execs(const struct ip_recording *s)
+{
+	char at[16], gap[16];
+
+	for (size_t i = 0; i < s->nexecs && i < LIBRARIES_SHOWN; i++) {
+		const struct ip_recording_exec *e = &s->execs[i];
+
+		printf("exec       after %s, by pid %u", ip_format_ns(ip_recording_since_start(s, e->tsc), at), e->pid);
+		if (e->again_tsc)
+			printf(": recorded again, after at most %s in which it was not", ip_format_ns(gap_ns(s, e), gap));
+		putchar('\n');
+	}
+	if (s->nexecs > LIBRARIES_SHOWN)
+		printf("exec       %zu more times (--json tells them)\n", s->nexecs - LIBRARIES_SHOWN);
+}
+
 static int by_process(const void *a, const void *b)
 {
 	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
@@ -234,6 +273,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_double(&j, "more_stops_us", s->more_stops_ns / 1e3);
 	ip_json_double(&j, "more_stops_longest_us", s->more_stops_longest_ns / 1e3);
 	json_libraries(&j, s);
+	json_execs(&j, s);
 	json_processes(&j, t);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
@@ -318,6 +358,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	print_modules(s);
 	print_libraries(s);
+	print_execs(s);
 	print_processes(t);
 	print_stops(s);
 	for (size_t i = 0; i < s->nthreads; i++) {

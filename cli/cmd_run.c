@@ -36,6 +36,7 @@ static const char help[] =
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
+	"      --follow-exec     what the command executes is recorded anyway, without a gap\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; repeatable\n"
 	"      --json            the summary as one line of JSON on stdout, after the command's own output\n"
 	"  -q, --quiet           no live line, no summary\n"

@@ -42,7 +42,8 @@ enum {
 	OPT_STOP_ON,
 	OPT_TID,
 	OPT_THREAD,
-	OPT_CALLSITE
+	OPT_CALLSITE,
+	OPT_FOLLOW_EXEC
 };
 
 static const struct option long_options[] = {
@@ -70,6 +71,7 @@ static const struct option long_options[] = {
 	{"tid", required_argument, NULL, OPT_TID},
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
+	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -256,6 +258,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			if (parse_filter(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			break;
+		case OPT_FOLLOW_EXEC: /* run: it does so by itself */
+			ret->session.follow_exec = true;
+			ret->session.own = "--follow-exec";
+			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
@@ -292,6 +298,8 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			return cli_bad_option(command, argc, argv);
 		}
 	}
+	if (ret->session.follow_exec && (ret->session.coarse || ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--follow-exec does not go with --time coarse, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume && (ret->session.functions || ret->dry_run))
@@ -380,6 +388,10 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
+	if (options->session.follow_exec) {
+		ip_json_uint(&j, "execs", s->execs);
+		ip_json_double(&j, "exec_gap_us", s->exec_gap_ns / 1e3);
+	}
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
 	if (options->session.values.args || options->session.values.retval) {

@@ -94,6 +94,32 @@ int ip_collector_flush(struct ip_collector *c)
 	return 0;
 }
 
+int ip_collector_move(struct ip_collector *c, struct ip_area *area)
+{
+	struct ip_ready *ready;
+	uint64_t *suspended;
+
+	if (ip_collector_flush(c) < 0)
+		return -1;
+	ready = calloc(area->nsubbufs, sizeof(*ready));
+	suspended = calloc(area->nsubbufs, sizeof(*suspended));
+	if (!ready || !suspended) {
+		free(ready);
+		free(suspended);
+		return ip_error("out of memory");
+	}
+	free(c->ready);
+	free(c->suspended);
+	c->ready = ready;
+	c->suspended = suspended;
+	/* claims are compared by their clock; the streams, and with them what they lost, go on */
+	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++)
+		c->slots[i].in_use = false;
+	c->unserved_before += c->area->header->unserved;
+	c->area = area;
+	return 0;
+}
+
 int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 {
 	uint32_t used = slots_used(c);
@@ -170,6 +196,6 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
-	ret->unserved = c->area->header->unserved;
+	ret->unserved = c->unserved_before + c->area->header->unserved;
 	ret->lost += ret->unserved;
 }

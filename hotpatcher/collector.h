@@ -46,6 +46,10 @@ int ip_collector_poll(struct ip_collector *c);
  * slots. */
 int ip_collector_flush(struct ip_collector *c);
 
+/* Goes on with another area, whose session has begun: the target has become another program. Takes all that is left in the old one, which
+ * nobody writes to any more. -1 where the trace cannot be written, or memory ran out. */
+int ip_collector_move(struct ip_collector *c, struct ip_area *area);
+
 /* The same for one process, as it names itself: it has exec'ed. */
 int ip_collector_flush_process(struct ip_collector *c, pid_t pid);
 

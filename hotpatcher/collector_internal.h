@@ -30,6 +30,7 @@ struct ip_collector {
 	uint64_t *copy;	   /* one sub-buffer */
 	uint64_t *records; /* the records found in it */
 	uint64_t events, invalid;
+	uint64_t unserved_before;  /* in areas that are gone */
 	uint64_t lost_done;	   /* by claims that have ended */
 	uint64_t filtered_done;	   /* the same */
 	uint64_t max_size, beyond; /* events that did not fit into max_size */

@@ -11,6 +11,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/become.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/session_internal.h"
@@ -26,8 +28,9 @@
 
 struct ip_follow {
 	struct ip_loader *loader;
-	uint64_t next_ns;    /* no look before */
-	uint64_t failing_ns; /* since when; 0: it worked last time */
+	uint64_t next_ns;	    /* no look before */
+	uint64_t failing_ns;	    /* since when; 0: it worked last time */
+	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	bool listless, retry, told;
 };
 
@@ -42,6 +45,8 @@ int ip_follow_begin(struct ip_session *s)
 	f->loader = ip_loader_create();
 	if (!f->loader)
 		return -1;
+	f->seen_ns = ip_now_ns();
+	f->seen_tsc = ip_arch_clock();
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
 	f->listless = ip_loader_note(f->loader, s->target) < 0;
 	f->retry = !f->listless;
@@ -110,25 +115,33 @@ static int catch_up(struct ip_session *s)
 	return ip_loader_note_sites(f->loader, s->target, &s->modules) < 0 ? -1 : 1;
 }
 
-/* Whether the memory that we have open is that of an image that is gone. */
-static bool image_is_gone(const struct ip_target *target)
-{
-	char byte;
-
-	return pread(target->mem, &byte, 1, 0) == 0;
-}
-
 /* The process goes on as another program. */
 static const char *leave_image(struct ip_session *s)
 {
+	bool children = ip_family_lives(s->family);
+	int ret;
+
 	s->live = false;
 	s->execed = true;
 	ip_trace_add_exec(s->trace, s->target->inner_pid);
-	if (ip_collector_flush_process(s->collector, s->target->inner_pid) < 0) {
+	ip_watch_clear(s->watch, s->trace);
+	ret = children ? ip_collector_flush_process(s->collector, s->target->inner_pid)
+		       : ip_collector_flush(s->collector);
+	if (ret < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
-	return ip_family_lives(s->family) ? NULL : "target exec'ed";
+	if (!s->options->follow_exec)
+		return children ? NULL : "target exec'ed";
+	if (children) {
+		fprintf(stderr,
+			"%siprobe: pid %d executes another program now, which is not recorded: processes "
+			"that it "
+			"forked before still are\n",
+			s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		return NULL;
+	}
+	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? "target exec'ed" : NULL;
 }
 
 /* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail
@@ -143,7 +156,7 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	patient = now - f->failing_ns < PATIENCE_NS;
 	f->retry = true;
 	f->next_ns = now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
-	if (patient || f->told || image_is_gone(s->target) || !ip_target_alive(s->target))
+	if (patient || f->told || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
 	f->told = true;
 	fprintf(stderr,
@@ -169,16 +182,20 @@ const char *ip_follow_turn(struct ip_session *s)
 	uint64_t now = ip_now_ns();
 	int done;
 
-	if (!f || s->execed || now < f->next_ns || !ip_target_alive(s->target))
+	if (!f || !ip_target_alive(s->target))
 		return NULL;
-	if (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target))
-		return NULL;
-	if (image_is_gone(s->target)) {
+	if (s->execed)
+		return ip_become_turn(s);
+	if (ip_target_image_is_gone(s->target)) {
 		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
 		if (s->launched || ip_target_refresh(s->target) < 0)
 			return NULL;
 		return leave_image(s);
 	}
+	f->seen_ns = now;
+	f->seen_tsc = ip_arch_clock();
+	if (now < f->next_ns || (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target)))
+		return NULL;
 	done = catch_up(s);
 	if (s->write_failed)
 		return "the trace could not be written";

@@ -23,7 +23,8 @@
  * as long as that took.
  *
  * exec: the image is gone, with sites, stubs and area. Under `iprobe run` the runtime in the new image waits for us (run.c). Under
- * attach the session has nothing left to record: it ends, unless it follows forked processes that live.
+ * attach --follow-exec goes on in it (become.h). Without that the session has nothing left to record: it ends, unless it follows forked
+ * processes that live.
  */
 #ifndef IP_FOLLOW_H
 #define IP_FOLLOW_H

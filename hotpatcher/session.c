@@ -14,6 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/become.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
 #include "hotpatcher/parts.h"
@@ -131,16 +132,22 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	return 0;
 }
 
-static int begin_trace(struct ip_session *s)
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area)
 {
-	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	const struct ip_area_needs needs = {.memory = s->options->memory,
 					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
 						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0)};
+
+	return ip_area_begin(area, s->target->pid, &needs);
+}
+
+static int begin_trace(struct ip_session *s)
+{
+	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	uint64_t max_size;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
-	    ip_area_begin(s->area, s->target->pid, &needs) < 0)
+	    ip_session_begin_area(s, s->area) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;
@@ -434,11 +441,11 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_filters_any(&s->options->filters))
 		ip_trace_add_filtered(s->trace, stats.filtered);
 	sum->processes = stats.processes;
-	sum->children_restored = ip_family_restored(s->family);
+	sum->children_restored = s->restored_before + ip_family_restored(s->family);
 	sum->renewed = s->target->renewed.n;
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_watch_clear(s->watch, s->trace);
-	sum->disturbed = ip_watch_summary(s->watch).disturbed;
+	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
 	add_thread_names(s);
@@ -453,6 +460,7 @@ void ip_session_clear(struct ip_session *s)
 {
 	ip_pulse_stop(s->pulse, NULL);
 	ip_follow_destroy(s->follow);
+	ip_become_destroy(s->become);
 	ip_family_destroy(s->family);
 	ip_control_destroy(s->control);
 	ip_watch_destroy(s->watch);

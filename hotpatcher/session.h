@@ -32,6 +32,7 @@ struct ip_session_options {
 	uint64_t memory;      /* of the rings, bytes */
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
+	bool follow_exec; /* attach: what the target executes, too */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop; /* switch pages instead (flip.h) */
 	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
@@ -67,6 +68,8 @@ struct ip_session_summary {
 	uint64_t filtered; /* events that were left out on purpose */
 	uint64_t processes; /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
+	size_t execs;	      /* that were followed under attach */
+	uint64_t exec_gap_ns; /* in the longest of them nothing was recorded */
 	const char *end; /* why it ended, static text */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */

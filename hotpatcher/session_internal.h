@@ -31,6 +31,7 @@ struct ip_session {
 	struct ip_pulse *pulse; /* of coarse time; NULL: none */
 	struct ip_family *family;
 	struct ip_follow *follow;
+	struct ip_become *become; /* NULL: no exec is being followed */
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
@@ -39,6 +40,7 @@ struct ip_session {
 	uint64_t names_ns;		 /* when to look at the names of all threads again */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
+	size_t disturbed_before, restored_before; /* in images that are gone */
 	bool live;			 /* sites of the target's present image may be live */
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
 	bool execed;			 /* the target is another program now: nothing of it is ours */
@@ -61,6 +63,9 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size);
 /* In the place of ip_session_go_live(): goes on with a session whose iprobe was killed (session_resume.c). 1: its gate is closed, what is left is to
  * end it properly. options: room for those of the session, which outlives s. */
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
+
+/* Begins the session in an area: the first one, and that of what the target executes later. */
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 

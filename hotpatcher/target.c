@@ -538,6 +538,13 @@ bool ip_target_is_stub(const struct ip_target *target, uint64_t address)
 	return false;
 }
 
+bool ip_target_image_is_gone(const struct ip_target *target)
+{
+	char byte;
+
+	return pread(target->mem, &byte, 1, 0) == 0;
+}
+
 bool ip_target_alive(const struct ip_target *target)
 {
 	struct pollfd p = {.fd = target->pidfd, .events = POLLIN};

@@ -66,6 +66,9 @@ void ip_target_close(struct ip_target *target);
 /* Reads /proc/PID/maps again (after exec, dlopen) and looks for the runtime's anchor. */
 int ip_target_refresh(struct ip_target *target);
 
+/* Whether the memory that we have open is that of an image that is gone: it has executed another program, or ends. */
+bool ip_target_image_is_gone(const struct ip_target *target);
+
 bool ip_target_alive(const struct ip_target *target);
 
 /* Whole reads and writes of the target's memory; a write goes through page protection. 0, or -1 with an error

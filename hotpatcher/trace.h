@@ -57,6 +57,8 @@ int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
 /* The process has become another program, just now. */
 void ip_trace_add_exec(struct ip_trace *trace, pid_t pid);
+/* It is recorded again, as that program; when it was recorded last before. */
+void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc);
 /* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc);
 /* Stamps are coarse; NULL: how coarse is not known yet. */

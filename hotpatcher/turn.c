@@ -121,8 +121,8 @@ const char *ip_session_turn(struct ip_session *s)
 	if (reason)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
-	if (!alive && !ip_family_lives(s->family))
-		return s->execed ? "target exec'ed" : "target ended";
+	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
+		return s->execed && !s->become ? "target exec'ed" : "target ended";
 	if (taken == 0)
 		ppoll(p, 1 + alive, &tick, NULL); /* a negative descriptor is left out */
 	return NULL;

@@ -366,6 +366,50 @@ def test_exec_by_another_thread_ends_the_session(actor, programs, targets):
     target.finish()
 
 
+def wait_until_patched(actor, pid, session, sites):
+    """Not as soon as any byte is another: the runtime's injection changes some for a moment."""
+    def patched():
+        assert session.poll() is None, f"ended early: {session.communicate()}"
+        done = actor.iprobe("status", "--json", pid)
+        return done.returncode == 0 and json.loads(done.stdout)["patched"] == sites
+
+    memory.wait_for(f"{pid} does not go live", patched, timeout=40)
+
+
+@pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
+def test_exec_is_followed(actor, programs, targets, preload):
+    """Twice, by a thread that is not the first: one trace, in which each image is recorded, and the gaps are told."""
+    target = targets.start(actor, [programs.simple("become")], preload=preload)
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("attach", target.pid, "--follow-exec", "-f", "step*", "--json", "-q", "-o", directory)
+    wait_until_patched(actor, target.pid, session, 2)
+    for _ in range(2):
+        time.sleep(0.1)
+        target.proc.stdin.write("x")
+        target.proc.stdin.flush()
+        assert target.proc.stdout.readline() == "ready\n"
+        wait_until_patched(actor, target.pid, session, 2)
+    time.sleep(0.2)
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    summary = done.summary()
+    assert summary["execs"] == 2 and summary["exec_gap_us"] > 0
+    assert done.stderr.count("recorded again, after at most") == 2
+    info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+    assert len(info["execs"]) == 2 and all(e["gap_us"] > 0 for e in info["execs"])
+    assert len({m["load_bias"] for m in info["modules"]}) == 3
+    # calls of each image: before, between, and behind the execs
+    times = sorted(event["ts"] for event in dumped(actor, directory))
+    assert len(times) == summary["events"] > 0
+    borders = [0] + [e["ts"] for e in info["execs"]] + [times[-1] + 1]
+    for first, last in zip(borders, borders[1:]):
+        assert any(first <= t < last for t in times), (first, last)
+    assert reported_calls(actor, directory) > 0
+    target.finish()
+
+
 def test_every_new_thread_is_recorded(me, programs, targets):
     """Threads are created and end all the while, before, in and after the stop: each new one is there with all of its calls."""
     target = targets.steady(me, programs.simple("steady"), "-c")
