@@ -19,6 +19,9 @@
 #include "common/error.h"
 #include "common/units.h"
 
+#define AT_FIRST 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
+#define AT_ONCE	 128u
+
 static struct ip_area *area_new(int fd, uint64_t window)
 {
 	struct ip_area *area = calloc(1, sizeof(*area));
@@ -321,6 +324,18 @@ static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 	return 0;
 }
 
+/* Of a session's pool, what is allocated before its first site goes live. Rings that are written over are shared out at once, and behind
+ * meters the pool cannot grow. */
+static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t modes)
+{
+	long threads = ip_proc_status(pid, "Threads");
+	uint64_t first = AT_FIRST + 2 * (uint64_t)(threads > 0 ? threads : 0);
+
+	if (modes & IP_MODE_OVERWRITE || area->nmeters || area->nsubbufs < first)
+		return area->nsubbufs;
+	return first;
+}
+
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs)
 {
 	uint64_t size, n;
@@ -340,7 +355,10 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 					 ftruncate(area->fd, IP_AREA_DATA_OFFSET + size) < 0))
 		return ip_error_errno("pid %d: cannot resize its ring memory", pid);
 	ip_area_end(area);
-	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, size) < 0 ||
+	/* allocating and zeroing all of 64 MiB takes longer than the rest of an attach to ten thousand functions */
+	area->ngrown = first_subbufs(area, pid, needs->modes);
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET,
+		      area->ngrown == n ? size : (uint64_t)area->ngrown * IP_SUBBUF_SIZE) < 0 ||
 	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
 					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
 		return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
@@ -352,8 +370,8 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
 	for (uint64_t i = 0; i < n; i++)
 		area->subbufs[i].slot = IP_NO_SLOT;
-	h->nsubbufs = n;
-	h->nfree = n;
+	h->nsubbufs = area->ngrown;
+	h->nfree = area->ngrown;
 	h->hint = 0;
 	h->slots_used = 0;
 	h->unserved = 0;
@@ -391,11 +409,36 @@ int ip_area_resume(struct ip_area *area, pid_t pid)
 	if (area_map(area, size) < 0)
 		return -1;
 	area->nsubbufs = n;
+	area->ngrown = n; /* where it was killed while the pool still grew, that is all there is */
 	area->header->owner_pid = getpid();
 	for (uint32_t i = 0; i < IP_AREA_PROGRAMS; i++)
 		if (area->programs[i].session == area->header->session)
 			area->nprograms = i + 1;
 	return 0;
+}
+
+int ip_area_grow(struct ip_area *area, pid_t pid)
+{
+	uint32_t more = area->nsubbufs - area->ngrown;
+	char have[16];
+
+	if (!more)
+		return 0;
+	if (more > AT_ONCE)
+		more = AT_ONCE;
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET + (uint64_t)area->ngrown * IP_SUBBUF_SIZE,
+		      (uint64_t)more * IP_SUBBUF_SIZE) < 0) {
+		if (errno == EINTR)
+			return 1;
+		ip_error_errno("pid %d: there is memory for %s of the rings only (--memory takes less)", pid,
+			       ip_format_size((uint64_t)area->ngrown * IP_SUBBUF_SIZE, have));
+		area->nsubbufs = area->ngrown;
+		return -1;
+	}
+	area->ngrown += more;
+	__atomic_store_n(&area->header->nsubbufs, area->ngrown, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&area->header->nfree, more, __ATOMIC_SEQ_CST);
+	return area->ngrown < area->nsubbufs;
 }
 
 static int allocate(struct ip_area *area, uint64_t offset, uint64_t size)

@@ -18,7 +18,8 @@ struct ip_area {
 	int fd;
 	size_t mapped;	   /* bytes mapped here */
 	uint64_t window;   /* bytes that the target has mapped: no session can use more */
-	uint32_t nsubbufs; /* of the current session */
+	uint32_t nsubbufs; /* of the current session, those included that are not allocated yet */
+	uint32_t ngrown;   /* allocated, and handed to the runtime */
 	/* of its meters; what the header says can be scribbled over */
 	uint32_t nmeters, counts, hists, depth, numbers;
 	uint64_t meters_at, meters_size;
@@ -64,9 +65,13 @@ struct ip_area_needs {
 	uint32_t counts, hists, numbers;
 };
 
-/* Starts a session with empty slots, a pool of sub-buffers and blocks of meters, all allocated and zero. The session lock must be held
- * and the gate be closed. Sets header->session. Every number's duty is to log, until ip_area_set_duty(). */
+/* Starts a session with empty slots, a pool of sub-buffers and blocks of meters, allocated and zero: all meters, and as many sub-buffers as
+ * are used up only after a while. The session lock must be held and the gate be closed. Sets header->session. Every number's duty is to
+ * log, until ip_area_set_duty(). */
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs);
+/* Allocates some more of the pool, and only then hands it to the runtime. 1: call again, there is more to come; 0: all is there; -1: there
+ * is no memory for the rest, the session goes on without it. */
+int ip_area_grow(struct ip_area *area, pid_t pid);
 
 /* Meters (common/rt_abi.h). Where in a block the i-th function has its own that is counted, or whose durations are measured. */
 uint32_t ip_area_count_offset(const struct ip_area *area, uint32_t i);

@@ -92,6 +92,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_clock_read(&s.start);
 	ip_guard_start();
+	ip_session_hurry(&s, true);
 	if (ip_selections_add(&s.selections, options->functions) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0)
 		goto out;
@@ -108,6 +109,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 		fail_keeping(&s, "could not go live");
 		goto out;
 	}
+	ip_session_hurry(&s, false);
 	if (!options->resume)
 		ip_session_tell_unused(&s);
 	s.start_ns = s.shown_ns = ip_now_ns();
@@ -123,6 +125,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	}
 	done = ip_session_finish(&s, reason);
 out:
+	ip_session_hurry(&s, false);
 	ip_session_clear(&s);
 	ip_guard_stop();
 	return done;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
 #define SETTLE_NS	   200000000ull
+#define HURRY		   (-10) /* nice value: weighs nine times what 0 does */
 
 static void nap(uint64_t ns)
 {
@@ -159,6 +161,16 @@ static int begin_trace(struct ip_session *s)
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
 	return ip_session_begin(s, max_size);
+}
+
+void ip_session_hurry(struct ip_session *s, bool start)
+{
+	if (start) {
+		s->own_nice = getpriority(PRIO_PROCESS, 0);
+		s->hurries = s->own_nice > HURRY && setpriority(PRIO_PROCESS, 0, HURRY) == 0;
+	} else if (s->hurries) {
+		s->hurries = setpriority(PRIO_PROCESS, 0, s->own_nice) < 0;
+	}
 }
 
 void ip_session_priority(bool recording)

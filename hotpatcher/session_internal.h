@@ -45,6 +45,8 @@ struct ip_session {
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
 	bool execed;			 /* the target is another program now: nothing of it is ours */
 	bool write_failed;
+	int own_nice; /* before ip_session_hurry() */
+	bool hurries;
 };
 
 /* A list of probes that the user named and that fits no module of the target is a mistake. */
@@ -81,6 +83,10 @@ void ip_session_note_stop(struct ip_session *s, const char *kind, const struct i
 /* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
  * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
 void ip_session_priority(bool recording);
+/* Between the start of an attach and its first event programs that keep every CPU busy take no more than a small share from us: nine parts
+ * in ten are ours where we may have them. Not all, and no real-time priority: planning a large target takes a second, and the target needs
+ * a CPU too. start: begins; else ends, and again does nothing. */
+void ip_session_hurry(struct ip_session *s, bool start);
 
 /* The plan's sites have gone live: look after them (watch.h). */
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan);

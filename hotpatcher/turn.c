@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/session_internal.h"
@@ -89,8 +90,11 @@ const char *ip_session_turn(struct ip_session *s)
 	uint64_t now;
 	const char *reason;
 	bool alive;
+	int grows = ip_area_grow(s->area, s->target->pid);
 	int taken = ip_collector_poll(s->collector);
 
+	if (grows < 0)
+		fprintf(stderr, "iprobe: %s\n", ip_error_message());
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names_ns);
@@ -123,7 +127,7 @@ const char *ip_session_turn(struct ip_session *s)
 	alive = ip_target_alive(s->target) && !s->execed;
 	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
 		return s->execed && !s->become ? "target exec'ed" : "target ended";
-	if (taken == 0)
+	if (taken == 0 && grows <= 0)
 		ppoll(p, 1 + alive, &tick, NULL); /* a negative descriptor is left out */
 	return NULL;
 }
