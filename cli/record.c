@@ -298,12 +298,13 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			return cli_bad_option(command, argc, argv);
 		}
 	}
-	if (ret->session.follow_exec && (ret->session.coarse || ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--follow-exec does not go with --time coarse, nor with filters");
+	if (ret->session.follow_exec &&
+	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
-	if (ret->session.resume && (ret->session.functions || ret->dry_run))
-		return cli_usage(command, "--resume goes on as it was begun: without -f and --dry-run");
+	if (ret->session.resume && (ret->session.functions || ret->session.payloads.n || ret->dry_run))
+		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||

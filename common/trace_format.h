@@ -10,6 +10,7 @@
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
  *                           from FROM to TO is at most WIDTH after its stamp, and never before it
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
+ *   DIR/iprobe/counts       text, where functions were counted or their durations measured (--payload): see below
  *
  * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
  *
@@ -58,6 +59,7 @@
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
  *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)
+ *   payload KIND(count|hist|user) NUMBERS  (what these functions did instead of logging, as long as they were live)
  *   stop    KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec    PID TSC                        (the process became another program: its frames are gone)
  *   missing NUMBER TSC TSC                (calls of the function are missing between the two: somebody else had changed its sites)
@@ -69,6 +71,16 @@
  *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
  *            theirs for 99 % of the time, and never more than LATEST; 0 0 0 0 as long as that is not known)
  *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
+ *
+ * DIR/iprobe/counts, written every second or so and at the end, each time as a whole (a new file is renamed over it), lines as above:
+ *   iprobe-counts 1                       (first line)
+ *   time    TSC                           (when it was written)
+ *   buckets N SHIFT                       (of all histograms)
+ *   count   NUMBER CALLS
+ *   hist    NUMBER CALLS UNMEASURED SUM MIN MAX B0,B1,...
+ *            (CALLS that have ended, of which the sum, the shortest and the longest duration follow, and UNMEASURED ones, of which nothing
+ *            more is known. Durations are in TSC ticks; MIN stops at 2^32 - 1. B0 calls took less than 2^SHIFT ticks, Bi from 2^(SHIFT+i-1) up to 2^(SHIFT+i), the last one that or more)
+ *   end                                   (last line)
  */
 #ifndef IP_TRACE_FORMAT_H
 #define IP_TRACE_FORMAT_H
@@ -117,5 +129,6 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 #define IP_TRACE_SESSION "iprobe/session"
 #define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (hotpatcher/journal.h) */
 #define IP_TRACE_STAMPS	 "iprobe/stamps"
+#define IP_TRACE_COUNTS	 "iprobe/counts"
 
 #endif

@@ -93,7 +93,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_selections_add(&s.selections, options->functions) < 0 ||
+	if (ip_session_select(&s) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0)
 		goto out;
 	if (options->resume) {

@@ -147,7 +147,7 @@ static int move(struct ip_session *s, struct ip_area *area)
 	struct ip_area *old = s->area;
 
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
-	    ip_session_begin_area(s, area) < 0 ||
+	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
 	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
 		    0) {
 		ip_area_close(area);

@@ -146,6 +146,11 @@ int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 	return taken;
 }
 
+void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters)
+{
+	c->counters = counters;
+}
+
 void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
 			     void *data)
 {

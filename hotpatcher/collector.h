@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "hotpatcher/area.h"
+#include "hotpatcher/counters.h"
 #include "hotpatcher/target.h"
 #include "hotpatcher/trace.h"
 
@@ -37,6 +38,9 @@ void ip_collector_destroy(struct ip_collector *c);
  * process names them. Without it only the target's are known. */
 void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
 			     void *data);
+
+/* Who takes over what the block of an ended thread holds; borrowed. NULL: nobody. */
+void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters);
 
 /* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
  * the trace cannot be written (recording should end). */

@@ -40,6 +40,7 @@ struct ip_collector {
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
 	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
 	void *family;
+	struct ip_counters *counters;
 	uint8_t *pids; /* bitmap of processes that have recorded */
 	uint64_t processes;
 };

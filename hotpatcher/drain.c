@@ -275,6 +275,7 @@ static void free_slot(struct ip_collector *c, uint32_t index)
 	slot->held = 0;
 	slot->memory = 0;
 	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
+	ip_counters_release(c->counters, slot);
 	__atomic_store_n(&slot->state, IP_SLOT_FREE, __ATOMIC_RELEASE);
 }
 

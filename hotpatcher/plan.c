@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "common/arch/arch.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "hotpatcher/payloads.h"
 
 #define PAGE_SIZE 4096ull
 
@@ -23,16 +25,46 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) > 0;
 }
 
+/* What its probes do. Where there is no second moment there is no duration: calls are counted then. */
+static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const struct ip_payload_rules *rules,
+		      const struct ip_pl_probe *probe)
+{
+	const struct ip_probe_list *list = f->module->list;
+	const struct ip_pl_function *function = &list->functions[f->function];
+	const char *name = ip_probe_list_string(list, function->name);
+	const struct ip_payload_rule *rule, *other;
+
+	if (!rules)
+		return;
+	rule = ip_payload_rules_find(rules, name, function->file ? ip_probe_list_string(list, function->file) : NULL,
+				     f->module->path, &other);
+	if (other && !plan->disagree_on) {
+		plan->disagree[0] = rule;
+		plan->disagree[1] = other;
+		plan->disagree_on = name;
+	}
+	if (!rule)
+		return;
+	f->duty = rule->duty;
+	f->user = rule->user;
+	if (f->duty == IP_DUTY_HIST && (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
+		f->duty = IP_DUTY_COUNT;
+	plan->ncounts += f->duty == IP_DUTY_COUNT;
+	plan->nhists += f->duty == IP_DUTY_HIST;
+}
+
 static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
-			uint32_t function, bool inlined)
+			const struct ip_pl_probe *probe, const struct ip_payload_rules *rules)
 {
 	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
-	plan->functions[plan->nfunctions++] = (struct ip_plan_function){.module = module,
-									.module_index = module_index,
-									.function = function,
-									.inlined = inlined,
-									.frame = UINT32_MAX};
+	plan->functions[plan->nfunctions] =
+		(struct ip_plan_function){.module = module,
+					  .module_index = module_index,
+					  .function = probe->function,
+					  .inlined = !!(probe->flags & IP_PROBE_INLINED),
+					  .frame = UINT32_MAX};
+	give_duty(plan, &plan->functions[plan->nfunctions++], rules, probe);
 	return 0;
 }
 
@@ -74,7 +106,7 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 			if (selected) {
 				plan->ndistinct += !*other;
 				*s = 2 + plan->nfunctions;
-				if (add_function(plan, module, module_index, probe->function, inlined) < 0)
+				if (add_function(plan, module, module_index, probe, selections->rules) < 0)
 					goto out;
 			}
 		}
@@ -84,6 +116,9 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 			plan->functions[*s - 2].frame = probe->frame;
 		if (probe->flags & IP_PROBE_ENTRY_ONLY)
 			plan->functions[*s - 2].entry_only = 1;
+		if (plan->functions[*s - 2].duty == IP_DUTY_COUNT &&
+		    (probe->kind == IP_PROBE_EXIT || probe->kind == IP_PROBE_TAIL_EXIT))
+			continue; /* the entry tells all; it stays idle */
 		if (!can_cross(arch, &c)) {
 			plan->left_out++;
 			continue;
@@ -107,24 +142,34 @@ out:
 	return ret;
 }
 
-static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
-			   const struct ip_selection *selection, uint64_t nprobes)
+/* The names of all functions, for messages (calloc'ed). */
+static const char **all_names(const struct ip_modules *modules, size_t *ret_n)
 {
 	const char **names;
 	size_t n = 0, total = 0;
-	char *nearest;
 
 	for (size_t i = 0; i < modules->n; i++)
 		total += modules->items[i].list ? modules->items[i].list->header->nfunctions : 0;
 	names = calloc(total ? total : 1, sizeof(*names));
-	if (!names)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < modules->n; i++) {
+	for (size_t i = 0; names && i < modules->n; i++) {
 		const struct ip_probe_list *list = modules->items[i].list;
 
 		for (uint32_t f = 0; list && f < list->header->nfunctions; f++)
 			names[n++] = ip_probe_list_string(list, list->functions[f].name);
 	}
+	*ret_n = n;
+	return names;
+}
+
+static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
+			   const struct ip_selection *selection, uint64_t nprobes)
+{
+	size_t n;
+	const char **names = all_names(modules, &n);
+	char *nearest;
+
+	if (!names)
+		return ip_error("out of memory");
 	nearest = ip_selection_nearest(selection, names, n);
 	if (nearest && *nearest)
 		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid,
@@ -178,6 +223,30 @@ int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *
 	return nprobes ? nothing_matched(target, modules, last->selection, nprobes) : ip_modules_no_probes(target, modules);
 }
 
+/* Whether the rules of --payload make sense for what is selected. */
+static int check_rules(const struct ip_target *target, const struct ip_modules *modules,
+		       const struct ip_payload_rules *rules, const struct ip_plan *plan)
+{
+	const struct ip_payload_rule *unused = rules ? ip_payload_rules_unused(rules) : NULL;
+	_cleanup_free_ char *nearest = NULL;
+	_cleanup_free_ const char **names = NULL;
+	size_t n;
+
+	if (plan->disagree_on) {
+		_cleanup_free_ char *name = ip_demangle(plan->disagree_on, false);
+
+		return ip_error("--payload %s and --payload %s both name %s: take it out of one (!%s)",
+				plan->disagree[0]->text, plan->disagree[1]->text, name ? name : plan->disagree_on,
+				name ? name : plan->disagree_on);
+	}
+	if (!unused)
+		return 0;
+	names = all_names(modules, &n);
+	nearest = names ? ip_selection_nearest(unused->selection, names, n) : NULL;
+	return ip_error("pid %d: --payload %s is for none of the selected functions%s%s", target->pid, unused->text,
+			nearest && *nearest ? "; nearest: " : "", nearest ? nearest : "");
+}
+
 int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
 		   const struct ip_selections *selections, struct ip_plan *ret)
 {
@@ -190,6 +259,10 @@ int ip_plan_select(const struct ip_target *target, const struct ip_modules *modu
 	if (!ret->nchanges) {
 		ip_plan_clear(ret);
 		return nothing_matched(target, modules, ip_selections_last(selections)->selection, nprobes);
+	}
+	if (check_rules(target, modules, selections->rules, ret) < 0) {
+		ip_plan_clear(ret);
+		return -1;
 	}
 	return 0;
 }

@@ -21,8 +21,12 @@ struct ip_plan_function {
 	uint32_t number;   /* set by ip_plan_bind */
 	uint8_t inlined;
 	uint8_t entry_only; /* it has no exit probes */
+	uint8_t duty;	/* enum ip_duty */
+	uint8_t user;	/* IP_DUTY_USER: which */
 	uint32_t frame; /* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
 };
+
+struct ip_payload_rule;
 
 struct ip_plan {
 	struct ip_change *changes; /* new_bytes are set by ip_plan_bind */
@@ -34,14 +38,18 @@ struct ip_plan {
 	size_t ndistinct;	 /* distinct functions: inlined and out-of-line count once */
 	size_t left_out;	 /* selected sites that cannot be patched safely (see patch.c on crossing) */
 	size_t nmodules_patched; /* modules with at least one site in the plan */
+	size_t ncounts, nhists;	 /* functions with those duties */
+	/* The first function that two rules of --payload disagree about; NULL: none */
+	const struct ip_payload_rule *disagree[2];
+	const char *disagree_on;
 	/* Values (hotpatcher/values.h); NULL: none are recorded */
 	uint32_t *program_of; /* index + 1 into programs, per change; 0: no values */
 	struct ip_value_program *programs;
 	size_t nprograms;
 };
 
-/* Applies the selection. -1 with an error where nothing matches (naming the nearest) or nothing has probes.
- */
+/* Applies the selection and the rules of --payload. -1 with an error where nothing matches (naming the nearest), nothing has
+ * probes, or rules contradict each other or are for nothing. */
 int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
 		   const struct ip_selections *selections, struct ip_plan *ret);
 

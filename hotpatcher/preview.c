@@ -81,7 +81,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_selections_add(&s.selections, options->functions) < 0 ||
+	if (ip_session_select(&s) < 0 ||
 	    ip_target_open(pid, true, &s.target) < 0 ||
 	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
 	    (s.target->has_runtime && !ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))

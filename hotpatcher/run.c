@@ -352,7 +352,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	take_signals();
-	if (ip_selections_add(&s.selections, options->functions) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
+	if (ip_session_select(&s) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, preload) < 0)
 		goto out;

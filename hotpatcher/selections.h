@@ -14,6 +14,8 @@
 
 #include "common/selection.h"
 
+struct ip_payload_rules;
+
 struct ip_selections {
 	struct ip_selections_item {
 		struct ip_selection *selection;
@@ -21,6 +23,7 @@ struct ip_selections {
 		bool takes_away;
 	} * items;
 	size_t n;
+	const struct ip_payload_rules *rules; /* what the probes of the functions do; NULL: log. Borrowed */
 };
 
 /* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text void. -1 with an error: nothing

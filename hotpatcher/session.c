@@ -134,22 +134,25 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	return 0;
 }
 
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area)
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
+			  const struct ip_modules *modules)
 {
-	const struct ip_area_needs needs = {.memory = s->options->memory,
+	struct ip_area_needs needs = {.memory = s->options->memory,
 					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
 						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0)};
 
+	if (s->selections.rules)
+		ip_counters_needs(plan, modules, area, &needs);
 	return ip_area_begin(area, s->target->pid, &needs);
 }
 
-static int begin_trace(struct ip_session *s)
+static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	uint64_t max_size;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
-	    ip_session_begin_area(s, s->area) < 0)
+	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;
 	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
 		return -1;
@@ -160,7 +163,12 @@ static int begin_trace(struct ip_session *s)
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
 		return -1;
-	return ip_session_begin(s, max_size);
+	if (ip_session_begin(s, max_size) < 0)
+		return -1;
+	if (s->selections.rules && ip_counters_create(s->area, &s->counters) < 0)
+		return -1;
+	ip_collector_set_counters(s->collector, s->counters);
+	return 0;
 }
 
 void ip_session_hurry(struct ip_session *s, bool start)
@@ -215,7 +223,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (restore_leftovers(s, modules) < 0)
 		return -1;
 	/* another image of a session that was changed by request: what is taken away everywhere may be all there is */
-	if (s->selections.n > 1) {
+	if (s->trace && s->selections.n > 1) {
 		if (ip_plan_match(modules, &s->selections, plan) < 0)
 			return -1;
 		if (!plan->nchanges)
@@ -225,7 +233,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	}
 	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0)
 		return -1;
-	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 || begin_trace(s) < 0))
+	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 || begin_trace(s, plan, modules) < 0))
 		return -1;
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
@@ -235,7 +243,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		return -1;
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
 	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
-	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 || ip_trace_sync(s->trace) < 0)
+	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
+	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) || ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
@@ -268,6 +277,15 @@ static bool any_probes(const struct ip_modules *modules)
 	return false;
 }
 
+int ip_session_select(struct ip_session *s)
+{
+	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) < 0)
+		return -1;
+	if (ip_payload_rules_matter(&s->options->payloads))
+		s->selections.rules = &s->options->payloads;
+	return 0;
+}
+
 int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules)
 {
 	char what[32];
@@ -279,10 +297,18 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 
 void ip_session_tell_unused(const struct ip_session *s)
 {
+	const struct ip_payload_rules *rules = &s->options->payloads;
 	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
 
 	if (unused)
 		fprintf(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
+	for (size_t i = 0; i < rules->n; i++) {
+		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
+
+		if (missing)
+			fprintf(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n", s->target->pid, missing,
+				rules->items[i].text);
+	}
 }
 
 static int try_go_live(struct ip_session *s, bool allow_none)
@@ -415,6 +441,12 @@ int ip_session_go_idle(struct ip_session *s)
 	return ret;
 }
 
+int ip_session_save_counts(struct ip_session *s)
+{
+	ip_counters_collect(s->counters);
+	return ip_counters_save(s->counters, s->trace);
+}
+
 /* Names of the threads that live at the end. */
 static void add_thread_names(struct ip_session *s)
 {
@@ -433,6 +465,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
 	struct ip_pulse_stats pulse;
+	int saved;
 
 	ip_session_priority(false);
 	sum->end = reason;
@@ -444,6 +477,9 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	}
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
 		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+	saved = s->write_failed ? 0 : ip_session_save_counts(s);
+	sum->counting = s->counters != NULL;
+	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
 	sum->lost = stats.lost;
@@ -465,7 +501,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason);
+	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason) < 0 ? -1 : saved;
 }
 
 void ip_session_clear(struct ip_session *s)
@@ -477,6 +513,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_control_destroy(s->control);
 	ip_watch_destroy(s->watch);
 	ip_collector_destroy(s->collector);
+	ip_counters_destroy(s->counters);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs)
 		ip_area_end(s->area);

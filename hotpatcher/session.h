@@ -13,6 +13,7 @@
 
 #include "hotpatcher/filters.h"
 #include "hotpatcher/patch.h"
+#include "hotpatcher/payloads.h"
 #include "hotpatcher/values.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -41,6 +42,7 @@ struct ip_session_options {
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
+	struct ip_payload_rules payloads;
 };
 
 /* What a second attach has changed. */
@@ -66,6 +68,8 @@ struct ip_session_summary {
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
 	uint64_t filtered; /* events that were left out on purpose */
+	bool counting;	    /* functions have payloads of their own */
+	uint64_t calls;	    /* that were counted or measured instead of logged */
 	uint64_t processes; /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
 	size_t execs;	      /* that were followed under attach */

@@ -8,6 +8,7 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/collector.h"
 #include "hotpatcher/control.h"
+#include "hotpatcher/counters.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/follow.h"
 #include "hotpatcher/modules.h"
@@ -27,6 +28,8 @@ struct ip_session {
 	struct ip_modules modules; /* of the present image; files and lists stay open until the end */
 	struct ip_selections selections;
 	struct ip_trace *trace;
+	struct ip_counters *counters; /* NULL: every function logs */
+	uint64_t saved_ns, save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
 	struct ip_pulse *pulse; /* of coarse time; NULL: none */
 	struct ip_family *family;
@@ -49,6 +52,9 @@ struct ip_session {
 	bool hurries;
 };
 
+/* Makes the session's selections of its options. */
+int ip_session_select(struct ip_session *s);
+
 /* A list of probes that the user named and that fits no module of the target is a mistake. */
 int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules);
 
@@ -66,8 +72,10 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size);
  * end it properly. options: room for those of the session, which outlives s. */
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
 
-/* Begins the session in an area: the first one, and that of what the target executes later. */
-int ip_session_begin_area(const struct ip_session *s, struct ip_area *area);
+/* Begins the session in an area: the first one, and that of what the target executes later (of a session without payloads: plan and modules are
+ * NULL then). */
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
+			  const struct ip_modules *modules);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 
@@ -90,6 +98,9 @@ void ip_session_hurry(struct ip_session *s, bool start);
 
 /* The plan's sites have gone live: look after them (watch.h). */
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan);
+
+/* Takes over what was counted and writes it to the trace. */
+int ip_session_save_counts(struct ip_session *s);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
 const char *ip_session_turn(struct ip_session *s);

@@ -83,6 +83,16 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	struct ip_gate gate;
 	uint64_t max_size;
 
+	/* what had been added up went with the iprobe */
+	if (s->area->header->modes & IP_MODE_PAYLOADS)
+		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone on with: iprobe "
+				"report shows what was saved, iprobe detach %d puts the sites back",
+				s->target->pid, s->target->pid);
+	/* what was left out was chosen and counted there, too */
+	if (s->area->header->modes & IP_MODE_CAREFUL)
+		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be gone on with: iprobe detach "
+				"%d puts the sites back, or attach anew without --resume",
+				s->target->pid, s->target->pid);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)
 		return -1;

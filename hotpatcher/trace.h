@@ -52,6 +52,8 @@ bool ip_trace_knows(const struct ip_trace *trace, uint32_t number);
 size_t ip_trace_functions(const struct ip_trace *trace);
 /* The functions of a plan that has been bound are recorded from tsc on ("added"), or are not any more ("removed"). */
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan);
+/* What the functions of a plan that has been bound do, where it is not to log (enum ip_duty). */
+int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
 /* A library came or went, just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
@@ -73,6 +75,9 @@ int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 int ip_trace_sync(struct ip_trace *trace);
 /* The same where there is anything new. */
 int ip_trace_sync_new(struct ip_trace *trace);
+
+/* Writes a file of the trace directory, atomically; name: under it. */
+int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, size_t size);
 
 /* The last words: calibrated clock, totals, reason. Writes all. */
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,

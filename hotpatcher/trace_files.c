@@ -113,6 +113,17 @@ static int write_metadata(struct ip_trace *trace)
 	return commit(trace, out, temporary, "metadata");
 }
 
+int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, size_t size)
+{
+	_cleanup_free_ char *temporary = NULL;
+	FILE *out = open_new(trace, name, &temporary);
+
+	if (!out)
+		return ip_error_errno("cannot write %s/%s", trace->dir, name);
+	fwrite(data, 1, size, out);
+	return commit(trace, out, temporary, name);
+}
+
 int ip_trace_sync(struct ip_trace *trace)
 {
 	struct ip_clock_reading now;

@@ -11,6 +11,7 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/selection.h"
+#include "hotpatcher/payloads.h"
 #include "hotpatcher/pulse.h"
 #include "hotpatcher/trace_internal.h"
 
@@ -190,6 +191,20 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* "1-4,7" and the line's end. */
+static void put_numbers(FILE *out, uint32_t *numbers, size_t n)
+{
+	qsort(numbers, n, sizeof(*numbers), by_number);
+	for (size_t i = 0, last; i < n; i = last + 1) {
+		for (last = i; last + 1 < n && numbers[last + 1] == numbers[last] + 1;)
+			last++;
+		fprintf(out, "%s%u", i ? "," : "", numbers[i]);
+		if (last > i)
+			fprintf(out, "-%u", numbers[last]);
+	}
+	putc('\n', out);
+}
+
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
 {
 	_cleanup_free_ uint32_t *numbers = NULL;
@@ -201,16 +216,28 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 		return ip_error("out of memory");
 	for (size_t i = 0; i < plan->nfunctions; i++)
 		numbers[i] = plan->functions[i].number;
-	qsort(numbers, plan->nfunctions, sizeof(*numbers), by_number);
 	fprintf(trace->text_out, "%s\t%lu\t", what, tsc);
-	for (size_t i = 0, last; i < plan->nfunctions; i = last + 1) {
-		for (last = i; last + 1 < plan->nfunctions && numbers[last + 1] == numbers[last] + 1;)
-			last++;
-		fprintf(trace->text_out, "%s%u", i ? "," : "", numbers[i]);
-		if (last > i)
-			fprintf(trace->text_out, "-%u", numbers[last]);
+	put_numbers(trace->text_out, numbers, plan->nfunctions);
+	return 0;
+}
+
+int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(plan->nfunctions + 1, sizeof(*numbers));
+
+	if (!numbers)
+		return ip_error("out of memory");
+	for (uint32_t duty = IP_DUTY_LOG + 1; duty <= IP_DUTY_USER; duty++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < plan->nfunctions; i++)
+			if (plan->functions[i].duty == duty)
+				numbers[n++] = plan->functions[i].number;
+		if (!n)
+			continue;
+		fprintf(trace->text_out, "payload\t%s\t", ip_duty_name(duty));
+		put_numbers(trace->text_out, numbers, n);
 	}
-	putc('\n', trace->text_out);
 	return 0;
 }
 

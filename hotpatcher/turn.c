@@ -18,6 +18,9 @@
 #define SYNC_NS		  500000000ull /* between writings of the session file, at least */
 #define SYNC_SHARE	  20
 #define LIVE_LINE_NS	  250000000ull
+#define SAVE_NS		  1000000000ull
+#define SAVE_SHARE	  100
+#define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/rt_abi.h) */
 
 volatile int ip_session_interrupted;
 
@@ -66,6 +69,22 @@ int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 	return ip_watch_add(s->watch, plan);
 }
 
+/* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a hundredth of our time goes there. */
+static void save_counts(struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (!s->counters || now - s->saved_ns < s->save_after_ns)
+		return;
+	ip_session_save_counts(s); /* the last time will tell where it fails */
+	s->saved_ns = ip_now_ns();
+	s->save_after_ns = SAVE_SHARE * (s->saved_ns - now);
+	if (s->save_after_ns < SAVE_NS)
+		s->save_after_ns = SAVE_NS;
+	if (s->save_after_ns > SAVE_LIMIT_NS)
+		s->save_after_ns = SAVE_LIMIT_NS;
+}
+
 static void watch_text(struct ip_session *s)
 {
 	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
@@ -99,6 +118,7 @@ const char *ip_session_turn(struct ip_session *s)
 	watch_confinement(s);
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names_ns);
 	watch_text(s);
+	save_counts(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";

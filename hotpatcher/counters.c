@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading counts and histograms out of the area.
+ */
+#include "hotpatcher/counters.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/payloads.h"
+
+/* Room for what comes later: libraries, other images, what a second attach adds. */
+#define MORE_COUNTS  1024u
+#define MORE_HISTS   64u
+#define MORE_NUMBERS 65536u
+
+struct meter {
+	uint32_t number;
+	uint32_t duty;	 /* IP_DUTY_COUNT or IP_DUTY_HIST */
+	uint32_t offset; /* in a block */
+	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
+	uint64_t sum, min, max, unmeasured;
+	uint64_t buckets[IP_HIST_BUCKETS];
+};
+
+struct ip_counters {
+	struct ip_area *area;
+	struct meter *meters;
+	size_t nmeters;
+	uint32_t ncounts, nhists; /* places given away */
+	uint32_t *meter_of;	  /* by number: index + 1 */
+	char **seen;		  /* by block: what it held when it was read last; NULL: zeroes */
+	uint32_t nblocks;
+};
+
+void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
+		       const struct ip_area *area, struct ip_area_needs *ret)
+{
+	uint32_t known = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
+	uint64_t numbers = 1 + MORE_NUMBERS;
+
+	ret->modes |= IP_MODE_PAYLOADS;
+	ret->counts = plan->ncounts + MORE_COUNTS;
+	ret->hists = plan->nhists ? plan->nhists + MORE_HISTS : 0;
+	for (size_t i = 0; i < modules->n; i++)
+		numbers += modules->items[i].list ? (uint64_t)IP_NUMBERS_PER_FUNCTION *
+							    modules->items[i].list->header->nfunctions
+						  : 0;
+	for (uint32_t i = 0; i < known && i < IP_AREA_MODULES; i++)
+		numbers += (uint64_t)IP_NUMBERS_PER_FUNCTION * area->modules[i].nfunctions;
+	ret->numbers = numbers < IP_AREA_DUTIES ? numbers : IP_AREA_DUTIES;
+}
+
+int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
+{
+	struct ip_counters *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return ip_error("out of memory");
+	c->area = area;
+	c->nblocks = area->nmeters;
+	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
+	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
+	if (!c->meter_of || !c->seen) {
+		ip_counters_destroy(c);
+		return ip_error("out of memory");
+	}
+	*ret = c;
+	return 0;
+}
+
+void ip_counters_destroy(struct ip_counters *c)
+{
+	if (!c)
+		return;
+	for (uint32_t i = 0; c->seen && i < c->nblocks; i++)
+		free(c->seen[i]);
+	free(c->seen);
+	free(c->meter_of);
+	free(c->meters);
+	free(c);
+}
+
+/* Numbers of a library that has come are beyond those for which there is memory: no hook may read a hole. */
+static int reach(struct ip_counters *c, uint32_t number)
+{
+	uint64_t size = (number + 1ull) * sizeof(*c->area->duties);
+
+	if (number < c->area->numbers)
+		return 0;
+	if (number >= IP_AREA_DUTIES || fallocate(c->area->fd, 0, IP_AREA_DUTIES_OFFSET, size) < 0)
+		return ip_error_errno("cannot allocate memory for the payloads of more functions");
+	c->area->numbers = number + 1;
+	return 0;
+}
+
+int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
+{
+	struct meter *m;
+	uint32_t index;
+
+	if (reach(c, number) < 0)
+		return -1;
+	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST) {
+		ip_area_set_duty(c->area, number, duty, 0);
+		return 0;
+	}
+	/* one that was taken away and comes back goes on where it was */
+	if (!c->meter_of[number] || c->meters[c->meter_of[number] - 1].duty != duty) {
+		index = duty == IP_DUTY_COUNT ? c->ncounts : c->nhists;
+		if (index >= (duty == IP_DUTY_COUNT ? c->area->counts : c->area->hists))
+			return ip_error("the session has room for the %s of %u functions, and no more: begin "
+					"another one",
+					duty == IP_DUTY_COUNT ? "counts" : "histograms", index);
+		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
+			return -1;
+		m = &c->meters[c->nmeters++];
+		*m = (struct meter){.number = number,
+				    .duty = duty,
+				    .min = UINT64_MAX,
+				    .offset = duty == IP_DUTY_COUNT ? ip_area_count_offset(c->area, index)
+								    : ip_area_hist_offset(c->area, index)};
+		c->ncounts += duty == IP_DUTY_COUNT;
+		c->nhists += duty == IP_DUTY_HIST;
+		c->meter_of[number] = c->nmeters;
+	}
+	m = &c->meters[c->meter_of[number] - 1];
+	ip_area_set_duty(c->area, number, duty, m->offset);
+	return 0;
+}
+
+int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
+			return -1;
+	return ip_trace_add_payloads(trace, plan);
+}
+
+static uint32_t load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t load64(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint64_t since64(const uint64_t *now, uint64_t *seen)
+{
+	uint64_t value = load64(now), more = value - *seen;
+
+	*seen = value;
+	return more;
+}
+
+static uint64_t since32(const uint32_t *now, uint32_t *seen)
+{
+	uint32_t value = load32(now), more = value - *seen;
+
+	*seen = value;
+	return more;
+}
+
+static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_hist *seen)
+{
+	uint64_t measured = 0;
+
+	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++) {
+		uint64_t more = since32(&now->buckets[i], &seen->buckets[i]);
+
+		m->buckets[i] += more;
+		measured += more;
+	}
+	m->calls += measured;
+	m->sum += since64(&now->sum, &seen->sum);
+	m->unmeasured += since32(&now->unmeasured, &seen->unmeasured);
+	if (load64(&now->max) > m->max)
+		m->max = load64(&now->max);
+	if (load32(&now->min) && (uint32_t)~load32(&now->min) < m->min)
+		m->min = (uint32_t)~load32(&now->min);
+}
+
+static void collect_block(struct ip_counters *c, uint32_t block)
+{
+	const char *now = (const char *)ip_area_meters(c->area, block);
+
+	if (!c->seen[block])
+		c->seen[block] = calloc(1, c->area->meters_size);
+	if (!c->seen[block])
+		return; /* later, maybe; nothing is lost as long as the block stays */
+	for (size_t i = 0; i < c->nmeters; i++) {
+		struct meter *m = &c->meters[i];
+
+		if (m->duty == IP_DUTY_COUNT)
+			m->calls += since64((const uint64_t *)(now + m->offset),
+					    (uint64_t *)(c->seen[block] + m->offset));
+		else
+			collect_hist(m, (const struct ip_hist *)(now + m->offset),
+				     (struct ip_hist *)(c->seen[block] + m->offset));
+	}
+}
+
+void ip_counters_collect(struct ip_counters *c)
+{
+	for (uint32_t i = 0; c && i < c->nblocks; i++)
+		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
+			collect_block(c, i);
+}
+
+/* Calls that are open when their thread's block is read for the last time: their durations will never be known. */
+static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
+{
+	uint64_t open = load64(&meters->top) / sizeof(*meters->frames);
+
+	for (uint64_t i = 0; i < open && i < c->area->depth; i++) {
+		uint32_t offset = IP_DUTY_OFFSET((uint32_t)load64(&meters->frames[i].duty));
+
+		for (size_t k = 0; load64(&meters->frames[i].sp) && k < c->nmeters; k++)
+			if (c->meters[k].duty == IP_DUTY_HIST && c->meters[k].offset == offset) {
+				c->meters[k].unmeasured++;
+				break;
+			}
+	}
+}
+
+void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
+{
+	uint32_t block = load32(&slot->block);
+	struct ip_meters *meters;
+
+	if (!c || !block || block >= c->nblocks)
+		return;
+	meters = ip_area_meters(c->area, block);
+	if (__atomic_load_n(&meters->state, __ATOMIC_ACQUIRE) != IP_METERS_OWNED)
+		return;
+	collect_block(c, block);
+	if (!c->seen[block])
+		return;
+	collect_open(c, meters);
+	memset((char *)meters + sizeof(meters->state), 0, c->area->meters_size - sizeof(meters->state));
+	memset(c->seen[block], 0, c->area->meters_size);
+	__atomic_store_n(&meters->state, IP_METERS_FREE, __ATOMIC_RELEASE);
+}
+
+static void write_hist(FILE *out, const struct meter *m)
+{
+	fprintf(out, "hist\t%u\t%lu\t%lu\t%lu\t%lu\t%lu\t", m->number, m->calls, m->unmeasured, m->sum,
+		m->calls && m->min != UINT64_MAX ? m->min : 0, m->max);
+	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
+		fprintf(out, "%s%lu", i ? "," : "", m->buckets[i]);
+	putc('\n', out);
+}
+
+int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
+{
+	_cleanup_free_ char *text = NULL;
+	struct ip_clock_reading now;
+	size_t size;
+	FILE *out;
+
+	if (!c || !c->nmeters)
+		return 0;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return ip_error("out of memory");
+	ip_clock_read(&now);
+	fprintf(out, "iprobe-counts\t1\ntime\t%lu\nbuckets\t%u\t%u\n", now.tsc, IP_HIST_BUCKETS,
+		IP_HIST_SHIFT);
+	for (size_t i = 0; i < c->nmeters; i++)
+		if (c->meters[i].duty == IP_DUTY_HIST)
+			write_hist(out, &c->meters[i]);
+		else
+			fprintf(out, "count\t%u\t%lu\n", c->meters[i].number, c->meters[i].calls);
+	fputs("end\n", out);
+	if (fclose(out) != 0)
+		return ip_error("out of memory");
+	return ip_trace_save(trace, IP_TRACE_COUNTS, text, size);
+}
+
+uint64_t ip_counters_calls(const struct ip_counters *c)
+{
+	uint64_t calls = 0;
+
+	for (size_t i = 0; c && i < c->nmeters; i++)
+		calls += c->meters[i].calls + c->meters[i].unmeasured;
+	return calls;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts and histograms of a session (common/rt_abi.h: duties and meters): who counts where, what has been counted so far, and
+ * DIR/iprobe/counts, which says it (common/trace_format.h).
+ *
+ * Threads add to blocks of their own in the area and never look back. We read the blocks now and then and add what has come since to
+ * totals of our own: buckets of 32 bits may wrap in between. A block whose thread has ended is read once more, zeroed, and given back.
+ * What the target scribbles there makes its own figures wrong and nothing else: places follow from our own tables.
+ */
+#ifndef IP_COUNTERS_H
+#define IP_COUNTERS_H
+
+#include <stdint.h>
+
+#include "hotpatcher/area.h"
+#include "hotpatcher/plan.h"
+#include "hotpatcher/trace.h"
+
+struct ip_counters;
+
+/* What a plan needs of the area, with room for what may be added later. modules: all that are there. */
+void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
+		       const struct ip_area *area, struct ip_area_needs *ret);
+
+/* After ip_area_begin(). area is borrowed. */
+int ip_counters_create(struct ip_area *area, struct ip_counters **ret);
+void ip_counters_destroy(struct ip_counters *c);
+
+/* Gives the functions of a plan, which has been bound, their duties in this session, before any site of theirs is live, and tells the
+ * trace. -1 with an error: there is no room for so many. */
+int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace);
+
+/* The same for one number, whose probes may be live. 0, or -1 with an error. */
+int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty);
+
+/* Takes over what threads have counted by now. c may be NULL. */
+void ip_counters_collect(struct ip_counters *c);
+
+/* The thread that has the slot has ended: takes over the last of its block and frees it. c may be NULL. */
+void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot);
+
+/* Writes DIR/iprobe/counts, atomically, where there is anything to count. c may be NULL. */
+int ip_counters_save(struct ip_counters *c, struct ip_trace *trace);
+
+/* Calls counted and measured so far. c may be NULL. */
+uint64_t ip_counters_calls(const struct ip_counters *c);
+
+#endif
