@@ -16,8 +16,7 @@
 /* Bounds for hostile traces: what is beyond is left out. */
 #define TIMES_MAX (1u << 24)
 
-/* The next "N" or "N-M" of *text, which moves behind its comma. false: it is none. */
-static bool next_range(const char **text, uint64_t *ret_first, uint64_t *ret_last)
+bool ip_numbers_next(const char **text, uint64_t *ret_first, uint64_t *ret_last)
 {
 	char *end;
 
@@ -77,7 +76,7 @@ const char *ip_changes_add(struct ip_changes *c, const struct ip_recording *s, b
 	while (*numbers) {
 		uint64_t first, last;
 
-		if (!next_range(&numbers, &first, &last))
+		if (!ip_numbers_next(&numbers, &first, &last))
 			return "not a list of numbers";
 		for (uint64_t number = first; number <= last && number < s->nnumbers; number++)
 			if (s->numbers[number].function &&

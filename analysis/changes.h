@@ -28,6 +28,9 @@ struct ip_changes {
 	uint64_t last;
 };
 
+/* The next "N" or "N-M" of *text, which moves behind its comma. false: it is none. */
+bool ip_numbers_next(const char **text, uint64_t *ret_first, uint64_t *ret_last);
+
 /* A line of the session file: numbers as "1-4,7", of functions that the recording knows by now (others are left out). NULL, or what is
  * wrong with it. */
 const char *ip_changes_add(struct ip_changes *changes, const struct ip_recording *session, bool removed,

@@ -330,6 +330,28 @@ static int parse_coarse(struct parser *p)
 	return number(p, 1, UINT64_MAX, &p->session->late) < 0 || number(p, 2, UINT64_MAX, &p->session->latest) < 0 ? -1 : 0;
 }
 
+static int parse_payload(struct parser *p)
+{
+	static const char *const kinds[] = {"log", "count", "hist", "user"};
+	struct ip_recording *s = p->session;
+	const char *numbers = p->nfields > 2 ? p->fields[2] : "";
+
+	for (uint8_t kind = 0; kind < sizeof(kinds) / sizeof(*kinds); kind++) {
+		uint64_t first, last;
+
+		if (p->nfields < 2 || strcmp(p->fields[1], kinds[kind]))
+			continue;
+		while (*numbers) {
+			if (!ip_numbers_next(&numbers, &first, &last))
+				return bad(p, "not a list of numbers");
+			for (uint64_t n = first; n <= last && n < s->nnumbers; n++)
+				s->numbers[n].payload = kind;
+			s->payloads |= kind != IP_RECORDING_LOG;
+		}
+	}
+	return 0; /* one of a newer version: it has logged nothing */
+}
+
 static int parse_change(struct parser *p)
 {
 	uint64_t tsc = 0;
@@ -410,6 +432,7 @@ static int parse_line(struct parser *p)
 		       {"exec", parse_exec},
 		       {"again", parse_again},
 		       {"missing", parse_missing},
+		       {"payload", parse_payload},
 		       {"added", parse_change},
 		       {"removed", parse_change},
 		       {"load", parse_library},

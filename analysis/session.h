@@ -65,6 +65,14 @@ struct ip_recording_library {
 	bool unload;
 };
 
+/* What the probes of a function did. */
+enum ip_recording_payload {
+	IP_RECORDING_LOG,
+	IP_RECORDING_COUNT, /* calls were counted: counts.h */
+	IP_RECORDING_HIST,  /* durations were put into a histogram: counts.h */
+	IP_RECORDING_USER,  /* something of the user's own */
+};
+
 /* What a number stands for. */
 struct ip_recording_number {
 	uint32_t function; /* index into functions */
@@ -72,6 +80,7 @@ struct ip_recording_number {
 	 * instance is inlined, its frame is the caller's. */
 	uint32_t room;
 	bool entry_only; /* it has no exit probes */
+	uint8_t payload; /* enum ip_recording_payload */
 	bool changes;	 /* it was removed from the recording while that went on: see ip_changes_is_off() */
 };
 
@@ -84,6 +93,7 @@ struct ip_recording {
 	uint64_t late, latest;
 	bool trimmed; /* it is a part of a trace (analysis/trim.h): this time of it */
 	uint64_t trimmed_from, trimmed_to;
+	bool payloads; /* some functions did something else than log */
 
 	struct ip_recording_module *modules;
 	size_t nmodules;

@@ -49,6 +49,8 @@ static const char help[] =
 	"      --callsite        record where each call comes from\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
 	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was not recorded\n"
+	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"
+	"                        (latency histograms); repeatable; where each has a SEL and there is no -f, these are live\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
 	"      --json            the summary as one line of JSON on stdout\n"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/counts.h"
 #include "analysis/latency.h"
 #include "analysis/names.h"
 #include "cli/cli.h"
@@ -36,13 +37,64 @@ struct hist {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	struct ip_latencies *latencies;
+	struct ip_counts *counts;
 	uint32_t *order; /* functions, the most expensive first */
 	size_t n;
 };
 
-static const struct ip_latency *latency(const struct hist *h, size_t i)
+/* Of one function, whether its calls were logged or its histogram was made in the process (--payload hist). */
+struct histogram {
+	uint64_t count, min, max, total; /* ns */
+	unsigned nbuckets;
+	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
+	bool peaks[IP_LATENCY_BUCKETS];
+	const struct ip_latency *logged; /* NULL: it was not logged */
+};
+
+static uint64_t calls_of(const struct hist *h, uint32_t function)
 {
-	return &h->latencies->functions[h->order[i]];
+	uint64_t logged = h->latencies->functions[function].count;
+
+	return logged ? logged : h->latencies->tid ? 0 : h->counts->functions[function].ended;
+}
+
+static uint64_t total_of(const struct hist *h, uint32_t function)
+{
+	const struct ip_latency *f = &h->latencies->functions[function];
+
+	return f->count ? f->total : ip_recording_ns(h->trace->session, h->counts->functions[function].sum);
+}
+
+static void make_histogram(const struct hist *h, uint32_t function, struct histogram *ret)
+{
+	const struct ip_latency *f = &h->latencies->functions[function];
+	const struct ip_count *c = &h->counts->functions[function];
+	const struct ip_recording *s = h->trace->session;
+	struct ip_latency counted = {.count = c->ended};
+
+	*ret = (struct histogram){
+		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
+	ret->total = total_of(h, function);
+	if (f->count) {
+		ret->logged = f;
+		memcpy(ret->calls, f->calls, sizeof(ret->calls));
+		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+			ret->from[b] = ip_latency_from(b);
+			ret->to[b] = ip_latency_to(b);
+		}
+		ip_latency_peaks(f, ret->peaks);
+		return;
+	}
+	ret->count = c->ended;
+	ret->min = ip_recording_ns(s, c->min);
+	ret->max = ip_recording_ns(s, c->max);
+	ret->nbuckets = h->counts->nbuckets;
+	for (unsigned b = 0; b < ret->nbuckets; b++) {
+		ret->calls[b] = counted.calls[b] = c->buckets[b];
+		ret->from[b] = ip_counts_from(h->counts, s, b);
+		ret->to[b] = ip_counts_to(h->counts, s, b);
+	}
+	ip_latency_peaks(&counted, ret->peaks);
 }
 
 struct key {
@@ -59,7 +111,7 @@ static int by_total(const void *a, const void *b)
 	return (x->function > y->function) - (x->function < y->function);
 }
 
-static int make_order(struct hist *h, size_t limit)
+static int make_order(struct hist *h, const bool *selected, size_t limit)
 {
 	const struct ip_latencies *l = h->latencies;
 	_cleanup_free_ struct key *keys = calloc(l->nfunctions, sizeof(*keys));
@@ -68,8 +120,8 @@ static int make_order(struct hist *h, size_t limit)
 	if (!keys || !h->order)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < l->nfunctions; i++)
-		if (l->functions[i].count)
-			keys[h->n++] = (struct key){l->functions[i].total, i};
+		if (selected[i] && calls_of(h, i))
+			keys[h->n++] = (struct key){total_of(h, i), i};
 	if (!h->n)
 		return ip_error("%s: none of the functions has a call that ended", h->trace->dir);
 	qsort(keys, h->n, sizeof(*keys), by_total);
@@ -81,19 +133,18 @@ static int make_order(struct hist *h, size_t limit)
 }
 
 /* First and last bucket with calls. */
-static void bounds(const struct ip_latency *f, unsigned *ret_first, unsigned *ret_last)
+static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsigned *ret_last)
 {
 	*ret_first = *ret_last = 0;
-	for (unsigned b = 0, found = 0; b < IP_LATENCY_BUCKETS; b++)
-		if (f->calls[b]) {
+	for (unsigned b = 0, found = 0; b < n; b++)
+		if (calls[b]) {
 			*ret_first = found++ ? *ret_first : b;
 			*ret_last = b;
 		}
 }
 
-static void print_head(const struct hist *h, uint32_t function)
+static void print_head(const struct hist *h, uint32_t function, const struct histogram *f)
 {
-	const struct ip_latency *f = &h->latencies->functions[function];
 	char count[32], min[16], max[16], mean[16];
 
 	ip_print_clean(stdout, ip_names_get(h->names, function));
@@ -102,14 +153,12 @@ static void print_head(const struct hist *h, uint32_t function)
 	       ip_format_ns((double)f->total / f->count, mean));
 }
 
-static void print_bars(const struct ip_latency *f)
+static void print_bars(const struct histogram *f)
 {
-	bool peaks[IP_LATENCY_BUCKETS];
 	unsigned first, last;
 	uint64_t most = 1;
 
-	bounds(f, &first, &last);
-	ip_latency_peaks(f, peaks);
+	bounds(f->calls, f->nbuckets, &first, &last);
 	for (unsigned b = first; b <= last; b++)
 		most = f->calls[b] > most ? f->calls[b] : most;
 	printf("%9s   %8s %13s\n", "from", "below", "calls");
@@ -117,11 +166,12 @@ static void print_bars(const struct ip_latency *f)
 		char from[16], to[16], count[32];
 		unsigned length = f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
 
-		printf("%9s - %8s %13s ", ip_format_ns(ip_latency_from(b), from),
-		       ip_format_ns(ip_latency_to(b), to), ip_format_count(f->calls[b], count));
+		printf("%9s - %8s %13s ", ip_format_ns(f->from[b], from),
+		       f->to[b] == UINT64_MAX ? "" : ip_format_ns(f->to[b], to),
+		       ip_format_count(f->calls[b], count));
 		for (unsigned i = 0; i < length; i++)
 			putchar('#');
-		puts(peaks[b] ? " < peak" : "");
+		puts(f->peaks[b] ? " < peak" : "");
 	}
 }
 
@@ -132,7 +182,7 @@ static void print_heat(const struct hist *h, const struct ip_latency *f)
 	unsigned first, last;
 	char from[16], length[16];
 
-	bounds(f, &first, &last);
+	bounds(f->calls, IP_LATENCY_BUCKETS, &first, &last);
 	for (unsigned b = last + 1; b-- > first;) {
 		printf("%9s |", ip_format_ns(ip_latency_from(b), from));
 		for (size_t s = 0; s < h->latencies->nslices; s++) {
@@ -151,13 +201,16 @@ static void print_heat(const struct hist *h, const struct ip_latency *f)
 static void print_text(const struct hist *h)
 {
 	for (size_t i = 0; i < h->n; i++) {
+		struct histogram f;
+
+		make_histogram(h, h->order[i], &f);
 		if (i)
 			putchar('\n');
-		print_head(h, h->order[i]);
-		if (h->latencies->nslices)
-			print_heat(h, latency(h, i));
+		print_head(h, h->order[i], &f);
+		if (h->latencies->nslices && f.logged)
+			print_heat(h, f.logged);
 		else
-			print_bars(latency(h, i));
+			print_bars(&f);
 	}
 }
 
@@ -191,32 +244,35 @@ static void print_json(const struct hist *h)
 		ip_json_uint(&j, "slice_ns", h->latencies->slice_ns);
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < h->n; i++) {
-		const struct ip_latency *f = latency(h, i);
 		const struct ip_recording *s = h->trace->session;
-		bool peaks[IP_LATENCY_BUCKETS];
+		struct histogram f;
 
-		ip_latency_peaks(f, peaks);
+		make_histogram(h, h->order[i], &f);
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
 		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[h->order[i]]));
-		ip_json_uint(&j, "calls", f->count);
-		ip_json_uint(&j, "min_ns", f->min);
-		ip_json_uint(&j, "max_ns", f->max);
-		ip_json_uint(&j, "total_ns", f->total);
+		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
+		ip_json_uint(&j, "calls", f.count);
+		ip_json_uint(&j, "min_ns", f.min);
+		ip_json_uint(&j, "max_ns", f.max);
+		ip_json_uint(&j, "total_ns", f.total);
 		ip_json_array(&j, "buckets");
-		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
-			if (!f->calls[b])
+		for (unsigned b = 0; b < f.nbuckets; b++) {
+			if (!f.calls[b])
 				continue;
 			ip_json_object(&j, NULL);
-			ip_json_uint(&j, "from_ns", ip_latency_from(b));
-			ip_json_uint(&j, "to_ns", ip_latency_to(b));
-			ip_json_uint(&j, "calls", f->calls[b]);
-			ip_json_bool(&j, "peak", peaks[b]);
+			ip_json_uint(&j, "from_ns", f.from[b]);
+			if (f.to[b] == UINT64_MAX)
+				ip_json_string(&j, "to_ns", NULL);
+			else
+				ip_json_uint(&j, "to_ns", f.to[b]);
+			ip_json_uint(&j, "calls", f.calls[b]);
+			ip_json_bool(&j, "peak", f.peaks[b]);
 			ip_json_end_object(&j);
 		}
 		ip_json_end_array(&j);
-		if (h->latencies->nslices)
-			json_over_time(&j, h, f);
+		if (h->latencies->nslices && f.logged)
+			json_over_time(&j, h, f.logged);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
@@ -239,12 +295,13 @@ static int show(const char *dir, const struct options *o)
 	if (ret == 0) {
 		selected = cli_reader_select(h.trace, o->functions);
 		h.names = ip_names_create(h.trace->session);
-		ret = selected && h.names ? ip_latencies_collect(h.trace, selected, o->over_time ? SLICES : 0,
-								 o->tid, &h.latencies)
-					  : -1;
+		ret = selected && h.names ? ip_counts_load(dir, h.trace->session, &h.counts) : -1;
 	}
 	if (ret == 0)
-		ret = make_order(&h, o->limit);
+		ret = ip_latencies_collect(h.trace, selected, o->over_time ? SLICES : 0, o->tid,
+					   &h.latencies);
+	if (ret == 0)
+		ret = make_order(&h, selected, o->limit);
 	if (ret == 0) {
 		cli_reader_warn(h.trace);
 		if (o->json)
@@ -255,6 +312,7 @@ static int show(const char *dir, const struct options *o)
 	}
 	free(h.order);
 	ip_latencies_destroy(h.latencies);
+	ip_counts_destroy(h.counts);
 	ip_names_destroy(h.names);
 	ip_trace_reader_close(h.trace);
 	return ret < 0 ? cli_fail() : 0;

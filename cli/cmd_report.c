@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analysis/counts.h"
 #include "analysis/names.h"
 #include "analysis/stats.h"
 #include "cli/cli.h"
@@ -61,6 +62,8 @@ struct row {
 	struct ip_stats_summary summary;
 	const char *name; /* without arguments */
 	uint64_t count;	  /* calls; of a point how often it was passed */
+	const struct ip_count *counted; /* NULL: it logged, and nothing else */
+	bool logged;			/* its times are those of the events */
 	double key;
 	bool ambiguous; /* another row has the same name */
 };
@@ -68,6 +71,7 @@ struct row {
 struct report {
 	struct ip_trace_reader *trace;
 	struct ip_stats *stats;
+	struct ip_counts *counts;
 	struct ip_names *names;
 	struct row *rows;
 	size_t nrows;
@@ -105,6 +109,41 @@ static int by_key(const void *a, const void *b)
 	return by_name(a, b);
 }
 
+/* What a histogram tells: percentiles are upper bounds. */
+static void summarize_counted(const struct report *r, const struct ip_count *c, struct ip_stats_summary *ret)
+{
+	const struct ip_recording *s = r->trace->session;
+	const struct {
+		double share;
+		uint64_t *ret;
+	} percentiles[] = {{0.5, &ret->p50}, {0.9, &ret->p90}, {0.99, &ret->p99}, {0.999, &ret->p999}};
+	uint64_t from;
+
+	*ret = (struct ip_stats_summary){0};
+	if (!c->ended)
+		return;
+	ret->total = ip_recording_ns(s, c->sum);
+	ret->avg = ip_recording_ns(s, c->sum / c->ended);
+	ret->min = ip_recording_ns(s, c->min);
+	ret->max = ip_recording_ns(s, c->max);
+	for (size_t i = 0; i < sizeof(percentiles) / sizeof(*percentiles); i++)
+		ip_counts_percentile(r->counts, s, c, percentiles[i].share, &from, percentiles[i].ret);
+}
+
+static bool has_times(const struct row *row)
+{
+	return row->logged ? row->stats->calls : row->counted && row->counted->ended;
+}
+
+static const char *payload_of(const struct row *row)
+{
+	if (!row->counted)
+		return "log";
+	if (row->logged)
+		return row->counted->measured ? "log+hist" : "log+count";
+	return row->counted->measured ? "hist" : "count";
+}
+
 /* One row for each function that was called. */
 static int make_rows(struct report *r, const bool *selected, enum column column)
 {
@@ -118,11 +157,17 @@ static int make_rows(struct report *r, const bool *selected, enum column column)
 
 		row->stats = &r->stats->functions[i];
 		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
+		row->logged = row->count;
+		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
+		row->count += r->counts->functions[i].calls;
 		if (!row->count || !selected[i])
 			continue;
 		row->function = &s->functions[i];
 		row->name = ip_names_get(r->names, i);
-		ip_stats_summarize(s, row->stats, &row->summary);
+		if (row->counted && !row->logged)
+			summarize_counted(r, row->counted, &row->summary);
+		else
+			ip_stats_summarize(s, row->stats, &row->summary);
 		row->key = key_of(row, column);
 		r->nrows++;
 	}
@@ -176,6 +221,69 @@ static void print_missing(const struct report *r)
 		printf("  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
 }
 
+static void json_logged(struct ip_json *j, const struct row *row)
+{
+	const struct ip_stats_summary *s = &row->summary;
+
+	ip_json_uint(j, "total_ns", s->total);
+	ip_json_uint(j, "self_ns", s->self);
+	ip_json_uint(j, "min_ns", s->min);
+	ip_json_uint(j, "avg_ns", s->avg);
+	ip_json_uint(j, "p50_ns", s->p50);
+	ip_json_uint(j, "p90_ns", s->p90);
+	ip_json_uint(j, "p99_ns", s->p99);
+	ip_json_uint(j, "p999_ns", s->p999);
+	ip_json_uint(j, "max_ns", s->max);
+	ip_json_double(j, "stddev_ns", s->stddev);
+	ip_json_uint(j, "threads", row->stats->threads);
+	ip_json_uint(j, "tail_exits", row->stats->tails);
+	ip_json_uint(j, "unwound", row->stats->unwound);
+	ip_json_uint(j, "unfinished", row->stats->unfinished);
+}
+
+static void json_known(struct ip_json *j, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		ip_json_uint(j, key, value);
+	else
+		ip_json_string(j, key, NULL);
+}
+
+static void json_bounds(struct ip_json *j, const struct report *r, const struct row *row, const char *key,
+			double share)
+{
+	uint64_t from, below;
+
+	ip_counts_percentile(r->counts, r->trace->session, row->counted, share, &from, &below);
+	ip_json_array(j, key);
+	ip_json_uint(j, NULL, from);
+	ip_json_uint(j, NULL, below);
+	ip_json_end_array(j);
+}
+
+/* The keys are the same; what is not known is null. */
+static void json_counted(struct ip_json *j, const struct report *r, const struct row *row)
+{
+	static const char *const unknown[] = {"self_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "stddev_ns", "threads"};
+	const struct ip_stats_summary *s = &row->summary;
+	bool known = row->counted->ended;
+
+	json_known(j, "total_ns", known, s->total);
+	json_known(j, "min_ns", known, s->min);
+	json_known(j, "avg_ns", known, s->avg);
+	json_known(j, "max_ns", known, s->max);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
+		ip_json_string(j, unknown[i], NULL);
+	if (known) {
+		json_bounds(j, r, row, "p50_bounds_ns", 0.5);
+		json_bounds(j, r, row, "p90_bounds_ns", 0.9);
+		json_bounds(j, r, row, "p99_bounds_ns", 0.99);
+		json_bounds(j, r, row, "p999_bounds_ns", 0.999);
+	}
+	if (row->counted->measured)
+		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
+}
+
 static void print_json(const struct report *r, size_t limit)
 {
 	const struct ip_trace_reader *t = r->trace;
@@ -185,6 +293,8 @@ static void print_json(const struct report *r, size_t limit)
 	ip_json_object(&j, NULL);
 	ip_json_uint(&j, "events", r->stats->events);
 	ip_json_uint(&j, "lost", t->lost);
+	if (t->session->payloads)
+		ip_json_uint(&j, "counted", r->counts->calls);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_bool(&j, "ended", t->session->ended);
@@ -197,7 +307,6 @@ static void print_json(const struct report *r, size_t limit)
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < r->nrows && i < limit; i++) {
 		const struct row *row = &r->rows[i];
-		const struct ip_stats_summary *s = &row->summary;
 
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "function", row->name);
@@ -206,21 +315,12 @@ static void print_json(const struct report *r, size_t limit)
 		ip_json_string(&j, "file", row->function->file);
 		ip_json_uint(&j, "line", row->function->line);
 		ip_json_uint(&j, "calls", row->count);
+		ip_json_string(&j, "payload", payload_of(row));
 		ip_json_uint(&j, "points", row->stats->points);
-		ip_json_uint(&j, "total_ns", s->total);
-		ip_json_uint(&j, "self_ns", s->self);
-		ip_json_uint(&j, "min_ns", s->min);
-		ip_json_uint(&j, "avg_ns", s->avg);
-		ip_json_uint(&j, "p50_ns", s->p50);
-		ip_json_uint(&j, "p90_ns", s->p90);
-		ip_json_uint(&j, "p99_ns", s->p99);
-		ip_json_uint(&j, "p999_ns", s->p999);
-		ip_json_uint(&j, "max_ns", s->max);
-		ip_json_double(&j, "stddev_ns", s->stddev);
-		ip_json_uint(&j, "threads", row->stats->threads);
-		ip_json_uint(&j, "tail_exits", row->stats->tails);
-		ip_json_uint(&j, "unwound", row->stats->unwound);
-		ip_json_uint(&j, "unfinished", row->stats->unfinished);
+		if (row->counted && !row->logged)
+			json_counted(&j, r, row);
+		else
+			json_logged(&j, row);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
@@ -322,16 +422,29 @@ static void print_time(const struct row *row, uint64_t ns, bool of_ended_calls)
 	char buffer[16];
 	const struct ip_histogram *h = &row->stats->histogram;
 
-	if (!row->stats->calls || (of_ended_calls && !h->count && !h->dropped))
+	if (!has_times(row) || (row->logged && of_ended_calls && !h->count && !h->dropped))
 		printf(" %8s", "-");
 	else
 		printf(" %8s", ip_format_ns(ns, buffer));
 }
 
+/* Of a histogram an upper bound is known. */
+static void print_percentile(const struct row *row, uint64_t ns)
+{
+	char buffer[16], bound[20];
+
+	if (row->logged || !has_times(row)) {
+		print_time(row, ns, true);
+		return;
+	}
+	snprintf(bound, sizeof(bound), "<%s", ip_format_ns(ns, buffer));
+	printf(" %8s", bound);
+}
+
 static void print_header(const struct report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
-	char duration[16], events[32], threads[32], lost[32];
+	char duration[16], events[32], threads[32], lost[32], counted[32];
 
 	ip_print_clean(stdout, t->dir);
 	if (t->session->command && *t->session->command) {
@@ -343,6 +456,8 @@ static void print_header(const struct report *r)
 		printf(", %s LOST", ip_format_count(t->lost, lost));
 	else
 		fputs(", none lost", stdout);
+	if (t->session->payloads)
+		printf(", %s calls counted", ip_format_count(r->counts->calls, counted));
 	printf(", %s thread%s, %s\n\n", ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
 	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
@@ -383,11 +498,14 @@ static int print_table(const struct report *r, size_t limit)
 			return ip_error("out of memory");
 		printf("%10" PRIu64, row->count);
 		print_time(row, row->summary.total, false);
-		print_time(row, row->summary.self, false);
+		if (row->logged)
+			print_time(row, row->summary.self, false);
+		else
+			printf(" %8s", "-");
 		print_time(row, row->summary.min, true);
 		print_time(row, row->summary.avg, true);
-		print_time(row, row->summary.p50, true);
-		print_time(row, row->summary.p99, true);
+		print_percentile(row, row->summary.p50);
+		print_percentile(row, row->summary.p99);
 		print_time(row, row->summary.max, true);
 		printf("  %s\n", name);
 	}
@@ -399,6 +517,7 @@ static int print_table(const struct report *r, size_t limit)
 static void clear(struct report *r)
 {
 	ip_stats_destroy(r->stats);
+	ip_counts_destroy(r->counts);
 	ip_names_destroy(r->names);
 	ip_trace_reader_close(r->trace);
 	free(r->rows);
@@ -413,8 +532,10 @@ static int show(const char *dir, const char *selection, enum column column, size
 	if (ret == 0) {
 		selected = cli_reader_select(r.trace, selection);
 		r.names = ip_names_create(r.trace->session);
-		ret = selected && r.names ? ip_stats_collect(r.trace, &r.stats) : -1;
+		ret = selected && r.names ? ip_counts_load(dir, r.trace->session, &r.counts) : -1;
 	}
+	if (ret == 0)
+		ret = ip_stats_collect(r.trace, &r.stats);
 	if (ret == 0)
 		ret = make_rows(&r, selected, column);
 	if (ret == 0) {

@@ -43,7 +43,8 @@ enum {
 	OPT_TID,
 	OPT_THREAD,
 	OPT_CALLSITE,
-	OPT_FOLLOW_EXEC
+	OPT_FOLLOW_EXEC,
+	OPT_PAYLOAD
 };
 
 static const struct option long_options[] = {
@@ -72,6 +73,7 @@ static const struct option long_options[] = {
 	{"thread", required_argument, NULL, OPT_THREAD},
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
 	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
+	{"payload", required_argument, NULL, OPT_PAYLOAD},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -262,6 +264,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.follow_exec = true;
 			ret->session.own = "--follow-exec";
 			break;
+		case OPT_PAYLOAD:
+			if (ip_payload_rules_add(&ret->session.payloads, optarg) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			ret->session.own = "--payload";
+			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
@@ -386,6 +393,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
 	ip_json_uint(&j, "filtered", s->filtered);
+	if (s->counting)
+		ip_json_uint(&j, "counted", s->calls);
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
@@ -435,7 +444,7 @@ static const char *plural(uint64_t n)
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
-	char events[32], lost[32], filtered[32], sites[32], functions[32], length[16];
+	char counted[32], events[32], lost[32], filtered[32], sites[32], functions[32], length[16];
 
 	if (!s->recorded)
 		return;
@@ -489,6 +498,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			s->children_restored, s->children_restored == 1 ? "" : "es");
 	if (ip_filters_any(&options->session.filters))
 		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
+	if (s->counting)
+		fprintf(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted), plural(s->calls));
 	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; %s",
 		ip_format_count(s->events, events), plural(s->events),
 		ip_format_count(s->functions, functions), plural(s->functions),

@@ -4,7 +4,6 @@
  */
 #include "hotpatcher/payloads.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #define RULES_MAX 256u
 
 static const char *const names[] = {
-	[IP_DUTY_LOG] = "log", [IP_DUTY_COUNT] = "count", [IP_DUTY_HIST] = "hist", [IP_DUTY_USER] = "user"};
+	[IP_DUTY_LOG] = "log", [IP_DUTY_COUNT] = "count", [IP_DUTY_HIST] = "hist"};
 
 const char *ip_duty_name(uint32_t duty)
 {
@@ -29,55 +28,14 @@ static void clear_rule(struct ip_payload_rule *rule)
 	ip_selection_destroy(rule->selection);
 }
 
-static bool same(const struct ip_payload_rule *a, const struct ip_payload_rule *b)
+static int parse_payload(const char *text, size_t length, struct ip_payload_rule *rule)
 {
-	return a->duty == b->duty && a->user == b->user;
-}
-
-/* Its index, or -1 with an error. What is loaded into another process is named by its whole path. */
-static int add_user(struct ip_payload_rules *rules, const char *path)
-{
-	char whole[PATH_MAX];
-
-	if (!realpath(path, whole))
-		return ip_error_errno("--payload user=%s", path);
-	/* LD_PRELOAD has no way to write them */
-	if (strpbrk(whole, ": "))
-		return ip_error("--payload user=%s: its path (%s) has a blank or a colon in it, which "
-				"LD_PRELOAD cannot "
-				"say: move it",
-				path, whole);
-	for (size_t i = 0; i < rules->nusers; i++)
-		if (!strcmp(rules->users[i], whole))
-			return i;
-	if (rules->nusers == IP_PAYLOAD_USERS)
-		return ip_error("--payload user=%s: a session takes %u shared objects at most", path,
-				IP_PAYLOAD_USERS);
-	rules->users[rules->nusers] = strdup(whole);
-	if (!rules->users[rules->nusers])
-		return ip_error("out of memory");
-	return rules->nusers++;
-}
-
-static int parse_payload(struct ip_payload_rules *rules, const char *text, size_t length,
-			 struct ip_payload_rule *rule)
-{
-	if (length > 5 && !strncmp(text, "user=", 5)) {
-		_cleanup_free_ char *path = strndup(text + 5, length - 5);
-		int index = path ? add_user(rules, path) : ip_error("out of memory");
-
-		rule->duty = IP_DUTY_USER;
-		rule->user = index;
-		return index < 0 ? -1 : 0;
-	}
 	for (uint32_t duty = IP_DUTY_LOG; duty <= IP_DUTY_HIST; duty++)
 		if (strlen(names[duty]) == length && !strncmp(text, names[duty], length)) {
 			rule->duty = duty;
 			return 0;
 		}
-	return ip_error("--payload %s: there are log, count, hist and user=FILE.so; a selection of functions "
-			"may follow "
-			"behind a colon",
+	return ip_error("--payload %s: there are log, count and hist; a selection of functions may follow behind a colon",
 			text);
 }
 
@@ -88,7 +46,7 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 
 	if (rules->n == RULES_MAX)
 		return ip_error("--payload %s: a session takes %u of them at most", text, RULES_MAX);
-	if (parse_payload(rules, text, length, &rule) < 0)
+	if (parse_payload(text, length, &rule) < 0)
 		return -1;
 	if (text[length] && !text[length + 1])
 		return ip_error("--payload %s: a selection is missing behind the colon", text);
@@ -115,8 +73,6 @@ void ip_payload_rules_clear(struct ip_payload_rules *rules)
 {
 	for (size_t i = 0; i < rules->n; i++)
 		clear_rule(&rules->items[i]);
-	for (size_t i = 0; i < rules->nusers; i++)
-		free(rules->users[i]);
 	free(rules->items);
 	*rules = (struct ip_payload_rules){0};
 }
@@ -145,7 +101,7 @@ struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rul
 			continue;
 		else if (!found)
 			found = rule;
-		else if (!same(found, rule) && !*ret_other)
+		else if (found->duty != rule->duty && !*ret_other)
 			*ret_other = rule;
 		/* a rule that only repeats another one has its function all the same */
 		else

@@ -5,7 +5,6 @@
  *   log            each event goes to the trace
  *   count          calls are counted; entry probes alone go live
  *   hist           durations are put into a histogram
- *   user=FILE.so   functions of a shared object in the target are called (include/iprobe/payload.h)
  *
  * A rule with a selection is for what that selects; one without is for everything that no other rule names; where there is none that is
  * log. Two rules that name the same function and want different things of it contradict each other: an error where the session begins; of
@@ -21,12 +20,9 @@
 #include "common/selection.h"
 #include "hotpatcher/selections.h"
 
-#define IP_PAYLOAD_USERS 16u
-
 struct ip_payload_rule {
 	char *text;			/* as it was given, for messages */
 	uint32_t duty;			/* enum ip_duty */
-	uint32_t user;			/* IP_DUTY_USER: index into users */
 	struct ip_selection *selection; /* NULL: everything else */
 	size_t functions;		/* that it has been for */
 };
@@ -34,8 +30,6 @@ struct ip_payload_rule {
 struct ip_payload_rules {
 	struct ip_payload_rule *items;
 	size_t n;
-	char *users[IP_PAYLOAD_USERS]; /* paths, absolute */
-	size_t nusers;
 };
 
 /* Parses "P[:SEL]" as one rule more. -1 with an error: it is none, or there is one without a selection already. */
@@ -58,7 +52,7 @@ const struct ip_payload_rule *ip_payload_rules_unused(const struct ip_payload_ru
 int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *functions,
 			    struct ip_selections *ret);
 
-/* "log", "count", "hist", "user"... of an enum ip_duty. */
+/* "log", "count", "hist"... of an enum ip_duty. */
 const char *ip_duty_name(uint32_t duty);
 
 #endif

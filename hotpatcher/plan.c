@@ -46,7 +46,6 @@ static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const st
 	if (!rule)
 		return;
 	f->duty = rule->duty;
-	f->user = rule->user;
 	if (f->duty == IP_DUTY_HIST && (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
 		f->duty = IP_DUTY_COUNT;
 	plan->ncounts += f->duty == IP_DUTY_COUNT;

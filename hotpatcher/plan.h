@@ -22,7 +22,6 @@ struct ip_plan_function {
 	uint8_t inlined;
 	uint8_t entry_only; /* it has no exit probes */
 	uint8_t duty;	/* enum ip_duty */
-	uint8_t user;	/* IP_DUTY_USER: which */
 	uint32_t frame; /* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
 };
 
