@@ -266,6 +266,17 @@ static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **re
 	return -1;
 }
 
+/* Who is refused for who they are is told so, and hung up on, maybe before they have asked. */
+static bool has_answered(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && errno == ECONNRESET) /* told first, see read_reply() */
+		n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	return n > 0;
+}
+
 int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struct ip_control_request *request,
 		   const char *selection, struct ip_control_reply *ret, char **ret_text,
 		   size_t *ret_text_size)
@@ -290,9 +301,10 @@ int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struc
 	if (!is_trusted(fd, uid))
 		return ip_error("pid %d: a process of another user answers in the place of its session", pid);
 	if (send_packet(fd, request, sizeof(*request), selection, strlen(selection)) < 0) {
-		if (errno == EPIPE || errno == ECONNRESET)
+		if (errno != EPIPE && errno != ECONNRESET)
+			return ip_error_errno("pid %d: cannot ask its session", pid);
+		if (!has_answered(fd))
 			return 1;
-		return ip_error_errno("pid %d: cannot ask its session", pid);
 	}
 	return read_reply(fd, pid, ret, ret_text, ret_text_size);
 }
