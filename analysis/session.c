@@ -421,7 +421,8 @@ static int parse_line(struct parser *p)
 		       {"more_stops", &s->more_stops},
 		       {"more_stops_ns", &s->more_stops_ns},
 		       {"more_stops_longest_ns", &s->more_stops_longest_ns},
-		       {"unserved", &s->unserved}};
+		       {"unserved", &s->unserved},
+		       {"overwritten", &s->overwritten}};
 	const struct {
 		const char *key;
 		int (*parse)(struct parser *p);
@@ -447,6 +448,7 @@ static int parse_line(struct parser *p)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!strcmp(key, texts[i].key) && p->nfields > 1)
 			*texts[i].text = p->fields[1];
+	s->overwrites |= !strcmp(key, "overwritten");
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (!strcmp(key, numbers[i].key))
 			return number(p, 1, UINT64_MAX, numbers[i].value);

@@ -199,6 +199,8 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		ip_trace_reader_close(t);
 		return -1;
 	}
+	/* what was overwritten is discarded to CTF readers, and no loss to people */
+	t->lost -= t->session->overwritten < t->lost ? t->session->overwritten : t->lost;
 	/* losses behind the last packet of a stream that was cut off are known to the session only, if at all
 	 */
 	if (t->session->lost > t->lost)

@@ -47,6 +47,7 @@ static const char help[] =
 	"      --stop-on F[:N]   end when function F is called (for the Nth time)\n"
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
+	"      --overwrite       keep the newest events only, in the rings, until the end or iprobe snapshot\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
 	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was not recorded\n"
 	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"

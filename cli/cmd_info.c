@@ -256,6 +256,8 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "tsc_hz", s->tsc_hz);
 	ip_json_uint(&j, "events", events);
 	ip_json_uint(&j, "lost", t->lost);
+	if (s->overwrites)
+		ip_json_uint(&j, "overwritten", s->overwritten);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
@@ -352,6 +354,8 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
 	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
 	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
+	if (s->overwrites)
+		printf(", %s before them overwritten", ip_format_count(s->overwritten, count));
 	if (s->ended && s->events != events)
 		printf(" (%s were written)", ip_format_count(s->events, count));
 	putchar('\n');

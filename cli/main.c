@@ -18,6 +18,7 @@ static const struct {
 	{"list", cmd_list, "the probes of a file or of a running process"},
 	{"run", cmd_run, "run a command and record it from its first instruction"},
 	{"attach", cmd_attach, "record a running process; everything is put back afterwards"},
+	{"snapshot", cmd_snapshot, "write what the rings hold of a session with --overwrite; it goes on"},
 	{"detach", cmd_detach, "put back what any iprobe left live in a process"},
 	{"status", cmd_status, "what is patched where, checked against the files on disk"},
 	{"report", cmd_report, "a trace as a table: calls and times per function"},

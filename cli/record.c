@@ -44,7 +44,8 @@ enum {
 	OPT_THREAD,
 	OPT_CALLSITE,
 	OPT_FOLLOW_EXEC,
-	OPT_PAYLOAD
+	OPT_PAYLOAD,
+	OPT_OVERWRITE
 };
 
 static const struct option long_options[] = {
@@ -74,6 +75,7 @@ static const struct option long_options[] = {
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
 	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
 	{"payload", required_argument, NULL, OPT_PAYLOAD},
+	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -269,6 +271,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--payload";
 			break;
+		case OPT_OVERWRITE:
+			ret->session.overwrite = true;
+			ret->session.own = "--overwrite";
+			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
@@ -308,6 +314,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->session.follow_exec &&
 	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
+	if (ret->session.overwrite &&
+	    (ret->session.coarse || ret->session.payloads.n || ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, --follow-exec, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume && (ret->session.functions || ret->session.payloads.n || ret->dry_run))
@@ -395,6 +404,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "filtered", s->filtered);
 	if (s->counting)
 		ip_json_uint(&j, "counted", s->calls);
+	if (options->session.overwrite)
+		ip_json_uint(&j, "overwritten", s->overwritten);
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
@@ -444,7 +455,7 @@ static const char *plural(uint64_t n)
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
-	char counted[32], events[32], lost[32], filtered[32], sites[32], functions[32], length[16];
+	char counted[32], events[32], lost[32], filtered[32], overwritten[64] = "", count[32], sites[32], functions[32], length[16];
 
 	if (!s->recorded)
 		return;
@@ -500,11 +511,14 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
 	if (s->counting)
 		fprintf(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted), plural(s->calls));
-	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s, %s lost; %s",
+	if (options->session.overwrite)
+		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
+			 ip_format_count(s->overwritten, count));
+	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
 		ip_format_count(s->events, events), plural(s->events),
 		ip_format_count(s->functions, functions), plural(s->functions),
 		ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
-		ip_format_ns(s->length_ns, length), s->lost ? ip_format_count(s->lost, lost) : "none",
+		ip_format_ns(s->length_ns, length), overwritten, s->lost ? ip_format_count(s->lost, lost) : "none",
 		options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
 	fprintf(stderr, "; trace in %s\n", options->session.dir);

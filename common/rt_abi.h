@@ -34,6 +34,14 @@
  *   A word that is still zero in a taken sub-buffer belongs to a hook that never came back
  *   (longjmp out of a handler): the collector counts it as lost.
  *
+ * In sessions that overwrite (IP_MODE_OVERWRITE) the collector takes nothing while the thread lives. Instead
+ *   FULL -> OWNED   by its thread, which has no other room: the oldest that it has, zeroed by itself
+ *   FULL -> FREE    by the collector, which takes the oldest of a thread that has more than its share for others that have less
+ *   slot->tail      bits 0..47   events that were in sub-buffers given up so far
+ *                   bits 48..63  low bits of the ordinal of the oldest that is kept
+ *   Who moves the tail on (a locked compare-and-exchange: it only grows, so nothing can have changed in between) has the sub-buffer that was
+ *   the oldest, and has counted its events in the same moment. A sub-buffer's events are its words less those that are none (surplus).
+ *
  * Everything in the area may be scribbled over by the target: the collector checks every index.
  */
 #ifndef IP_RT_ABI_H
@@ -256,6 +264,8 @@ struct ip_area_header {
 	uint64_t meters_size;  /* of a block, bytes */
 	uint32_t meters_depth; /* frames that a block has room for; 0: no durations are measured */
 	uint32_t meters_hint;  /* where the next search for a free block starts */
+	uint32_t share;	       /* sessions that overwrite: sub-buffers that a thread may have */
+	uint32_t reserve;      /* the same: so many stay free for threads that have none yet */
 };
 
 /*
@@ -381,6 +391,12 @@ struct ip_rule {
 #define IP_RULE_NO_EXIT 16u
 #define IP_RULE_SITE	32u /* the site's own return address, below its stack pointer, is what is known of the caller */
 
+#define IP_TAIL(ordinal, events) ((uint64_t)(ordinal) << IP_POSITION_BITS | ((events)&IP_POSITION_MASK))
+#define IP_TAIL_EVENTS(tail)	 ((tail)&IP_POSITION_MASK)
+/* How many sub-buffers lie between the oldest that is kept and one with that ordinal. */
+#define IP_TAIL_DISTANCE(tail, ordinal) ((uint16_t)((ordinal) - ((tail) >> IP_POSITION_BITS)))
+#define IP_SUBBUF_ROOM		 (IP_SUBBUF_WORDS - 1u) /* words of it that can hold records */
+
 /* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
  * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
  * way through a stub since an earlier session finds no other bytes there, and at worst records an event without values.
@@ -446,7 +462,7 @@ struct ip_slot {
 	uint64_t lost;
 	uint64_t leaving; /* index + 1 of the sub-buffer that the outermost hook has left last */
 	uint64_t last_time; /* of the last record of a careful session */
-	uint64_t reserved;
+	uint64_t tail;	    /* of sessions that overwrite: see above */
 	/* set at the claim */
 	uint32_t state; /* atomic, enum ip_slot_state */
 	uint32_t tid;
@@ -460,7 +476,7 @@ struct ip_slot {
 	uint32_t held;	  /* entries that are held back now: filtered, too, if nothing follows */
 	uint32_t memory;  /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
 	uint32_t wanted;  /* enum ip_slot_wanted */
-	uint32_t reserved2;
+	uint32_t oldest;  /* index of the oldest sub-buffer that is kept; a hint */
 };
 
 enum ip_subbuf_state {
@@ -468,6 +484,7 @@ enum ip_subbuf_state {
 	IP_SUBBUF_OWNED = 1,
 	IP_SUBBUF_FULL = 2,
 	IP_SUBBUF_TAKEN = 3, /* by the collector, which is about to free it */
+	IP_SUBBUF_LEFT = 4, /* suspect, given up by its thread: the collector's */
 };
 
 struct ip_subbuf {
@@ -475,7 +492,9 @@ struct ip_subbuf {
 	uint32_t slot;	  /* IP_NO_SLOT: of nobody yet, or taken out of circulation */
 	uint64_t ordinal; /* position / IP_SUBBUF_WORDS at which the slot took it */
 	uint64_t lost;	  /* slot->lost at that moment: losses before this sub-buffer */
-	uint64_t suspect; /* not to be reused in this session: a hook may fill words of it late */
+	uint16_t suspect; /* not to be reused in this session: a hook may fill words of it late */
+	uint16_t surplus; /* words that are no event: padding, and all but one of an extended record's */
+	uint32_t next;	  /* index of the one that the slot took after it; a hint */
 };
 
 /* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload number, 0: it has none yet; from PAYLOADS on

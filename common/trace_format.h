@@ -67,6 +67,7 @@
  *   filter  TEXT                          (what the session leaves out, as its options say it, one a line)
  *   filtered N                            (events that it has left out; when the session has ended properly)
  *   thread  TID NAME
+ *   overwritten N                         (the session kept the newest events only: so many were there before them)
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
  *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
  *            theirs for 99 % of the time, and never more than LATEST; 0 0 0 0 as long as that is not known)

@@ -268,6 +268,12 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 	struct ip_change_result r = {0};
 	_cleanup_free_ char *unused = NULL;
 
+	if (request->flags & IP_CONTROL_SNAPSHOT) {
+		reply->failed = ip_session_snapshot(s, selection, reply) < 0;
+		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s",
+				      reply->failed ? ip_error_message() : selection);
+		return;
+	}
 	if (serve(s, request, selection, &r, &unused) < 0) {
 		reply->failed = 1;
 		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message());

@@ -49,6 +49,7 @@ void ip_collector_destroy(struct ip_collector *c)
 {
 	if (!c)
 		return;
+	ip_window_destroy(c->window);
 	free(c->slots);
 	free(c->suspended);
 	free(c->pids);
@@ -56,6 +57,21 @@ void ip_collector_destroy(struct ip_collector *c)
 	free(c->copy);
 	free(c->records);
 	free(c);
+}
+
+int ip_collector_overwrite(struct ip_collector *c)
+{
+	return ip_window_begin(c);
+}
+
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret)
+{
+	return ip_window_snapshot(c, trace, ret);
+}
+
+int ip_collector_finish(struct ip_collector *c)
+{
+	return c->window ? ip_window_finish(c) : 0;
 }
 
 int ip_collector_poll(struct ip_collector *c)
@@ -70,6 +86,10 @@ int ip_collector_poll(struct ip_collector *c)
 		ip_drain_end_suspensions(c, now);
 		if (ip_reap(c) < 0)
 			return -1;
+		if (c->window) {
+			ip_window_trim(c);
+			ip_window_share(c);
+		}
 	}
 	return taken;
 }
@@ -200,6 +220,10 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		ret->filtered += slot->filtered + slot->held;
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
+	}
+	if (c->window) {
+		ret->pending = ip_window_kept(c);
+		ret->overwritten = ip_window_overwritten(c);
 	}
 	ret->unserved = c->unserved_before + c->area->header->unserved;
 	ret->lost += ret->unserved;

@@ -13,6 +13,7 @@
 #include "hotpatcher/counters.h"
 #include "hotpatcher/target.h"
 #include "hotpatcher/trace.h"
+#include "hotpatcher/window.h"
 
 struct ip_collector;
 
@@ -21,6 +22,7 @@ struct ip_collector_stats {
 	uint64_t lost;	    /* dropped: no room, no slot, or a hook that never came back */
 	uint64_t unserved;  /* of those: threads beyond the slots */
 	uint64_t filtered;  /* left out on purpose (filters.h) */
+	uint64_t overwritten; /* of sessions that overwrite */
 	uint64_t invalid;   /* words that were no record: the target scribbled over its rings */
 	uint64_t processes; /* that recorded anything */
 	uint64_t pending;   /* recorded but not drained yet (an estimate, for people) */
@@ -41,6 +43,12 @@ void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pi
 
 /* Who takes over what the block of an ended thread holds; borrowed. NULL: nobody. */
 void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters);
+/* The session overwrites (window.h). Before the gate opens. */
+int ip_collector_overwrite(struct ip_collector *c);
+/* Writes what the rings hold now into another trace. */
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret);
+/* After the last flush: a session that overwrites writes what it has. */
+int ip_collector_finish(struct ip_collector *c);
 
 /* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
  * the trace cannot be written (recording should end). */

@@ -8,12 +8,14 @@
 
 #include "hotpatcher/collector.h"
 #include "hotpatcher/sift.h"
+#include "hotpatcher/window.h"
 
 struct ip_claim {
 	struct ip_progress p; /* as the trace has it */
 	bool in_use;
 	uint8_t missing;	     /* listings in a row that did not have the thread */
 	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
+	uint64_t tail;		     /* of sessions that overwrite: when the memory was shared out last */
 };
 
 struct ip_ready {
@@ -43,6 +45,7 @@ struct ip_collector {
 	struct ip_counters *counters;
 	uint8_t *pids; /* bitmap of processes that have recorded */
 	uint64_t processes;
+	struct ip_window *window; /* of sessions that overwrite; NULL */
 };
 
 #define PID_LIMIT (1u << 22) /* of the kernel */
@@ -71,6 +74,22 @@ void ip_drain_release(struct ip_collector *c, uint32_t index);
 
 /* Goes on where the collector of a dead iprobe was (journal.h): what it had written is freed, not written again. */
 void ip_drain_resume(struct ip_collector *c);
+
+/* Empties a sub-buffer and puts it back into the pool; a suspect one later. */
+void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf);
+
+/* Notes a claim that we have not seen yet. */
+void ip_drain_meet(struct ip_collector *c, uint32_t index);
+
+/* Step 1 for a sub-buffer that its thread has not handed over. quiet: no thread writes any more. */
+bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready *r, bool quiet);
+
+/* A hook named it, and was left by longjmp before it was in use, so another has its ordinal: what was in use has records or padding. Only
+ * for one that was left. */
+bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r);
+
+/* For qsort(): by slot, then by ordinal. */
+int ip_drain_by_order(const void *a, const void *b);
 
 /* Brings back into circulation what was suspended long enough. */
 void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now);

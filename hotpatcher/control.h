@@ -29,7 +29,8 @@
 #define IP_CONTROL_DRY_RUN 0x1u
 #define IP_CONTROL_ARGS	   0x2u
 #define IP_CONTROL_RETVAL  0x4u
-#define IP_CONTROL_FLAGS   0x7u
+#define IP_CONTROL_SNAPSHOT 0x8u /* the text is the directory to write, absolute */
+#define IP_CONTROL_FLAGS   0xfu
 
 /* Behind it: the selection, as ip_selection_text() makes it, without a zero. */
 struct ip_control_request {
@@ -53,6 +54,7 @@ struct ip_control_reply {
 	uint64_t nstops;
 	uint64_t stop_ns[IP_CONTROL_STOPS];
 	uint64_t more_stops, more_ns; /* that found no room there, and the longest of them */
+	uint64_t events, lost, overwritten, torn; /* of a snapshot */
 };
 
 struct ip_control;

@@ -3,8 +3,8 @@
  * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
  *
  *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
- *      and s.guard was seen 0 after that: then no hook can have words in it to fill.
- *   2. Only in order: its ordinal is the one that s has to deliver next.
+ *      and s.guard was seen 0 after that, and it still is what it was: then no hook can have words in it to fill.
+ *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use goes back at once.
  *   3. Copy, check, write (journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
  *
@@ -93,7 +93,7 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	return 0;
 }
 
-static void give_back(struct ip_collector *c, uint32_t subbuf)
+void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
 {
 	struct ip_subbuf *b = &c->area->subbufs[subbuf];
 
@@ -122,8 +122,7 @@ static void meet_process(struct ip_collector *c, uint32_t pid)
 	}
 }
 
-/* Notes a claim that we have not seen yet. */
-static void meet(struct ip_collector *c, uint32_t index)
+void ip_drain_meet(struct ip_collector *c, uint32_t index)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
@@ -140,8 +139,28 @@ static void meet(struct ip_collector *c, uint32_t index)
 	meet_process(c, s->p.pid);
 }
 
-/* Step 1 for a sub-buffer that its thread has not handed over. quiet: no thread writes any more. */
-static bool has_been_left(const struct ip_collector *c, const struct ip_ready *r, bool quiet)
+static bool still_is(const struct ip_collector *c, const struct ip_ready *r)
+{
+	const struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
+
+	return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == IP_SUBBUF_OWNED &&
+	       __atomic_load_n(&b->slot, __ATOMIC_RELAXED) == r->slot &&
+	       __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED) == r->ordinal;
+}
+
+bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r)
+{
+	const uint64_t *words = (const uint64_t *)(c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE);
+
+	if (c->area->subbufs[r->subbuf].state != IP_SUBBUF_OWNED || c->area->slots[r->slot].cur >> IP_POSITION_BITS == r->subbuf)
+		return false;
+	for (unsigned i = 1; i < IP_SUBBUF_WORDS; i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready *r, bool quiet)
 {
 	const struct ip_slot *slot = &c->area->slots[r->slot];
 	struct ip_claim *s = &c->slots[r->slot];
@@ -155,7 +174,9 @@ static bool has_been_left(const struct ip_collector *c, const struct ip_ready *r
 	for (int i = 0; !quiet && i < 64; i++) {
 		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
 		if (!guard)
-			return true;
+			/* Looked at again: a hook that named it and could not use it, since a handler was faster, has taken its name
+			 * off before the guard was 0. */
+			return still_is(c, r);
 	}
 	if (quiet)
 		return true;
@@ -172,7 +193,7 @@ static bool has_been_left(const struct ip_collector *c, const struct ip_ready *r
 	return true;
 }
 
-static int by_order(const void *a, const void *b)
+int ip_drain_by_order(const void *a, const void *b)
 {
 	const struct ip_ready *x = a, *y = b;
 
@@ -188,6 +209,8 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 	size_t n = 0;
 	int taken = 0;
 
+	if (c->window) /* the threads keep what they have */
+		return 0;
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
 		const struct ip_subbuf *b = &c->area->subbufs[i];
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
@@ -198,21 +221,25 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || r.slot >= used ||
 		    !is_claimed(c, r.slot))
 			continue;
-		if (state == IP_SUBBUF_OWNED && !has_been_left(c, &r, quiet))
+		if (state == IP_SUBBUF_OWNED && !ip_drain_has_been_left(c, &r, quiet))
 			continue;
 		c->ready[n++] = r;
 	}
-	qsort(c->ready, n, sizeof(*c->ready), by_order);
+	qsort(c->ready, n, sizeof(*c->ready), ip_drain_by_order);
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_ready *r = &c->ready[k];
 		struct ip_claim *s = &c->slots[r->slot];
 
-		meet(c, r->slot);
+		ip_drain_meet(c, r->slot);
+		if (ip_drain_never_used(c, r)) {
+			ip_drain_give_back(c, r->subbuf);
+			continue;
+		}
 		if (r->ordinal != s->p.next_ordinal) /* step 2 */
 			continue;
 		if (take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost) < 0)
 			return -1;
-		give_back(c, r->subbuf);
+		ip_drain_give_back(c, r->subbuf);
 		taken++;
 	}
 	return taken;
@@ -227,13 +254,15 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 	uint64_t subbuf = cur >> IP_POSITION_BITS, n = cur & (IP_SUBBUF_WORDS - 1);
 	uint64_t discarded;
 
-	meet(c, index);
+	ip_drain_meet(c, index);
+	if (c->window)
+		return ip_window_end_slot(c, index);
 	if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
 		if (!n) /* filled to the last word, not left yet */
 			n = IP_SUBBUF_WORDS;
 		if (take(c, index, subbuf, n, c->area->subbufs[subbuf].lost) < 0)
 			return -1;
-		give_back(c, subbuf);
+		ip_drain_give_back(c, subbuf);
 	}
 	discarded = s->p.lost_before + slot->lost + s->p.holes;
 	if (discarded > s->p.last_discarded) {
@@ -259,7 +288,7 @@ static void give_memory_back(struct ip_collector *c, uint32_t taken)
 	b = &c->area->subbufs[taken - 1];
 	if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == IP_SUBBUF_OWNED &&
 	    __atomic_load_n(&b->slot, __ATOMIC_RELAXED) == IP_NO_SLOT)
-		give_back(c, taken - 1);
+		ip_drain_give_back(c, taken - 1);
 }
 
 static void free_slot(struct ip_collector *c, uint32_t index)
@@ -289,6 +318,8 @@ void ip_drain_release(struct ip_collector *c, uint32_t index)
 	/* without it, another iprobe would find a thread that has ended, and come here again */
 	ip_trace_note_progress(c->trace, index, &next);
 	advance(c, index, &next);
+	if (c->window)
+		ip_window_release(c, index);
 	free_slot(c, index);
 }
 
@@ -296,7 +327,7 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
 {
 	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
 		if (c->suspended[i] && now - c->suspended[i] > SUSPENSION_NS)
-			give_back(c, i);
+			ip_drain_give_back(c, i);
 }
 
 /* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small for long. */
@@ -333,7 +364,7 @@ void ip_drain_resume(struct ip_collector *c)
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE), slot = b->slot;
 
 		if (state == IP_SUBBUF_TAKEN) {
-			give_back(c, i);
+			ip_drain_give_back(c, i);
 			continue;
 		}
 		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || slot >= slots_used(c) ||
@@ -342,7 +373,7 @@ void ip_drain_resume(struct ip_collector *c)
 			continue;
 		if (b->ordinal <
 		    c->slots[slot].p.next_ordinal) /* killed between step 3's writing and its TAKEN */
-			give_back(c, i);
+			ip_drain_give_back(c, i);
 	}
 	mend_nfree(c);
 }

@@ -123,6 +123,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 		ip_trace_add_coarse(s->trace, NULL);
 	}
 	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
+	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0) ||
 	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0)
 		return -1;
@@ -139,7 +140,8 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 {
 	struct ip_area_needs needs = {.memory = s->options->memory,
 					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
-						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0)};
+						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
+						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules)
 		ip_counters_needs(plan, modules, area, &needs);
@@ -448,7 +450,7 @@ int ip_session_save_counts(struct ip_session *s)
 }
 
 /* Names of the threads that live at the end. */
-static void add_thread_names(struct ip_session *s)
+void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
 {
 	char path[80], name[64];
 
@@ -456,7 +458,7 @@ static void add_thread_names(struct ip_session *s)
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	if (file && fgets(name, sizeof(name), file)) {
 		name[strcspn(name, "\n")] = '\0';
-		ip_trace_add_thread(s->trace, s->target->pid, name);
+		ip_trace_add_thread(trace, s->target->pid, name);
 	}
 }
 
@@ -475,6 +477,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		s->trace = NULL;
 		return 0;
 	}
+	if (ip_collector_finish(s->collector) < 0)
+		return -1;
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
 		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
@@ -483,6 +487,9 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
 	sum->lost = stats.lost;
+	sum->overwritten = stats.overwritten;
+	if (s->options->overwrite)
+		ip_trace_add_overwritten(s->trace, stats.overwritten);
 	sum->unserved = stats.unserved;
 	sum->invalid = stats.invalid;
 	sum->filtered = stats.filtered;
@@ -496,7 +503,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
-	add_thread_names(s);
+	ip_session_add_names(s, s->trace);
 	if (s->pulse) {
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);

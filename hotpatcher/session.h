@@ -34,6 +34,7 @@ struct ip_session_options {
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
 	bool follow_exec; /* attach: what the target executes, too */
+	bool overwrite; /* keep the newest (window.h) */
 	bool follow_fork; /* forked children record, too */
 	bool no_stop; /* switch pages instead (flip.h) */
 	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
@@ -70,6 +71,7 @@ struct ip_session_summary {
 	uint64_t filtered; /* events that were left out on purpose */
 	bool counting;	    /* functions have payloads of their own */
 	uint64_t calls;	    /* that were counted or measured instead of logged */
+	uint64_t overwritten;
 	uint64_t processes; /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
 	size_t execs;	      /* that were followed under attach */
@@ -110,5 +112,11 @@ void ip_session_preview_clear(struct ip_session_preview *preview);
  * not be launched or recorded; then it has not run its own code, unless the message says so. runtime: path of the shared object. */
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
+
+/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: absolute. */
+struct ip_session_snapshot {
+	uint64_t events, lost, overwritten, torn;
+};
+int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
 
 #endif

@@ -120,6 +120,12 @@ int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_p
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			 struct ip_patch_result *result);
 
+/* Names of the threads that live now. */
+void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
+
+/* Serves a request for a snapshot into dir. */
+int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply);
+
 void ip_session_clear(struct ip_session *s);
 
 #endif

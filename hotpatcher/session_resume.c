@@ -88,6 +88,10 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone on with: iprobe "
 				"report shows what was saved, iprobe detach %d puts the sites back",
 				s->target->pid, s->target->pid);
+	if (s->area->header->modes & IP_MODE_OVERWRITE)
+		return ip_error("pid %d: its session keeps the newest events only (--overwrite), and such a one cannot be gone on with: iprobe "
+				"detach %d puts the sites back, or attach anew without --resume",
+				s->target->pid, s->target->pid);
 	/* what was left out was chosen and counted there, too */
 	if (s->area->header->modes & IP_MODE_CAREFUL)
 		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be gone on with: iprobe detach "

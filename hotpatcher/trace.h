@@ -71,6 +71,12 @@ void ip_trace_add_filter(struct ip_trace *trace, const char *text);
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 
+/* The session overwrites: events that are not in the trace because newer ones are. */
+void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events);
+
+/* A new directory for the same session: all that is known so far, and no packets. */
+int ip_trace_clone(const struct ip_trace *trace, const char *dir, struct ip_trace **ret);
+
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
 int ip_trace_sync(struct ip_trace *trace);
 /* The same where there is anything new. */

@@ -297,6 +297,11 @@ void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *st
 		fputs("coarse\t0\t0\t0\t0\n", trace->text_out);
 }
 
+void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events)
+{
+	fprintf(trace->text_out, "overwritten\t%lu\n", events);
+}
+
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 {
 	fprintf(trace->text_out, "thread\t%d\t", tid);

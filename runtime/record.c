@@ -172,6 +172,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->epoch = ~0ull;
 		slot->lost = 0;
 		slot->leaving = 0;
+		slot->tail = 0;
 		slot->tid = tid;
 		slot->pid = pid;
 		slot->meters = 0;
@@ -219,6 +220,8 @@ static int64_t take_subbuf(void)
 	return -1;
 }
 
+#include "runtime/recycle.h"
+
 /* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. */
 static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 {
@@ -232,18 +235,22 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(IP_NO_SUBBUF, end)))
 			return 1;
+		cpu_add_local16(&rt_subbufs[index].surplus, end - position);
 		for (; position < end; position++)
 			cpu_store_word(word_at(CUR(index, position)), PAD_WORD);
 		if (outermost)
 			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
 		cur = CUR(IP_NO_SUBBUF, end);
 	}
-	taken = take_subbuf();
+	taken = slot->modes & IP_MODE_OVERWRITE
+			? take_or_recycle(slot, position / IP_SUBBUF_WORDS, outermost)
+			: take_subbuf();
 	if (taken < 0)
-		return 0;
+		return *(volatile uint64_t *)&slot->cur != cur; /* a handler may have found one */
 	rt_subbufs[taken].ordinal = position / IP_SUBBUF_WORDS;
 	rt_subbufs[taken].lost = slot->lost;
 	rt_subbufs[taken].suspect = 0;
+	rt_subbufs[taken].surplus = 0;
 	cpu_store_order(); /* until it is named, the collector does not look at the rest */
 	rt_subbufs[taken].slot = slot - rt_slots;
 	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, position + 1))) {
@@ -251,6 +258,8 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 		rt_subbufs[taken].slot = IP_NO_SLOT;
 		__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
+	} else if (slot->leaving) {
+		rt_subbufs[slot->leaving - 1].next = taken;
 	}
 	return 1;
 }
@@ -302,6 +311,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words))
 			continue;
+		cpu_add_local16(&rt_subbufs[SUBBUF(cur)].surplus, words - 1);
 		fill_extended(word_at(cur), number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS, kind, sp, now, payload, 0);
 		return;
 	}
@@ -339,6 +349,7 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 			slot->epoch = ~0ull;
 			continue;
 		}
+		cpu_add_local16(&rt_subbufs[SUBBUF(cur)].surplus, words - 1);
 		if (event->time)
 			slot->last_time = now;
 		word = word_at(cur);

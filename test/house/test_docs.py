@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor"]
+COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor", "snapshot"]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 

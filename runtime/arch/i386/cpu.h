@@ -55,6 +55,19 @@ static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t des
 	return done;
 }
 
+#define cpu_cmpxchg_shared cpu_cmpxchg_local
+
+static inline void cpu_add_local16(uint16_t *p, uint16_t n)
+{
+	__asm__ volatile("addw %1, %0" : "+m"(*p) : "r"(n) : "memory", "cc");
+}
+
+static inline void cpu_zero(void *p, uint32_t bytes)
+{
+	bytes /= 4;
+	__asm__ volatile("rep stosl" : "+D"(p), "+c"(bytes) : "a"(0) : "memory");
+}
+
 /* Carries are in the flags, which a signal handler gives back: none gets lost. */
 static inline void cpu_increment_local(uint64_t *p)
 {

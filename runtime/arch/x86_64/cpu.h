@@ -62,6 +62,31 @@ static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t des
 	return done;
 }
 
+/* The same against other processors, too. */
+static inline int cpu_cmpxchg_shared(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+	uint8_t done;
+
+	__asm__ volatile("lock cmpxchgq %[desired], %[p]"
+			 : "=@ccz"(done), [p] "+m"(*p), "+a"(expected)
+			 : [desired] "r"(desired)
+			 : "memory");
+	return done;
+}
+
+/* One instruction. */
+static inline void cpu_add_local16(uint16_t *p, uint16_t n)
+{
+	__asm__ volatile("addw %1, %0" : "+m"(*p) : "r"(n) : "memory", "cc");
+}
+
+/* bytes: a multiple of 8. */
+static inline void cpu_zero(void *p, uint64_t bytes)
+{
+	bytes /= 8;
+	__asm__ volatile("rep stosq" : "+D"(p), "+c"(bytes) : "a"(0) : "memory");
+}
+
 static inline void cpu_increment_local(uint64_t *p)
 {
 	__asm__ volatile("incq %0" : "+m"(*p) : : "memory", "cc");

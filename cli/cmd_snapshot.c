@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe snapshot.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+#include "common/units.h"
+
+static const char help[] =
+	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
+	"Writes what the rings of a session with --overwrite hold now, as a trace. The session goes "
+	"on, and the process\n"
+	"is not stopped.\n\n"
+	"  -o, --output DIR  trace directory (default iprobe.snapshot; one that exists is kept as "
+	"DIR.old)\n"
+	"      --json        what was written, as JSON\n"
+	"  -h, --help\n";
+
+/* The session's iprobe writes it, from another directory. */
+static char *absolute(const char *dir)
+{
+	_cleanup_free_ char *here = NULL;
+	char *path = NULL;
+
+	if (*dir == '/')
+		return strdup(dir);
+	here = getcwd(NULL, 0);
+	if (!here) {
+		ip_error_errno("cannot tell the current directory");
+		return NULL;
+	}
+	if (asprintf(&path, "%s/%s", here, dir) < 0)
+		return NULL;
+	return path;
+}
+
+static void print_json(pid_t pid, const char *dir, const struct ip_session_snapshot *s)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_int(&j, "pid", pid);
+	ip_json_uint(&j, "events", s->events);
+	ip_json_uint(&j, "lost", s->lost);
+	ip_json_uint(&j, "overwritten", s->overwritten);
+	ip_json_uint(&j, "torn", s->torn);
+	ip_json_string(&j, "dir", dir);
+	ip_json_end_object(&j);
+}
+
+int cmd_snapshot(int argc, char **argv)
+{
+	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	const char *dir = "iprobe.snapshot";
+	_cleanup_free_ char *path = NULL;
+	struct ip_session_snapshot done;
+	char events[32], overwritten[32], lost[32];
+	bool json = false;
+	int option, pid;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) >= 0) {
+		if (option == 'o') {
+			if (!*optarg)
+				return cli_usage(argv[0], "-o needs the name of a directory");
+			dir = optarg;
+		} else if (option == 'j') {
+			json = true;
+		} else if (option == 'h') {
+			fputs(help, stdout);
+			return 0;
+		} else {
+			return cli_bad_option(argv[0], argc, argv);
+		}
+	}
+	if (optind + 1 != argc)
+		return cli_usage(argv[0], "one PID is needed");
+	if (ip_parse_pid(argv[optind], &pid) < 0)
+		return cli_usage(argv[0], "%s", ip_error_message());
+	path = absolute(dir);
+	if (!path || ip_session_ask_snapshot(pid, path, &done) < 0)
+		return cli_fail();
+	if (json) {
+		print_json(pid, dir, &done);
+		return 0;
+	}
+	printf("pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
+	       ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
+	       done.lost ? ip_format_count(done.lost, lost) : "none", dir);
+	if (done.torn)
+		printf("pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",
+		       pid, done.torn);
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots: both ends. The session writes them, since it knows what the numbers in the rings mean; while it does the threads go on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/session_internal.h"
+
+/* Whether both are the same directory: that of the session must stay its own. */
+static bool is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct ip_window_counts *counts)
+{
+	if (ip_collector_snapshot(s->collector, trace, counts) < 0)
+		return -1;
+	ip_trace_add_overwritten(trace, counts->overwritten);
+	ip_session_add_names(s, trace);
+	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved, "snapshot");
+}
+
+int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply)
+{
+	_cleanup_free_ char *old = NULL;
+	struct ip_window_counts counts;
+	struct ip_trace *trace;
+
+	if (!s->options->overwrite)
+		return ip_error("pid %d: its session keeps everything, in %s: only one with --overwrite has "
+				"snapshots",
+				s->target->pid, s->options->dir);
+	if (!s->collector || !s->summary->recorded)
+		return ip_error("pid %d: its session does not record yet: try again", s->target->pid);
+	if (*dir != '/' || asprintf(&old, "%s.old", dir) < 0)
+		return ip_error("the request is damaged");
+	/* what is at DIR.old would be removed */
+	if (is_same(dir, s->options->dir) || is_same(old, s->options->dir))
+		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
+				s->target->pid, s->options->dir);
+	if (ip_trace_clone(s->trace, dir, &trace) < 0)
+		return -1;
+	if (write_snapshot(s, trace, &counts) < 0) {
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
+		ip_trace_discard(trace);
+		return ip_error("%s", why ? why : "out of memory");
+	}
+	ip_trace_close(trace);
+	reply->events = counts.events;
+	reply->lost = counts.lost;
+	reply->overwritten = counts.overwritten;
+	reply->torn = counts.torn;
+	return 0;
+}
+
+int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret)
+{
+	struct ip_control_request request = {
+		.magic = IP_CONTROL_MAGIC, .flags = IP_CONTROL_SNAPSHOT, .max_stop_ns = 1};
+	struct ip_control_reply reply;
+	_cleanup_free_ char *text = NULL;
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	size_t size;
+	int done = -1;
+
+	if (ip_target_open(pid, true, &target) < 0)
+		return -1;
+	if (target->has_runtime && ip_area_open(target, &area) < 0)
+		goto out;
+	if (area)
+		request.inner_pid = target->inner_pid;
+	done = area ? ip_control_ask(area, pid, ip_proc_status(pid, "Uid"), &request, dir, &reply, &text,
+				     &size)
+		    : 1;
+	if (done > 0)
+		done = ip_error(
+			"pid %d has no session that could be asked: iprobe attach --overwrite %d begins one",
+			pid, pid);
+	if (done == 0)
+		*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.overwritten, reply.torn};
+out:
+	ip_area_close(area);
+	ip_target_close(target);
+	return done;
+}

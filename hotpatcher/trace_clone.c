@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another trace directory for the same session.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/trace_internal.h"
+
+static int copy_file(const struct ip_trace *from, const struct ip_trace *to, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int in = -1, out = -1;
+	struct stat st;
+
+	if (asprintf(&path, "%s/%s", IP_TRACE_SUBDIR, name) < 0)
+		return ip_error("out of memory");
+	in = openat(from->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	out = openat(to->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (in < 0 || out < 0 || fstat(in, &st) < 0)
+		return ip_error_errno("cannot copy %s/%s to %s", from->dir, path, to->dir);
+	for (off_t done = 0; done < st.st_size;)
+		if (sendfile(out, in, &done, st.st_size - done) <= 0)
+			return ip_error_errno("cannot write %s/%s", to->dir, path);
+	return 0;
+}
+
+/* The copies of probe lists. */
+static int copy_lists(const struct ip_trace *from, const struct ip_trace *to)
+{
+	int fd = openat(from->dirfd, IP_TRACE_SUBDIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return ip_error_errno("cannot read %s/%s", from->dir, IP_TRACE_SUBDIR);
+	while ((entry = readdir(dir))) {
+		const char *end = strrchr(entry->d_name, '.');
+
+		if (end && !strcmp(end, ".probes") && copy_file(from, to, entry->d_name) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
+{
+	size_t capacity = 1;
+
+	while (capacity < from->nlabels) /* it doubles at powers of two */
+		capacity *= 2;
+	to->labels = calloc(capacity, sizeof(*to->labels));
+	if (!to->labels)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < from->nlabels; i++) {
+		char *label = strdup(from->labels[i].label);
+
+		if (!label)
+			return ip_error("out of memory");
+		to->labels[to->nlabels++] = (struct ip_ctf_label){from->labels[i].number, label};
+	}
+	return 0;
+}
+
+int ip_trace_clone(const struct ip_trace *trace, const char *dir, struct ip_trace **ret)
+{
+	struct ip_trace *clone;
+
+	if (ip_trace_create(dir, trace->pid, trace->command, &trace->start, &clone) < 0)
+		return -1;
+	fflush(trace->text_out);
+	fwrite(trace->text, 1, trace->text_size, clone->text_out);
+	if (copy_labels(trace, clone) < 0 || copy_lists(trace, clone) < 0) {
+		ip_trace_discard(clone);
+		return -1;
+	}
+	*ret = clone;
+	return 0;
+}
