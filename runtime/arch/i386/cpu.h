@@ -71,7 +71,9 @@ static inline void cpu_zero(void *p, uint32_t bytes)
 /* Carries are in the flags, which a signal handler gives back: none gets lost. */
 static inline void cpu_increment_local(uint64_t *p)
 {
-	__asm__ volatile("addl $1, %0; adcl $0, 4+%0" : "+o"(*p) : : "memory", "cc");
+	uint32_t *half = (uint32_t *)p;
+
+	__asm__ volatile("addl $1, %0; adcl $0, %1" : "+m"(half[0]), "+m"(half[1]) : : "memory", "cc");
 }
 
 static inline void cpu_increment_local32(uint32_t *p)
@@ -81,8 +83,10 @@ static inline void cpu_increment_local32(uint32_t *p)
 
 static inline void cpu_add_local(uint64_t *p, uint64_t n)
 {
-	__asm__ volatile("addl %1, %0; adcl %2, 4+%0"
-			 : "+o"(*p)
+	uint32_t *half = (uint32_t *)p;
+
+	__asm__ volatile("addl %2, %0; adcl %3, %1"
+			 : "+m"(half[0]), "+m"(half[1])
 			 : "r"((uint32_t)n), "r"((uint32_t)(n >> 32))
 			 : "memory", "cc");
 }
