@@ -5,9 +5,12 @@ that counts its own calls is in the trace once, or counted as lost. Kills come a
 write of a packet or of the journal.
 """
 
+import contextlib
 import json
 import os
+import pathlib
 import random
+import re
 import signal
 import time
 
@@ -46,10 +49,26 @@ def is_live(actor, target):
 
 
 def kill(proc):
+    """And the iprobe that it runs, where it is strace: that would live on."""
     early = proc.poll() is None
+    children = pathlib.Path(f"/proc/{proc.pid}/task/{proc.pid}/children")
+    below = children.read_text().split() if early else []
     proc.kill()
+    for pid in below:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
     actors.end(proc)
+    for pid in below:
+        memory.wait_for(f"{pid} does not end", lambda pid=pid: not os.path.exists(f"/proc/{pid}/exe"), 10)
     return early
+
+
+def listens(proc):
+    """Whether SIGINT would end it properly by now."""
+    with contextlib.suppress(OSError):
+        status = pathlib.Path(f"/proc/{proc.pid}/status").read_text()
+        return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> signal.SIGINT - 1 & 1
+    return True
 
 
 def finish(actor, target, directory):
@@ -57,6 +76,7 @@ def finish(actor, target, directory):
     proc = actor.start_iprobe("attach", "--resume", target.pid, "--json", "-o", directory)
     total = counts_of(target)
     # what it has counted is in its rings by now: any end of the session drains them
+    memory.wait_for("iprobe does not catch SIGINT", lambda: listens(proc), 30, 0.01)
     proc.send_signal(signal.SIGINT)
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
