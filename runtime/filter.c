@@ -406,7 +406,8 @@ static void take_queue(struct ip_slot *slot, struct memory *m)
 			else
 				cpu_increment_local(&slot->lost); /* its handler left in the middle */
 		}
-		if (n > QUEUE_MAX)
+		/* fewer than we have seen: a handler on an alternate stack took our guard for stale, and the queue for its own */
+		if (n > QUEUE_MAX || n < done)
 			done = n;
 	}
 }
