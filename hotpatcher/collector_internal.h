@@ -87,6 +87,10 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 /* A hook named it, and was left by longjmp before it was in use, so another has its ordinal: what was in use has records or padding. Only
  * for one that was left. */
 bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r);
+/* Whether a sub-buffer is what it was when it was listed, and its thread's. */
+bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r);
+/* Of an errno: the disk is full, or a quota, or the file as large as it may be. */
+bool ip_drain_is_out_of_space(int error);
 
 /* For qsort(): by slot, then by ordinal. */
 int ip_drain_by_order(const void *a, const void *b);

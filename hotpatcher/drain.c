@@ -34,7 +34,7 @@ static void advance(struct ip_collector *c, uint32_t slot, const struct ip_progr
 	*p = *next;
 }
 
-static bool is_out_of_space(int error)
+bool ip_drain_is_out_of_space(int error)
 {
 	return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
@@ -58,7 +58,7 @@ static int put(struct ip_collector *c, uint32_t slot, struct ip_progress *next, 
 		next->events += found->events;
 		next->last_discarded = header.events_discarded;
 		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) < 0) {
-			if (!is_out_of_space(errno))
+			if (!ip_drain_is_out_of_space(errno))
 				return -1;
 			c->full = c->no_space = true;
 			next->events = p->events;
@@ -67,7 +67,7 @@ static int put(struct ip_collector *c, uint32_t slot, struct ip_progress *next, 
 	}
 	if (c->full) {
 		next->beyond += found->events;
-		if (ip_trace_note_progress(c->trace, slot, next) < 0 && !is_out_of_space(errno))
+		if (ip_trace_note_progress(c->trace, slot, next) < 0 && !ip_drain_is_out_of_space(errno))
 			return -1;
 	}
 	advance(c, slot, next);
@@ -87,7 +87,7 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	next.next_ordinal++;
 	if (found.words)
 		return put(c, slot, &next, &found, next.lost_before + lost + next.holes);
-	if (ip_trace_note_progress(c->trace, slot, &next) < 0 && !is_out_of_space(errno))
+	if (ip_trace_note_progress(c->trace, slot, &next) < 0 && !ip_drain_is_out_of_space(errno))
 		return -1;
 	advance(c, slot, &next);
 	return 0;
@@ -139,7 +139,7 @@ void ip_drain_meet(struct ip_collector *c, uint32_t index)
 	meet_process(c, s->p.pid);
 }
 
-static bool still_is(const struct ip_collector *c, const struct ip_ready *r)
+bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r)
 {
 	const struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
 
@@ -176,7 +176,7 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 		if (!guard)
 			/* Looked at again: a hook that named it and could not use it, since a handler was faster, has taken its name
 			 * off before the guard was 0. */
-			return still_is(c, r);
+			return ip_drain_still_is(c, r);
 	}
 	if (quiet)
 		return true;

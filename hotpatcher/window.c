@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/window.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +195,8 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index)
 		struct ip_sifted found;
 		struct packet *p;
 
-		if (ip_drain_never_used(c, r)) {
+		/* or killed while it was recycling it: its events are counted as overwritten */
+		if (ip_drain_never_used(c, r) || (int16_t)IP_TAIL_DISTANCE(slot->tail, r->ordinal) < 0) {
 			ip_drain_give_back(c, r->subbuf);
 			continue;
 		}
@@ -235,15 +237,17 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 					  .tid = p->tid,
 					  .events_discarded = p->discarded + c->window->dropped[p->slot]};
 
+	if (ip_trace_write_packet(trace, p->slot, &header, p->words, p->n, &c->slots[p->slot].p) < 0)
+		return -1;
 	*events += p->events;
-	return ip_trace_write_packet(trace, p->slot, &header, p->words, p->n, &c->slots[p->slot].p);
+	return 0;
 }
 
-/* Steps 2 to 4 for one slot, whose sub-buffers are ready[0..n). */
-static int copy_slot(struct ip_collector *c, const struct ip_ready *ready, size_t n, struct packets *list,
+/* Steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n). */
+static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct packets *list,
 		     struct ip_window_counts *ret)
 {
-	uint32_t index = ready->slot;
+	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
 	uint64_t tail, before, holes = 0, lost;
 	struct packets own;
@@ -252,8 +256,9 @@ static int copy_slot(struct ip_collector *c, const struct ip_ready *ready, size_
 	for (size_t i = 0; i < n; i++) {
 		const struct ip_ready *r = &ready[i];
 		const struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
-		size_t words = words_of(c, r);
+		/* in this order: what is FULL has all its words */
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
+		size_t words = words_of(c, r);
 		uint64_t lost_before = b->lost, surplus = b->surplus;
 		struct ip_sifted found;
 		struct packet *p;
@@ -314,18 +319,20 @@ static int copy_slot(struct ip_collector *c, const struct ip_ready *ready, size_
 int ip_window_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret)
 {
 	struct packets list;
-	size_t n;
+	uint32_t used = slots_used(c);
 	int done = 0;
 
 	packets_init(&list);
 	*ret = (struct ip_window_counts){.overwritten = c->window->overwritten, .lost = c->lost_done};
-	/* 1. */
-	n = list_subbufs(c, IP_AREA_SLOTS);
-	for (size_t i = 0, end; i < n && done == 0; i = end) {
-		for (end = i + 1; end < n && c->ready[end].slot == c->ready[i].slot;)
-			end++;
-		ip_drain_meet(c, c->ready[i].slot);
-		done = copy_slot(c, &c->ready[i], end - i, &list, ret);
+	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring over. */
+	for (uint32_t i = 0; i < used && done == 0; i++) {
+		size_t n;
+
+		if (!is_claimed(c, i))
+			continue;
+		ip_drain_meet(c, i);
+		n = list_subbufs(c, i);
+		done = copy_slot(c, i, n, &list, ret);
 	}
 	for (const struct packet *p = c->window->kept.first; p && done == 0; p = p->next)
 		done = write_packet(c, trace, p, &ret->events);
@@ -351,8 +358,14 @@ int ip_window_finish(struct ip_collector *c)
 		drop_first(w);
 	while (w->kept.first) {
 		struct packet *p = packets_shift(&w->kept);
-		int done = write_packet(c, c->trace, p, &c->events);
+		int done = c->full ? 0 : write_packet(c, c->trace, p, &c->events);
 
+		if (done < 0 && ip_drain_is_out_of_space(errno)) {
+			c->full = c->no_space = true;
+			done = 0;
+		}
+		if (c->full)
+			c->beyond += p->events;
 		free(p);
 		if (done < 0)
 			return -1;

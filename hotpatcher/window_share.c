@@ -78,7 +78,8 @@ static void hand_over(struct ip_collector *c, const struct ip_ready *r)
 
 	if (!ip_drain_has_been_left(c, r, false))
 		return;
-	if (ip_drain_never_used(c, r))
+	/* looked at again behind all its words: its thread may have recycled it meanwhile, and zeroes it then without its name */
+	if (ip_drain_never_used(c, r) && ip_drain_still_is(c, r))
 		ip_drain_give_back(c, r->subbuf);
 	else
 		__atomic_compare_exchange_n(&c->area->subbufs[r->subbuf].state, &owned, IP_SUBBUF_FULL, false,
@@ -93,10 +94,9 @@ static int by_amount(const void *a, const void *b)
 }
 
 /* 3. What the slots have beyond the level goes back, most first. */
-static void even_out(struct ip_collector *c, struct demand *demands, size_t n, uint32_t level)
+static void even_out(struct ip_collector *c, struct demand *demands, size_t n, uint32_t level, uint32_t used)
 {
 	uint32_t budget = c->area->nsubbufs / AT_ONCE + 1;
-	uint32_t used = slots_used(c);
 	_cleanup_free_ uint32_t *excess = calloc(used + 1, sizeof(*excess));
 	size_t nready = 0;
 
@@ -162,7 +162,7 @@ void ip_window_share(struct ip_collector *c)
 		hungry |= demands[i].more && demands[i].has + 1 < level;
 	if (hungry || (reserve && __atomic_load_n(&h->nfree, __ATOMIC_RELAXED) < (int32_t)reserve / 2) ||
 	    __atomic_load_n(&h->nfree, __ATOMIC_RELAXED) <= 0)
-		even_out(c, demands, n, level);
+		even_out(c, demands, n, level, used);
 	for (uint32_t i = 0; i < used; i++)
 		c->slots[i].tail =
 			is_claimed(c, i) ? __atomic_load_n(&c->area->slots[i].tail, __ATOMIC_ACQUIRE) : 0;
