@@ -143,7 +143,7 @@ int ip_collector_move(struct ip_collector *c, struct ip_area *area)
 int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 {
 	uint32_t used = slots_used(c);
-	_cleanup_free_ uint8_t *gone = calloc(used + 1, 1);
+	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
 	int taken, turns = 0;
 
 	if (!gone)

@@ -86,7 +86,7 @@ static bool is_alive(pid_t pid, pid_t tid)
 int ip_reap(struct ip_collector *c)
 {
 	uint32_t used = slots_used(c);
-	_cleanup_free_ uint8_t *gone = calloc(used + 1, 1);
+	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
 	_cleanup_free_ uint64_t *claims = calloc(used + 1, sizeof(*claims));
 	_cleanup_free_ pid_t *threads = NULL;
 	ssize_t n;
