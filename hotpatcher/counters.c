@@ -5,6 +5,7 @@
 #include "hotpatcher/counters.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct meter {
 };
 
 struct ip_counters {
+	pthread_mutex_t lock; /* while a change is made, the pump takes over what ended threads leave */
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
@@ -37,6 +39,14 @@ struct ip_counters {
 	char **seen;		  /* by block: what it held when it was read last; NULL: zeroes */
 	uint32_t nblocks;
 };
+
+static void unlock(pthread_mutex_t **lock)
+{
+	pthread_mutex_unlock(*lock);
+}
+
+/* To the end of the scope. */
+#define HOLD(c) _cleanup_(unlock) pthread_mutex_t *held_ = (pthread_mutex_lock(&(c)->lock), &(c)->lock)
 
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
 		       const struct ip_area *area, struct ip_area_needs *ret)
@@ -62,6 +72,7 @@ int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
 
 	if (!c)
 		return ip_error("out of memory");
+	pthread_mutex_init(&c->lock, NULL);
 	c->area = area;
 	c->nblocks = area->nmeters;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
@@ -101,6 +112,7 @@ static int reach(struct ip_counters *c, uint32_t number)
 
 int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 {
+	HOLD(c);
 	struct meter *m;
 	uint32_t index;
 
@@ -209,7 +221,10 @@ static void collect_block(struct ip_counters *c, uint32_t block)
 
 void ip_counters_collect(struct ip_counters *c)
 {
-	for (uint32_t i = 0; c && i < c->nblocks; i++)
+	if (!c)
+		return;
+	HOLD(c);
+	for (uint32_t i = 0; i < c->nblocks; i++)
 		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
 			collect_block(c, i);
 }
@@ -237,6 +252,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 
 	if (!c || !block || block >= c->nblocks)
 		return;
+	HOLD(c);
 	meters = ip_area_meters(c->area, block);
 	if (__atomic_load_n(&meters->state, __ATOMIC_ACQUIRE) != IP_METERS_OWNED)
 		return;
@@ -270,6 +286,7 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	out = open_memstream(&text, &size);
 	if (!out)
 		return ip_error("out of memory");
+	HOLD(c);
 	ip_clock_read(&now);
 	fprintf(out, "iprobe-counts\t1\ntime\t%lu\nbuckets\t%u\t%u\n", now.tsc, IP_HIST_BUCKETS,
 		IP_HIST_SHIFT);
