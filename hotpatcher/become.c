@@ -150,17 +150,19 @@ static int move(struct ip_session *s, struct ip_area *area)
 	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
 	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
 		    0) {
+		/* the next try finds it as this one did */
+		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
+		ip_area_close(area);
+		return -1;
+	}
+	if (ip_collector_move(s->collector, area) < 0) {
+		s->write_failed = true;
+		ip_family_destroy(family);
 		ip_area_close(area);
 		return -1;
 	}
 	s->family = family;
 	s->area = area;
-	if (ip_collector_move(s->collector, area) < 0) {
-		s->write_failed = true;
-		ip_family_destroy(before);
-		ip_area_close(old);
-		return -1;
-	}
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, family);
 	ip_watch_clear(s->watch, s->trace);

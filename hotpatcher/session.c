@@ -522,7 +522,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
 	ip_trace_close(s->trace);
-	if (s->area && s->area->nsubbufs)
+	if (s->area && s->area->nsubbufs && !s->is_others)
 		ip_area_end(s->area);
 	ip_area_close(s->area);
 	ip_selections_clear(&s->selections);

@@ -48,6 +48,7 @@ struct ip_session {
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
 	bool execed;			 /* the target is another program now: nothing of it is ours */
 	bool write_failed;
+	bool is_others; /* resume: what the area holds is still the killed iprobe's; it stays where we fail */
 	int own_nice; /* before ip_session_hurry() */
 	bool hurries;
 };

@@ -104,12 +104,14 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	options->follow_fork = s->area->header->follow == session;
 	s->options = options;
 	s->start = *ip_trace_start(s->trace);
+	s->is_others = true;
 	if (ip_area_resume(s->area, s->target->pid) < 0 || take_selections(s) < 0 ||
 	    ip_session_begin(s, s->options->max_size ? s->options->max_size : max_size) < 0)
 		return -1;
 	ip_collector_resume(s->collector);
 	s->summary->recorded = true;
 	s->live = true;
+	s->is_others = false;
 	ip_session_priority(true);
 	if (look_after(s) < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());

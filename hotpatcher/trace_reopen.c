@@ -8,6 +8,7 @@
  *
  * The directory is the user's own, but its session file may come from anywhere: numbers are checked.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ static void unescape(char *text)
 	while (*text) {
 		unsigned c;
 
-		if (text[0] == '\\' && text[1] == 'x' && sscanf(text + 2, "%2x", &c) == 1) {
+		if (text[0] == '\\' && text[1] == 'x' && isxdigit((unsigned char)text[2]) && isxdigit((unsigned char)text[3]) &&
+		    sscanf(text + 2, "%2x", &c) == 1) {
 			*out++ = c;
 			text += 4;
 		} else {
