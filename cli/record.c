@@ -314,13 +314,17 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->session.follow_exec &&
 	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
+	if (ip_payload_rules_matter(&ret->session.payloads) && ip_filters_any(&ret->session.filters))
+		return cli_usage(command, "--payload count and hist do not go with filters, nor with --callsite");
 	if (ret->session.overwrite &&
 	    (ret->session.coarse || ret->session.payloads.n || ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, --follow-exec, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
-	if (ret->session.resume && (ret->session.functions || ret->session.payloads.n || ret->dry_run))
-		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload and --dry-run");
+	if (ret->session.resume &&
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.coarse ||
+	     ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --time, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
