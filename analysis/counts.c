@@ -125,7 +125,7 @@ static int parse_buckets(struct reader *r)
 {
 	uint64_t n, shift;
 
-	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS || n + shift > 64)
+	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS || shift > 64 - n)
 		return bad(r, "no sensible buckets");
 	r->counts->nbuckets = n;
 	r->counts->shift = shift;

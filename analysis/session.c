@@ -422,7 +422,8 @@ static int parse_line(struct parser *p)
 		       {"more_stops_ns", &s->more_stops_ns},
 		       {"more_stops_longest_ns", &s->more_stops_longest_ns},
 		       {"unserved", &s->unserved},
-		       {"overwritten", &s->overwritten}};
+		       {"overwritten", &s->overwritten},
+		       {"filtered", &s->filtered}};
 	const struct {
 		const char *key;
 		int (*parse)(struct parser *p);

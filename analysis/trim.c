@@ -119,7 +119,7 @@ static int choose_run(struct chooser *c, struct ip_stream *stream, const struct 
 			continue;
 		if (c->frames && (p.lost || p.missing))
 			ip_frames_loss(c->frames);
-		if (p.lost && p.end >= o->from && p.begin < o->to &&
+		if (p.lost && p.begin >= o->from && p.begin < o->to &&
 		    c->ops->lost(c->context, p.lost, p.begin) < 0)
 			return -1;
 		if (choose_packet(c, stream) < 0)
@@ -197,7 +197,7 @@ int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *o
 	static const struct chosen_ops ops = {write_event, write_lost, write_run, write_end};
 	struct ip_trim_writer *writer;
 
-	if (ip_trim_writer_create(trace, dir, &writer) < 0)
+	if (ip_trim_writer_create(trace, options, dir, &writer) < 0)
 		return -1;
 	if (choose(trace, options, &ops, writer) < 0) {
 		ip_trim_writer_discard(writer);

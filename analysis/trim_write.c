@@ -149,7 +149,23 @@ static int copy_metadata(struct ip_trim_writer *w)
 	return access(path, F_OK) < 0 && errno == ENOENT ? 0 : copy_file(w, "metadata");
 }
 
-static int copy_subdir(struct ip_trim_writer *w)
+/* Counts and histograms (common/trace_format.h) tell of the whole trace only. */
+static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
+{
+	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid && !o->selected && o->depth == SIZE_MAX;
+}
+
+/* What is known by name. The journal is for who goes on with the recording itself. */
+static bool is_wanted(const char *name, bool whole)
+{
+	size_t n = strlen(name);
+
+	if (!strcmp(name, "counts"))
+		return whole;
+	return !strcmp(name, "stamps") || (n > 7 && !strcmp(name + n - 7, ".probes"));
+}
+
+static int copy_subdir(struct ip_trim_writer *w, bool whole)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	_cleanup_free_ char *path = NULL;
@@ -165,7 +181,7 @@ static int copy_subdir(struct ip_trim_writer *w)
 		struct stat st;
 
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode) || !strcmp(entry->d_name, "session"))
+		    !S_ISREG(st.st_mode) || !is_wanted(entry->d_name, whole))
 			continue;
 		if (asprintf(&name, "%s/%s", IP_TRACE_SUBDIR, entry->d_name) < 0)
 			return ip_error("out of memory");
@@ -175,7 +191,8 @@ static int copy_subdir(struct ip_trim_writer *w)
 	return 0;
 }
 
-int ip_trim_writer_create(const struct ip_trace_reader *trace, const char *dir, struct ip_trim_writer **ret)
+int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
+			  struct ip_trim_writer **ret)
 {
 	struct ip_trim_writer *w;
 	struct stat st;
@@ -211,7 +228,7 @@ int ip_trim_writer_create(const struct ip_trace_reader *trace, const char *dir, 
 		destroy(w);
 		return -1;
 	}
-	if (read_uuid(w) < 0 || copy_metadata(w) < 0 || copy_subdir(w) < 0) {
+	if (read_uuid(w) < 0 || copy_metadata(w) < 0 || copy_subdir(w, is_whole(trace, options)) < 0) {
 		ip_trim_writer_discard(w);
 		return -1;
 	}

@@ -19,7 +19,8 @@ static inline bool ip_trim_is_compact(const struct ip_event *e, uint64_t ts_befo
 }
 
 /* dir must not exist: it is made under another name and gets its own at the end. 0, or -1 with an error. */
-int ip_trim_writer_create(const struct ip_trace_reader *trace, const char *dir, struct ip_trim_writer **ret);
+int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
+			  struct ip_trim_writer **ret);
 
 int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pid, uint32_t tid);
 /* payload: as ip_stream_payloads() has it; NULL: none. */

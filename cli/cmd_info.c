@@ -258,6 +258,8 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "lost", t->lost);
 	if (s->overwrites)
 		ip_json_uint(&j, "overwritten", s->overwritten);
+	if (s->filtered)
+		ip_json_uint(&j, "filtered", s->filtered);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
@@ -356,6 +358,8 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
 	if (s->overwrites)
 		printf(", %s before them overwritten", ip_format_count(s->overwritten, count));
+	if (s->filtered)
+		printf(", %s filtered", ip_format_count(s->filtered, count));
 	if (s->ended && s->events != events)
 		printf(" (%s were written)", ip_format_count(s->events, count));
 	putchar('\n');

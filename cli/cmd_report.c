@@ -297,6 +297,8 @@ static void print_json(const struct report *r, size_t limit)
 		ip_json_uint(&j, "counted", r->counts->calls);
 	if (t->session->overwrites)
 		ip_json_uint(&j, "overwritten", t->session->overwritten);
+	if (t->session->filtered)
+		ip_json_uint(&j, "filtered", t->session->filtered);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_bool(&j, "ended", t->session->ended);
@@ -462,6 +464,8 @@ static void print_header(const struct report *r)
 		printf(", %s calls counted", ip_format_count(r->counts->calls, counted));
 	if (t->session->overwrites)
 		printf(", %s before them overwritten", ip_format_count(t->session->overwritten, lost));
+	if (t->session->filtered)
+		printf(", %s filtered", ip_format_count(t->session->filtered, lost));
 	printf(", %s thread%s, %s\n\n", ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
 	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }

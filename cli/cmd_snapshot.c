@@ -16,7 +16,7 @@
 
 static const char help[] =
 	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
-	"Writes what the rings of a session with --overwrite hold now, as a trace. The session goes "
+	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, as a trace. The session goes "
 	"on, and the process\n"
 	"is not stopped.\n\n"
 	"  -o, --output DIR  trace directory (default iprobe.snapshot; one that exists is kept as "

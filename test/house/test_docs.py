@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor", "snapshot"]
+COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor", "snapshot", "trim",
+            "split"]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
