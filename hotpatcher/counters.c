@@ -46,7 +46,7 @@ static void unlock(pthread_mutex_t **lock)
 }
 
 /* To the end of the scope. */
-#define HOLD(c) _cleanup_(unlock) pthread_mutex_t *held_ = (pthread_mutex_lock(&(c)->lock), &(c)->lock)
+#define HOLD(c) __attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ = (pthread_mutex_lock(&(c)->lock), &(c)->lock)
 
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
 		       const struct ip_area *area, struct ip_area_needs *ret)
