@@ -359,9 +359,13 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 	out = text ? open_in(w, IP_TRACE_SESSION) : NULL;
 	if (!out)
 		return -1;
+	/* how many there were at which time is not known */
+	bool whole = is_whole(w->trace, options);
+
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
 		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
-		    !begins_with(line, "trimmed"))
+		    !begins_with(line, "trimmed") &&
+		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;
