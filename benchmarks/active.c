@@ -8,6 +8,7 @@
  * Each round times CALLS of each kind, one kind after the other, in each thread; at the end there are three numbers for each: nanoseconds per call. Between
  * rounds it pauses, so that the collector drains what a round has left in the rings.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>

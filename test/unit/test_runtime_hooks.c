@@ -297,9 +297,9 @@ struct outcome {
 	struct ip_area_header header;
 	struct ip_subbuf subbufs[SUBBUFS];
 	uint64_t words[SUBBUFS][256], pad_words;
+	char meters[3 * BLOCK]; /* aligned as the words */
 	uint32_t session;
 	bool has_slot;
-	char meters[3 * BLOCK];
 };
 
 /* Replaces times in block i by what is known of them. */
