@@ -24,7 +24,7 @@ static const char help[] =
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
-	"      --time WORD       precise (default), or coarse: less than a third of the cost, true to some 10 us\n"
+	"      --time WORD       precise (default), or coarse: some two fifths of the cost, true to some 10 us\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "
