@@ -312,7 +312,6 @@ enum ip_duty {
 	IP_DUTY_LOG = 0,
 	IP_DUTY_COUNT = 1,
 	IP_DUTY_HIST = 2,
-	IP_DUTY_USER = 3,   /* goes to C */
 	IP_DUTY_SILENT = 4, /* nothing */
 };
 
