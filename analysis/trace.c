@@ -17,7 +17,6 @@
 #define PREFIX "stream-"
 #define BATCH  256u
 
-/* Makes room for one more of n items; arrays double at powers of two. */
 int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 {
 	if (!line)
