@@ -96,7 +96,7 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 	const struct cli_dump_options *o = d->options;
 	const struct ip_focus_span *span;
 
-	if (ns < o->from_ns || ns > o->to_ns || depth >= o->depth)
+	if (ns < o->filter.from_ns || ns > o->filter.to_ns || depth >= o->filter.depth)
 		return false;
 	if (!d->focus)
 		return true;
@@ -299,7 +299,7 @@ static int find_focus(struct dump *d)
 {
 	const struct cli_dump_options *o = d->options;
 	_cleanup_free_ bool *around = o->around ? cli_reader_select(d->trace, o->around) : NULL;
-	struct ip_focus_options options = {.tid = o->tid,
+	struct ip_focus_options options = {.tid = o->filter.tid,
 					   .min_duration_ns = o->min_duration_ns,
 					   .around = around,
 					   .slower_than_ns = o->slower_than_ns,
@@ -336,7 +336,7 @@ static int show(const char *dir, const struct cli_dump_options *options)
 
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
-		d.selected = cli_reader_select(d.trace, options->functions);
+		d.selected = cli_reader_select(d.trace, options->filter.functions);
 		ret = d.selected ? find_focus(&d) : -1;
 	}
 	if (ret == 0) {
@@ -345,7 +345,7 @@ static int show(const char *dir, const struct cli_dump_options *options)
 		ret = !d.names ? -1 : d.fragments ? 0 : ip_error("out of memory");
 	}
 	if (ret == 0)
-		ret = print_all(&d, options->tid);
+		ret = print_all(&d, options->filter.tid);
 	if (ret == 0)
 		cli_reader_warn(d.trace);
 	clear(&d);

@@ -13,6 +13,7 @@
 
 #include "analysis/export.h"
 #include "cli/cli.h"
+#include "cli/filter_options.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -118,15 +119,15 @@ static int write_file(struct ip_trace_reader *trace, exporter run, const struct 
 	return out ? close_output(out, path, temporary, run(trace, options, out)) : -1;
 }
 
-static int show(const char *dir, exporter run, const char *selection, uint32_t tid, const char *path)
+static int show(const char *dir, exporter run, const struct cli_filter *filter, const char *path)
 {
-	struct ip_export_options options = {.tid = tid};
+	struct ip_export_options options = {.tid = filter->tid};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
 	int ret = ip_trace_reader_open(dir, &trace);
 
 	if (ret == 0) {
-		selected = cli_reader_select(trace, selection);
+		selected = cli_reader_select(trace, filter->functions);
 		options.selected = selected;
 		ret = selected ? write_file(trace, run, &options, path) : -1;
 		if (ret == 0)
@@ -140,16 +141,23 @@ int cmd_export(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
 						     {"output", required_argument, NULL, 'o'},
-						     {"functions", required_argument, NULL, 'f'},
-						     {"tid", required_argument, NULL, 't'},
+						     CLI_FILTER_FUNCTIONS,
+						     CLI_FILTER_TID,
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
-	const char *selection = NULL, *path = NULL, *dir;
+	struct cli_filter filter = CLI_FILTER_ALL;
+	const char *path = NULL, *dir;
 	exporter run = NULL;
-	int option, code, tid = 0;
+	int option, code;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "o:f:h", long_options, NULL)) >= 0) {
+		int taken = cli_filter_option(argv[0], option, &filter);
+
+		if (taken < 0)
+			return 2;
+		if (taken)
+			continue;
 		switch (option) {
 		case 'F':
 			run = find_format(optarg);
@@ -160,14 +168,6 @@ int cmd_export(int argc, char **argv)
 			if (!*optarg)
 				return cli_usage(argv[0], "-o needs the name of a file");
 			path = optarg;
-			break;
-		case 'f':
-			if (cli_functions(argv[0], optarg, &selection))
-				return 2;
-			break;
-		case 't':
-			if (ip_parse_pid(optarg, &tid) < 0)
-				return cli_usage(argv[0], "'%s' is no thread id", optarg);
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -184,5 +184,5 @@ int cmd_export(int argc, char **argv)
 	/* a reader that was left ends us without a word */
 	if (!path)
 		signal(SIGPIPE, SIG_DFL);
-	return show(dir, run, selection, tid, path);
+	return show(dir, run, &filter, path);
 }

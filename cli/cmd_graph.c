@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/filter_options.h"
 #include "cli/graph_print.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
@@ -32,14 +33,13 @@ static const char help[] =
 	"      --json           one JSON document with all nodes\n"
 	"      --dot            for Graphviz: iprobe graph --dot | dot -Tsvg > calls.svg\n";
 
-enum { OPT_BOTTOM_UP = 256, OPT_OF, OPT_FOLD, OPT_DEPTH, OPT_MIN_PERCENT, OPT_TID, OPT_JSON, OPT_DOT };
+enum { OPT_BOTTOM_UP = 256, OPT_OF, OPT_FOLD, OPT_MIN_PERCENT, OPT_JSON, OPT_DOT };
 
 struct options {
-	const char *functions, *of;
+	struct cli_filter filter;
+	const char *of;
 	bool bottom_up, fold, json, dot;
-	size_t depth;
 	double min_percent;
-	int tid;
 };
 
 static bool parse_number(const char *text, double *ret)
@@ -54,13 +54,13 @@ static bool parse_number(const char *text, double *ret)
 static int parse(int argc, char **argv, struct options *ret)
 {
 	static const struct option long_options[] = {
-		{"functions", required_argument, NULL, 'f'},
+		CLI_FILTER_FUNCTIONS,
 		{"bottom-up", no_argument, NULL, OPT_BOTTOM_UP},
 		{"of", required_argument, NULL, OPT_OF},
 		{"fold", no_argument, NULL, OPT_FOLD},
-		{"depth", required_argument, NULL, OPT_DEPTH},
+		CLI_FILTER_DEPTH,
 		{"min-percent", required_argument, NULL, OPT_MIN_PERCENT},
-		{"tid", required_argument, NULL, OPT_TID},
+		CLI_FILTER_TID,
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
 		{"help", no_argument, NULL, 'h'},
@@ -68,14 +68,16 @@ static int parse(int argc, char **argv, struct options *ret)
 	double number;
 	int option;
 
-	*ret = (struct options){.min_percent = 0.5};
+	*ret = (struct options){.filter = CLI_FILTER_ALL, .min_percent = 0.5};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
+		int taken = cli_filter_option(argv[0], option, &ret->filter);
+
+		if (taken < 0)
+			return 2;
+		if (taken)
+			continue;
 		switch (option) {
-		case 'f':
-			if (cli_functions(argv[0], optarg, &ret->functions))
-				return 2;
-			break;
 		case OPT_OF:
 			if (cli_functions(argv[0], optarg, &ret->of))
 				return 2;
@@ -86,20 +88,10 @@ static int parse(int argc, char **argv, struct options *ret)
 		case OPT_FOLD:
 			ret->fold = true;
 			break;
-		case OPT_DEPTH:
-			if (!parse_number(optarg, &number) || number < 1 || number > 1e9 ||
-			    number != (size_t)number)
-				return cli_usage(argv[0], "'%s' is no number of levels", optarg);
-			ret->depth = number;
-			break;
 		case OPT_MIN_PERCENT:
 			if (!parse_number(optarg, &number) || number > 100)
 				return cli_usage(argv[0], "'%s' is no percentage", optarg);
 			ret->min_percent = number;
-			break;
-		case OPT_TID:
-			if (ip_parse_pid(optarg, &ret->tid) < 0)
-				return cli_usage(argv[0], "'%s' is no thread id", optarg);
 			break;
 		case OPT_JSON:
 			ret->json = true;
@@ -124,13 +116,13 @@ static int parse(int argc, char **argv, struct options *ret)
 static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
 {
 	const struct ip_calltree_options options = {
-		.roots = o->functions && !o->bottom_up ? selected : NULL, .fold = o->fold, .tid = o->tid};
+		.roots = o->filter.functions && !o->bottom_up ? selected : NULL, .fold = o->fold, .tid = o->filter.tid};
 	struct ip_calltree *inverted;
 
 	if (ip_calltree_collect(g->trace, &options, &g->tree) < 0)
 		return -1;
-	if (o->tid && g->tree->n == 1)
-		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->tid);
+	if (o->filter.tid && g->tree->n == 1)
+		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->filter.tid);
 	if (o->bottom_up) {
 		inverted = ip_calltree_invert(g->tree, selected);
 		ip_calltree_destroy(g->tree);
@@ -144,12 +136,12 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 static int show(const char *dir, const struct options *o)
 {
 	struct cli_graph g = {
-		.max_depth = o->depth, .min_percent = o->min_percent, .bottom_up = o->bottom_up};
+		.max_depth = o->filter.depth, .min_percent = o->min_percent, .bottom_up = o->bottom_up};
 	_cleanup_free_ bool *selected = NULL, *of = NULL;
 	int ret = ip_trace_reader_open(dir, &g.trace);
 
 	if (ret == 0) {
-		selected = cli_reader_select(g.trace, o->functions);
+		selected = cli_reader_select(g.trace, o->filter.functions);
 		of = selected && o->of ? cli_reader_select(g.trace, o->of) : NULL;
 		g.names = ip_names_create(g.trace->session);
 		ret = selected && g.names && (of || !o->of) ? collect(&g, o, selected) : -1;

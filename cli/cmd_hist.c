@@ -14,6 +14,7 @@
 #include "analysis/latency.h"
 #include "analysis/names.h"
 #include "cli/cli.h"
+#include "cli/filter_options.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -280,10 +281,8 @@ static void print_json(const struct hist *h)
 }
 
 struct options {
-	const char *functions;
-	size_t limit;
+	struct cli_filter filter;
 	bool over_time, json;
-	int tid;
 };
 
 static int show(const char *dir, const struct options *o)
@@ -293,15 +292,15 @@ static int show(const char *dir, const struct options *o)
 	int ret = ip_trace_reader_open(dir, &h.trace);
 
 	if (ret == 0) {
-		selected = cli_reader_select(h.trace, o->functions);
+		selected = cli_reader_select(h.trace, o->filter.functions);
 		h.names = ip_names_create(h.trace->session);
 		ret = selected && h.names ? ip_counts_load(dir, h.trace->session, &h.counts) : -1;
 	}
 	if (ret == 0)
-		ret = ip_latencies_collect(h.trace, selected, o->over_time ? SLICES : 0, o->tid,
+		ret = ip_latencies_collect(h.trace, selected, o->over_time ? SLICES : 0, o->filter.tid,
 					   &h.latencies);
 	if (ret == 0)
-		ret = make_order(&h, selected, o->limit);
+		ret = make_order(&h, selected, o->filter.limit);
 	if (ret == 0) {
 		cli_reader_warn(h.trace);
 		if (o->json)
@@ -320,36 +319,28 @@ static int show(const char *dir, const struct options *o)
 
 int cmd_hist(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"functions", required_argument, NULL, 'f'},
-						     {"limit", required_argument, NULL, 'n'},
+	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
+						     CLI_FILTER_LIMIT,
 						     {"over-time", no_argument, NULL, 'o'},
-						     {"tid", required_argument, NULL, 't'},
+						     CLI_FILTER_TID,
 						     {"json", no_argument, NULL, 'j'},
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
-	struct options o = {0};
+	struct options o = {.filter = CLI_FILTER_ALL};
 	const char *dir;
 	int option, code;
-	char *end;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "f:n:h", long_options, NULL)) >= 0) {
+		int taken = cli_filter_option(argv[0], option, &o.filter);
+
+		if (taken < 0)
+			return 2;
+		if (taken)
+			continue;
 		switch (option) {
-		case 'f':
-			if (cli_functions(argv[0], optarg, &o.functions))
-				return 2;
-			break;
-		case 'n':
-			o.limit = strtoul(optarg, &end, 10);
-			if (*optarg < '0' || *optarg > '9' || *end || !o.limit)
-				return cli_usage(argv[0], "'%s' is no number of functions", optarg);
-			break;
 		case 'o':
 			o.over_time = true;
-			break;
-		case 't':
-			if (ip_parse_pid(optarg, &o.tid) < 0)
-				return cli_usage(argv[0], "'%s' is no thread id", optarg);
 			break;
 		case 'j':
 			o.json = true;
@@ -361,8 +352,8 @@ int cmd_hist(int argc, char **argv)
 			return cli_bad_option(argv[0], argc, argv);
 		}
 	}
-	if (!o.limit)
-		o.limit = o.functions || o.json ? SIZE_MAX : 10;
+	if (o.filter.limit == SIZE_MAX && !o.filter.functions && !o.json)
+		o.filter.limit = 10;
 	code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;

@@ -13,6 +13,7 @@
 
 #include "analysis/trim.h"
 #include "cli/cli.h"
+#include "cli/filter_options.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -49,10 +50,10 @@ static const char split_help[] =
 	"  -h, --help\n";
 
 struct options {
-	const char *functions, *output, *by; /* NULL: not given */
-	uint64_t from_ns, to_ns, every_ns, size;
-	size_t depth;
-	int tid, pid;
+	struct cli_filter filter;
+	const char *output, *by; /* NULL: not given */
+	uint64_t every_ns, size;
+	int pid;
 	bool newest, json;
 };
 
@@ -168,14 +169,14 @@ static int trim(struct parts *p, const char *dir)
 	size_t n = 0;
 
 	ip_trim_all(p->trace, &t);
-	t.from = ip_trim_tsc(p->trace, o->from_ns);
-	if (o->to_ns < UINT64_MAX) /* as dump: what is shown as that time is in it */
-		t.to = ip_trim_tsc(p->trace, o->to_ns + 1);
-	t.tid = o->tid;
+	t.from = ip_trim_tsc(p->trace, o->filter.from_ns);
+	if (o->filter.to_ns < UINT64_MAX) /* as dump: what is shown as that time is in it */
+		t.to = ip_trim_tsc(p->trace, o->filter.to_ns + 1);
+	t.tid = o->filter.tid;
 	t.pid = o->pid;
-	t.depth = o->depth;
-	if (o->functions) {
-		selected = cli_reader_select(p->trace, o->functions);
+	t.depth = o->filter.depth;
+	if (o->filter.functions) {
+		selected = cli_reader_select(p->trace, o->filter.functions);
 		if (!selected)
 			return -1;
 		t.selected = selected;
@@ -295,11 +296,7 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 }
 
 enum {
-	OPT_FROM = 256,
-	OPT_TO,
-	OPT_TID,
-	OPT_PID,
-	OPT_DEPTH,
+	OPT_PID = 256,
 	OPT_SIZE,
 	OPT_NEWEST,
 	OPT_EVERY,
@@ -312,41 +309,31 @@ static int parse(int argc, char **argv, const struct option *long_options, const
 		 const char *help, struct options *o)
 {
 	int option;
-	char *end;
 
-	*o = (struct options){.to_ns = UINT64_MAX, .depth = SIZE_MAX};
+	*o = (struct options){.filter = CLI_FILTER_ALL};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) >= 0) {
+		int taken = cli_filter_option(argv[0], option, &o->filter);
+
+		if (taken < 0)
+			return 2;
+		if (taken)
+			continue;
 		switch (option) {
-		case 'f':
-			if (cli_functions(argv[0], optarg, &o->functions))
-				return 2;
-			break;
 		case 'o':
 			if (!*optarg)
 				return cli_usage(argv[0], "-o needs the name of a directory");
 			o->output = optarg;
 			break;
-		case OPT_FROM:
-		case OPT_TO:
 		case OPT_EVERY:
-			if (ip_parse_duration(optarg, option == OPT_FROM ? &o->from_ns
-						      : option == OPT_TO ? &o->to_ns
-									 : &o->every_ns) < 0)
-				return cli_usage(argv[0], "%s", ip_error_message());
-			if (option == OPT_EVERY && !o->every_ns)
+			if (cli_parse_time(argv[0], optarg, &o->every_ns) < 0)
+				return 2;
+			if (!o->every_ns)
 				return cli_usage(argv[0], "--every needs a time above 0");
 			break;
-		case OPT_TID:
 		case OPT_PID:
-			if (ip_parse_pid(optarg, option == OPT_TID ? &o->tid : &o->pid) < 0)
-				return cli_usage(argv[0], "'%s' is no %s id", optarg,
-						 option == OPT_TID ? "thread" : "process");
-			break;
-		case OPT_DEPTH:
-			o->depth = strtoul(optarg, &end, 10);
-			if (*optarg < '0' || *optarg > '9' || *end || !o->depth)
-				return cli_usage(argv[0], "'%s' is no number of levels", optarg);
+			if (ip_parse_pid(optarg, &o->pid) < 0)
+				return cli_usage(argv[0], "'%s' is no process id", optarg);
 			break;
 		case OPT_SIZE:
 			if (ip_parse_size(optarg, &o->size) < 0)
@@ -377,12 +364,12 @@ static int parse(int argc, char **argv, const struct option *long_options, const
 
 int cmd_trim(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"from", required_argument, NULL, OPT_FROM},
-						     {"to", required_argument, NULL, OPT_TO},
-						     {"tid", required_argument, NULL, OPT_TID},
+	static const struct option long_options[] = {CLI_FILTER_FROM,
+						     CLI_FILTER_TO,
+						     CLI_FILTER_TID,
 						     {"pid", required_argument, NULL, OPT_PID},
-						     {"functions", required_argument, NULL, 'f'},
-						     {"depth", required_argument, NULL, OPT_DEPTH},
+						     CLI_FILTER_FUNCTIONS,
+						     CLI_FILTER_DEPTH,
 						     {"size", required_argument, NULL, OPT_SIZE},
 						     {"newest", no_argument, NULL, OPT_NEWEST},
 						     {"output", required_argument, NULL, 'o'},
@@ -399,7 +386,7 @@ int cmd_trim(int argc, char **argv)
 		return code;
 	if (o.newest && !o.size)
 		return cli_usage(argv[0], "--newest goes with --size");
-	if (o.to_ns < o.from_ns)
+	if (o.filter.to_ns < o.filter.from_ns)
 		return cli_usage(argv[0], "--to lies before --from");
 	return work(dir, &o, trim);
 }

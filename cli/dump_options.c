@@ -31,30 +31,21 @@ static const char help[] =
 	"      --json           one JSON object a line; ts: nanoseconds since the start of the recording\n";
 
 enum {
-	OPT_TID = 256,
+	OPT_MIN_DURATION = 256,
 	OPT_JSON,
-	OPT_FROM,
-	OPT_TO,
-	OPT_DEPTH,
-	OPT_MIN_DURATION,
 	OPT_AROUND,
 	OPT_SLOWER_THAN,
 	OPT_MARGIN
 };
 
-static int parse_time(const char *command, const char *text, uint64_t *ret)
-{
-	return ip_parse_duration(text, ret) < 0 ? cli_usage(command, "%s", ip_error_message()) : 0;
-}
-
 int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 {
 	static const struct option long_options[] = {
-		{"functions", required_argument, NULL, 'f'},
-		{"tid", required_argument, NULL, OPT_TID},
-		{"from", required_argument, NULL, OPT_FROM},
-		{"to", required_argument, NULL, OPT_TO},
-		{"depth", required_argument, NULL, OPT_DEPTH},
+		CLI_FILTER_FUNCTIONS,
+		CLI_FILTER_TID,
+		CLI_FILTER_FROM,
+		CLI_FILTER_TO,
+		CLI_FILTER_DEPTH,
 		{"min-duration", required_argument, NULL, OPT_MIN_DURATION},
 		{"around", required_argument, NULL, OPT_AROUND},
 		{"slower-than", required_argument, NULL, OPT_SLOWER_THAN},
@@ -62,42 +53,30 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"json", no_argument, NULL, OPT_JSON},
 		{"help", no_argument, NULL, 'h'},
 		{0}};
-	uint64_t *times[] = {[OPT_FROM - OPT_TID] = &o->from_ns,
-			     [OPT_TO - OPT_TID] = &o->to_ns,
-			     [OPT_MIN_DURATION - OPT_TID] = &o->min_duration_ns,
-			     [OPT_SLOWER_THAN - OPT_TID] = &o->slower_than_ns,
-			     [OPT_MARGIN - OPT_TID] = &o->margin_ns};
+	uint64_t *times[] = {[OPT_MIN_DURATION - OPT_MIN_DURATION] = &o->min_duration_ns,
+			     [OPT_SLOWER_THAN - OPT_MIN_DURATION] = &o->slower_than_ns,
+			     [OPT_MARGIN - OPT_MIN_DURATION] = &o->margin_ns};
 	bool slower_than = false;
 	int option;
-	char *end;
 
-	*o = (struct cli_dump_options){.to_ns = UINT64_MAX, .depth = SIZE_MAX, .margin_ns = 1000000};
+	*o = (struct cli_dump_options){.filter = CLI_FILTER_ALL, .margin_ns = 1000000};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
+		int taken = cli_filter_option(argv[0], option, &o->filter);
+
+		if (taken < 0)
+			return 2;
+		if (taken)
+			continue;
 		switch (option) {
-		case 'f':
-			if (cli_functions(argv[0], optarg, &o->functions))
-				return 2;
-			break;
 		case OPT_AROUND:
 			if (cli_functions(argv[0], optarg, &o->around))
 				return 2;
 			break;
-		case OPT_TID:
-			if (ip_parse_pid(optarg, &o->tid) < 0)
-				return cli_usage(argv[0], "'%s' is no thread id", optarg);
-			break;
-		case OPT_DEPTH:
-			o->depth = strtoul(optarg, &end, 10);
-			if (*optarg < '0' || *optarg > '9' || *end || !o->depth)
-				return cli_usage(argv[0], "'%s' is no number of levels", optarg);
-			break;
-		case OPT_FROM:
-		case OPT_TO:
 		case OPT_MIN_DURATION:
 		case OPT_SLOWER_THAN:
 		case OPT_MARGIN:
-			if (parse_time(argv[0], optarg, times[option - OPT_TID]))
+			if (cli_parse_time(argv[0], optarg, times[option - OPT_MIN_DURATION]) < 0)
 				return 2;
 			slower_than |= option == OPT_SLOWER_THAN;
 			break;

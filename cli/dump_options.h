@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/filter_options.h"
+
 struct cli_dump_options {
-	const char *functions, *around; /* NULL: not given */
-	uint64_t from_ns, to_ns, min_duration_ns, slower_than_ns, margin_ns;
-	size_t depth; /* levels that are shown */
-	int tid;      /* 0: all */
+	struct cli_filter filter;
+	const char *around; /* NULL: not given */
+	uint64_t min_duration_ns, slower_than_ns, margin_ns;
 	bool json;
 };
 

@@ -91,7 +91,7 @@ static void print_head(const struct cli_graph *g)
 /* Whether the node's children may have rows. */
 static bool goes_down(const struct cli_graph *g, size_t depth)
 {
-	return !g->max_depth || depth + 1 < g->max_depth;
+	return depth + 1 < g->max_depth;
 }
 
 void cli_graph_tree(const struct cli_graph *g)
@@ -131,7 +131,7 @@ void cli_graph_tree(const struct cli_graph *g)
 	}
 	if (shown < g->tree->n - 1)
 		printf("\n%zu ways of calls are not shown: below %g %%%s\n", g->tree->n - 1 - shown,
-		       g->min_percent, g->max_depth ? ", or too deep" : "");
+		       g->min_percent, g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
 void cli_graph_json(const struct cli_graph *g)

@@ -15,7 +15,7 @@ struct cli_graph {
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	struct ip_calltree *tree;
-	size_t max_depth;   /* rows below it are not shown; 0: no limit */
+	size_t max_depth;   /* rows below it are not shown; SIZE_MAX: no limit */
 	double min_percent; /* nor those that cost less, of all */
 	bool bottom_up;	    /* the tree is an inverted one */
 };

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading the options by which a part of a trace is chosen.
+ */
+#include "cli/filter_options.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "common/units.h"
+
+/* A whole number above 0; what is too large for us is as good as all. */
+static int parse_number(const char *command, const char *what, size_t *ret)
+{
+	char *end;
+
+	*ret = strtoul(optarg, &end, 10);
+	if (!isdigit((unsigned char)*optarg) || *end || !*ret) {
+		cli_usage(command, "'%s' is no number of %s", optarg, what);
+		return -1;
+	}
+	return 1;
+}
+
+int cli_parse_time(const char *command, const char *text, uint64_t *ret)
+{
+	if (ip_parse_duration(text, ret) == 0)
+		return 0;
+	cli_usage(command, "%s", ip_error_message());
+	return -1;
+}
+
+int cli_filter_option(const char *command, int option, struct cli_filter *f)
+{
+	switch (option) {
+	case 'f':
+		return cli_functions(command, optarg, &f->functions) ? -1 : 1;
+	case 'n':
+		return parse_number(command, "functions", &f->limit);
+	case CLI_OPT_DEPTH:
+		return parse_number(command, "levels", &f->depth);
+	case CLI_OPT_FROM:
+		return cli_parse_time(command, optarg, &f->from_ns) < 0 ? -1 : 1;
+	case CLI_OPT_TO:
+		return cli_parse_time(command, optarg, &f->to_ns) < 0 ? -1 : 1;
+	case CLI_OPT_TID:
+		if (ip_parse_pid(optarg, &f->tid) == 0)
+			return 1;
+		cli_usage(command, "'%s' is no thread id", optarg);
+		return -1;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options by which the commands that read traces choose a part: -f, --tid, --from, --to, --depth; and -n.
+ */
+#ifndef IP_CLI_FILTER_OPTIONS_H
+#define IP_CLI_FILTER_OPTIONS_H
+
+#include <getopt.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cli_filter {
+	const char *functions; /* NULL: all */
+	uint64_t from_ns, to_ns;
+	size_t depth; /* levels; SIZE_MAX: all */
+	size_t limit; /* -n; SIZE_MAX: all */
+	int tid;      /* 0: all */
+};
+
+#define CLI_FILTER_ALL                                                                                       \
+	{                                                                                                    \
+		.to_ns = UINT64_MAX, .depth = SIZE_MAX, .limit = SIZE_MAX                                    \
+	}
+
+enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
+
+/* For getopt_long(): each command names those that it knows. */
+#define CLI_FILTER_FUNCTIONS                                                                                 \
+	{                                                                                                    \
+		"functions", required_argument, NULL, 'f'                                                    \
+	}
+#define CLI_FILTER_LIMIT                                                                                     \
+	{                                                                                                    \
+		"limit", required_argument, NULL, 'n'                                                        \
+	}
+#define CLI_FILTER_TID                                                                                       \
+	{                                                                                                    \
+		"tid", required_argument, NULL, CLI_OPT_TID                                                  \
+	}
+#define CLI_FILTER_FROM                                                                                      \
+	{                                                                                                    \
+		"from", required_argument, NULL, CLI_OPT_FROM                                                \
+	}
+#define CLI_FILTER_TO                                                                                        \
+	{                                                                                                    \
+		"to", required_argument, NULL, CLI_OPT_TO                                                    \
+	}
+#define CLI_FILTER_DEPTH                                                                                     \
+	{                                                                                                    \
+		"depth", required_argument, NULL, CLI_OPT_DEPTH                                              \
+	}
+
+/* An option that getopt_long() has delivered. 1: it was one of these; 0: it is another; -1: a usage error was told. */
+int cli_filter_option(const char *command, int option, struct cli_filter *filter);
+
+/* A duration; 0, or -1 after a usage error was told. */
+int cli_parse_time(const char *command, const char *text, uint64_t *ret);
+
+#endif
