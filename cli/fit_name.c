@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shortening names.
+ */
+#include "cli/fit_name.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "analysis/names.h"
+#include "common/utf8.h"
+
+/* Columns that a name takes on a terminal, counting one for each character. */
+static size_t width_of(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text += ip_utf8_length(text) ? ip_utf8_length(text) : 1)
+		width++;
+	return width;
+}
+
+/* "<", "<<=", "->" ... after "operator" are no brackets. */
+static size_t operator_length(const char *name, const char *p)
+{
+	size_t n;
+
+	if (p - name < 8 || strncmp(p - 8, "operator", 8))
+		return 0;
+	n = strspn(p, "<>=-");
+	return n < 3 ? n : 3;
+}
+
+/* Takes out what stands in template brackets: a<b<c>>::d -> a<>::d, in place. */
+static void fold_templates(char *name)
+{
+	char *out = name;
+	size_t depth = 0;
+
+	for (const char *p = name; *p; p++) {
+		size_t op = operator_length(name, p);
+
+		if (op && depth == 0) {
+			memmove(out, p, op);
+			out += op;
+			p += op - 1;
+			continue;
+		}
+		if (*p == '>' && depth)
+			depth--;
+		if (!depth)
+			*out++ = *p;
+		if (*p == '<' && !depth++)
+			continue;
+	}
+	*out = '\0';
+}
+
+void cli_fit_name(char *name, size_t width)
+{
+	size_t n;
+
+	ip_clean(name);
+	if (width_of(name) > width)
+		fold_templates(name);
+	n = width_of(name);
+	if (n > width) {
+		char *p = name;
+
+		for (size_t skip = n - width + 3; skip; skip--)
+			p += ip_utf8_length(p);
+		memmove(name + 3, p, strlen(p) + 1);
+		memcpy(name, "...", 3);
+	}
+}
+
+size_t cli_name_width(size_t others, size_t least)
+{
+	struct winsize size = {0};
+
+	if (!isatty(STDOUT_FILENO))
+		return SIZE_MAX;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col < least + others)
+		return least;
+	return size.ws_col - others;
+}

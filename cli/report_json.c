@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe report --json.
+ */
+#include "cli/report.h"
+
+#include "common/json.h"
+
+static const char *payload_of(const struct cli_report_row *row)
+{
+	if (!row->counted)
+		return "log";
+	if (row->logged)
+		return row->counted->measured ? "log+hist" : "log+count";
+	return row->counted->measured ? "hist" : "count";
+}
+
+/* From when to when calls were not recorded, since somebody else had changed the sites. */
+static void print_missing_json(struct ip_json *j, const struct cli_report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	if (!s->nmissing)
+		return;
+	ip_json_array(j, "missing");
+	for (size_t i = 0; i < s->nmissing; i++) {
+		ip_json_object(j, NULL);
+		ip_json_string(j, "function",
+			       ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
+		ip_json_uint(j, "from_ns", ip_recording_since_start(s, s->missing[i].from));
+		ip_json_uint(j, "to_ns", ip_recording_since_start(s, s->missing[i].to));
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void json_logged(struct ip_json *j, const struct cli_report_row *row)
+{
+	const struct ip_stats_summary *s = &row->summary;
+
+	ip_json_uint(j, "total_ns", s->total);
+	ip_json_uint(j, "self_ns", s->self);
+	ip_json_uint(j, "min_ns", s->min);
+	ip_json_uint(j, "avg_ns", s->avg);
+	ip_json_uint(j, "p50_ns", s->p50);
+	ip_json_uint(j, "p90_ns", s->p90);
+	ip_json_uint(j, "p99_ns", s->p99);
+	ip_json_uint(j, "p999_ns", s->p999);
+	ip_json_uint(j, "max_ns", s->max);
+	ip_json_double(j, "stddev_ns", s->stddev);
+	ip_json_uint(j, "threads", row->stats->threads);
+	ip_json_uint(j, "tail_exits", row->stats->tails);
+	ip_json_uint(j, "unwound", row->stats->unwound);
+	ip_json_uint(j, "unfinished", row->stats->unfinished);
+}
+
+static void json_known(struct ip_json *j, const char *key, bool known, uint64_t value)
+{
+	if (known)
+		ip_json_uint(j, key, value);
+	else
+		ip_json_string(j, key, NULL);
+}
+
+static void json_bounds(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row,
+			const char *key, double share)
+{
+	uint64_t from, below;
+
+	ip_counts_percentile(r->counts, r->trace->session, row->counted, share, &from, &below);
+	ip_json_array(j, key);
+	ip_json_uint(j, NULL, from);
+	ip_json_uint(j, NULL, below);
+	ip_json_end_array(j);
+}
+
+/* The keys are the same; what is not known is null. */
+static void json_counted(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+{
+	static const char *const unknown[] = {"self_ns", "p50_ns",    "p90_ns", "p99_ns",
+					      "p999_ns", "stddev_ns", "threads"};
+	const struct ip_stats_summary *s = &row->summary;
+	bool known = row->counted->ended;
+
+	json_known(j, "total_ns", known, s->total);
+	json_known(j, "min_ns", known, s->min);
+	json_known(j, "avg_ns", known, s->avg);
+	json_known(j, "max_ns", known, s->max);
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(*unknown); i++)
+		ip_json_string(j, unknown[i], NULL);
+	if (known) {
+		json_bounds(j, r, row, "p50_bounds_ns", 0.5);
+		json_bounds(j, r, row, "p90_bounds_ns", 0.9);
+		json_bounds(j, r, row, "p99_bounds_ns", 0.99);
+		json_bounds(j, r, row, "p999_bounds_ns", 0.999);
+	}
+	if (row->counted->measured)
+		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
+}
+
+void cli_report_json(const struct cli_report *r, size_t limit)
+{
+	const struct ip_trace_reader *t = r->trace;
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	ip_json_uint(&j, "events", r->stats->events);
+	ip_json_uint(&j, "lost", t->lost);
+	if (t->session->payloads)
+		ip_json_uint(&j, "counted", r->counts->calls);
+	if (t->session->overwrites)
+		ip_json_uint(&j, "overwritten", t->session->overwritten);
+	if (t->session->filtered)
+		ip_json_uint(&j, "filtered", t->session->filtered);
+	ip_json_uint(&j, "threads", t->threads);
+	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
+	ip_json_bool(&j, "ended", t->session->ended);
+	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
+	ip_json_uint(&j, "unwound", r->stats->unwound);
+	ip_json_uint(&j, "unfinished", r->stats->unfinished);
+	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
+	ip_json_uint(&j, "suspect", r->stats->suspect);
+	print_missing_json(&j, r);
+	ip_json_array(&j, "functions");
+	for (size_t i = 0; i < r->nrows && i < limit; i++) {
+		const struct cli_report_row *row = &r->rows[i];
+
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "function", row->name);
+		ip_json_string(&j, "linker_name", row->function->linker_name);
+		ip_json_string(&j, "module", ip_recording_module_name(t->session, row->function));
+		ip_json_string(&j, "file", row->function->file);
+		ip_json_uint(&j, "line", row->function->line);
+		ip_json_uint(&j, "calls", row->count);
+		ip_json_string(&j, "payload", payload_of(row));
+		ip_json_uint(&j, "points", row->stats->points);
+		if (row->counted && !row->logged)
+			json_counted(&j, r, row);
+		else
+			json_logged(&j, row);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}
