@@ -65,6 +65,12 @@ static uint64_t start_ticks(pid_t tid)
 	return ticks;
 }
 
+/* Behind a call that failed: the thread has ended. No single answer is believed, as a wrong one would leave it raised. */
+static bool is_gone(pid_t tid)
+{
+	return errno == ESRCH && start_ticks(tid) == UINT64_MAX;
+}
+
 /* Whether the thread has what we lend. One that lives and cannot be asked counts as having it: better the ordinary policy, which it
  * had, than a real-time one that stays. */
 static bool is_raised(pid_t tid)
@@ -73,7 +79,7 @@ static bool is_raised(pid_t tid)
 	struct sched_param p;
 
 	if (policy < 0)
-		return errno != ESRCH;
+		return !is_gone(tid);
 	return policy == LENT_POLICY && (sched_getparam(tid, &p) < 0 || p.sched_priority == LENT);
 }
 
@@ -108,7 +114,7 @@ bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry)
 	for (int i = 0; ours && !back && i < RESTORE_TRIES; i++)
 		back = sched_setscheduler(e->tid, e->policy, &none) == 0;
 	/* tried again by who ends, and by who lends next */
-	if (ours && !back && errno != ESRCH)
+	if (ours && !back && !is_gone(e->tid))
 		return false;
 	__atomic_store_n(&e->tid, 0, __ATOMIC_SEQ_CST);
 	return ours;
