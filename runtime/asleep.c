@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 	.wake_block = (uint64_t)rt_wake_block,
 };
 
-static void set_up(int launched)
+static void set_up(enum rt_start how)
 {
 	const char *header = (const char *)&__ehdr_start;
 	const Elf64_Phdr *phdr = (const Elf64_Phdr *)(header + __ehdr_start.e_phoff);
@@ -31,7 +31,7 @@ static void set_up(int launched)
 		if (phdr[i].p_type == PT_LOAD && phdr[i].p_offset == 0)
 			bias = (uint64_t)header - phdr[i].p_vaddr;
 	rt_room_open(phdr, __ehdr_start.e_phnum, bias);
-	rt_set_up(launched, (uint64_t)header, 0);
+	rt_set_up(how, (uint64_t)header, 0);
 }
 
 /* Of all that a program runs before main, this array is the first. Who gained privileges by exec listens to no environment. */
@@ -41,12 +41,12 @@ static void start(int argc __attribute__((unused)), char **argv __attribute__((u
 
 	/* a program that the launched one has started in its turn sleeps on */
 	if (path && !rt_auxiliary(envp, AT_SECURE) && rt_map_launched(path))
-		set_up(1);
+		set_up(RT_LAUNCHED);
 }
 
 void rt_wake_set_up(void)
 {
-	set_up(0);
+	set_up(RT_WOKEN);
 }
 
 static void (*const preinit)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = start;

@@ -16,11 +16,12 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
-#define PAGE	   4096ull
-#define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
-#define AREA_SIZE  IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
-#define FD_FLOOR   900		    /* the memfd keeps out of the low numbers, which programs count on */
-#define WAIT_LIMIT 30		    /* seconds an image waits for its launcher */
+#define PAGE	       4096ull
+#define POOL_SIZE      ((uint64_t)RT_POOL_SIZE)
+#define AREA_SIZE      IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
+#define FD_FLOOR       900		/* the memfd keeps out of the low numbers, which programs count on */
+#define FD_FLOOR_WOKEN 48 /* below 64, which every process's table of descriptors holds: see raise_fd() */
+#define WAIT_LIMIT     30 /* seconds an image waits for its launcher */
 
 #define PROT_READ	    1
 #define PROT_WRITE	    2
@@ -123,12 +124,14 @@ found:
 
 /* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest one there is, and knows no way to
  * ask for another at once. A thread that opens something between the two calls gets a number higher than the
- * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. */
-static long raise_fd(long fd)
+ * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. Where other
+ * threads run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits for all processors (an
+ * RCU grace period), for milliseconds, on a busy machine for seconds, for which a borrowed thread would be held. */
+static long raise_fd(long fd, long highest)
 {
 	long raised = fd;
 
-	for (long floor = FD_FLOOR; !FAILED(fd) && floor > fd; floor /= 2) {
+	for (long floor = highest; !FAILED(fd) && floor > fd; floor /= 2) {
 		raised = cpu_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, floor, 0);
 		if (!FAILED(raised))
 			break;
@@ -142,7 +145,7 @@ static long raise_fd(long fd)
 /* Opens and maps the launcher's area if this process is the one it was made for. */
 int rt_map_launched(const char *path)
 {
-	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0));
+	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0), FD_FLOOR);
 	struct ip_area_header *header;
 	unsigned long at;
 	long size;
@@ -179,7 +182,7 @@ static int fits_limit(uint64_t size)
 	return FAILED(ret) || size <= limit[0];
 }
 
-static int map_own_area(void)
+static int map_own_area(enum rt_start how)
 {
 	struct ip_area_header *header;
 	unsigned long at = 0;
@@ -192,7 +195,7 @@ static int map_own_area(void)
 	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
 	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
 		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
-	fd = raise_fd(fd);
+	fd = raise_fd(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
 	if (FAILED(fd)) {
 		iprobe_rt_anchor.error = -fd;
 		return 0;
@@ -236,11 +239,11 @@ static void wait_for_launcher(void)
 	}
 }
 
-void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
+void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 {
 	unsigned long gate, pool;
 
-	if (!launched && !map_own_area())
+	if (how != RT_LAUNCHED && !map_own_area(how))
 		return;
 	gate = map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!FAILED(gate)) {
@@ -301,6 +304,6 @@ void rt_set_up(int launched, uint64_t executable, uint64_t library_pool)
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 
-	if (launched)
+	if (how == RT_LAUNCHED)
 		wait_for_launcher();
 }

@@ -29,5 +29,5 @@ void rt_wake_set_up(void)
 		cpu_syscall(SYS_mprotect, in->rooms[i].address, in->rooms[i].size, PROT_READ | PROT_EXEC, 0);
 	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].address = (uintptr_t)rt_pool;
 	iprobe_rt_anchor.pools[IP_POOL_LIBRARIES].size = rt_pool_end - rt_pool;
-	rt_set_up(0, in->executable, 0);
+	rt_set_up(RT_WOKEN, in->executable, 0);
 }

@@ -26,5 +26,5 @@ static __attribute__((constructor)) void start(int argc __attribute__((unused)),
 
 	if (CPU_CALLS_ARE_NEAR)
 		rt_rooms_open((const void *)(uintptr_t)headers, rt_auxiliary(envp, AT_PHNUM));
-	rt_set_up(path && rt_map_launched(path), headers, (uintptr_t)rt_pool);
+	rt_set_up(path && rt_map_launched(path) ? RT_LAUNCHED : RT_PRELOADED, headers, (uintptr_t)rt_pool);
 }

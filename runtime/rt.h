@@ -40,10 +40,15 @@ extern struct ip_rt_anchor iprobe_rt_anchor;
 /* Maps the area of a launcher, if it was made for this process. 1; 0: it was not. */
 int rt_map_launched(const char *path);
 
-/* Sets everything up. launched: rt_map_launched() has mapped an area, else one of our own is; executable: an address of the
- * executable, for a pool near it; library_pool: where the one for libraries is to be, 0: none. Fills the anchor in; waits
- * for the launcher if there is one. */
-void rt_set_up(int launched, uint64_t executable, uint64_t library_pool);
+enum rt_start {
+	RT_PRELOADED, /* nothing else runs in the process yet */
+	RT_LAUNCHED,  /* as well, and rt_map_launched() has mapped an area, where else one of our own is */
+	RT_WOKEN,     /* by a borrowed thread, amid others */
+};
+
+/* Sets everything up. executable: an address of the executable, for a pool near it; library_pool: where the one for libraries is to
+ * be, 0: none. Fills the anchor in; waits for the launcher if there is one. */
+void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool);
 
 /* Value of an environment variable, of an entry of the auxiliary vector behind the environment; NULL, 0: not there. */
 const char *rt_environment(char **envp, const char *name);

@@ -143,6 +143,18 @@ def test_attach(actor, programs, targets, how):
     target.finish()
 
 
+def test_no_waiting_for_more_descriptors(me, programs, targets):
+    """The borrowed thread keeps to the table of descriptors that there is: growing it waits for all processors, milliseconds to seconds."""
+    target = targets.steady(me, programs.simple("steady"), preload=False)
+    before = memory.status_field(target.pid, "FDSize")
+    attach(me, target.pid)
+    opened = {int(fd): os.readlink(f"/proc/{target.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{target.pid}/fd")}
+    ours = [fd for fd, what in opened.items() if "memfd:iprobe" in what]
+    assert len(ours) == 1 and 48 <= ours[0] < 64, opened
+    assert memory.status_field(target.pid, "FDSize") == before
+    target.finish()
+
+
 def live_sites(actor, pid, session):
     assert session.poll() is None, f"ended early: {session.communicate()}"
     done = actor.iprobe("status", "--json", pid)
