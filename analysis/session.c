@@ -180,6 +180,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->execs);
 	free(s->missing);
 	free(s->libraries);
+	free(s->others);
 	free(s->signatures);
 	free(s->numbers);
 	ip_changes_clear(&s->changes);

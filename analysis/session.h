@@ -114,6 +114,8 @@ struct ip_recording {
 	size_t nmissing;
 
 	struct ip_changes changes;
+	struct ip_recording_module *others; /* without probes; path, build_id and load_bias are known */
+	size_t nothers;
 	struct ip_recording_library *libraries; /* in the order of time */
 	size_t nlibraries;
 
@@ -160,6 +162,14 @@ static inline const struct ip_signature *ip_recording_signature(const struct ip_
 	return number && number <= session->nsignatures && session->signatures[number - 1].n
 		       ? &session->signatures[number - 1]
 		       : NULL;
+}
+
+/* The return address that came with an entry (--callsite); 0: none. payload may be NULL. */
+static inline uint64_t ip_recording_call_site(const uint64_t *payload)
+{
+	uint32_t n = payload && payload[0] & IP_PAYLOAD_CALLER ? IP_PAYLOAD_N(payload[0]) : 0;
+
+	return n ? payload[n] : 0;
 }
 
 /* TSC ticks in nanoseconds, rounded to nearest. */

@@ -178,6 +178,22 @@ static int parse_library(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_other(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+	struct ip_recording_module other = {.placement = "", .present = true};
+
+	if (p->nfields < 4 || s->nothers >= IP_RECORDING_MODULES)
+		return ip_session_bad(p, "no sensible file without probes");
+	if (ip_session_number(p, 1, UINT64_MAX, &other.load_bias) < 0 ||
+	    ip_grow(&s->others, s->nothers, sizeof(*s->others)) < 0)
+		return -1;
+	other.build_id = p->fields[2];
+	other.path = p->fields[3];
+	s->others[s->nothers++] = other;
+	return 0;
+}
+
 static int parse_signature(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -235,6 +251,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"payload", parse_payload},
 		       {"added", parse_change},
 		       {"removed", parse_change},
+		       {"other", parse_other},
 		       {"load", parse_library},
 		       {"unload", parse_library},
 		       {"signature", parse_signature},

@@ -15,6 +15,7 @@
 #include "analysis/focus.h"
 #include "analysis/merge.h"
 #include "analysis/names.h"
+#include "analysis/places.h"
 #include "cli/cli.h"
 #include "cli/dump_options.h"
 #include "cli/reader.h"
@@ -33,6 +34,7 @@ struct dump {
 	const struct ip_focus_span *span; /* that the last line was in */
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
+	struct ip_places *places;
 	bool *selected;
 	char **fragments;	 /* what a function's lines have in common, made when first needed */
 	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
@@ -163,6 +165,41 @@ static void print_args(const struct dump *d)
 		ip_json_bool(&j, "cut", true);
 }
 
+/* Where a call comes from, if that was recorded: <- main+0x3f demo.c:12 */
+static void print_caller(struct dump *d)
+{
+	uint64_t address = ip_recording_call_site(d->payload);
+	const struct ip_place *place = address ? ip_places_get(d->places, address) : NULL;
+	_cleanup_free_ char *text = NULL;
+	char hex[24];
+	struct ip_json j;
+
+	if (!address)
+		return;
+	if (place && !d->json)
+		text = ip_place_text(place);
+	if (!place || (!d->json && !text)) {
+		d->stop = true;
+		return;
+	}
+	if (!d->json) {
+		printf("  <- %s", text);
+		return;
+	}
+	snprintf(hex, sizeof(hex), "%#" PRIx64, address);
+	ip_json_init_inside(&j, stdout);
+	ip_json_object(&j, "caller");
+	ip_json_string(&j, "address", hex);
+	ip_json_string(&j, "function", place->name);
+	if (place->function)
+		ip_json_uint(&j, "offset", place->offset);
+	ip_json_string(&j, "module", place->module);
+	ip_json_string(&j, "file", place->file);
+	if (place->file)
+		ip_json_uint(&j, "line", place->line);
+	ip_json_end_object(&j);
+}
+
 /* The value that a function returns: = 0 */
 static void print_retval(const struct dump *d)
 {
@@ -215,10 +252,12 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		print_args(context);
 		if (d->json && d->focus && ip_focus_is_slow(d->focus, frame->tag))
 			fputs(",\"slow\":true", stdout);
-		if (frame->flags & IP_FRAME_ENTRY_ONLY)
-			end_line(context, "  (it has no exit probes)", ",\"entry_only\":true}");
-		else
-			end_line(context, " {", "}");
+		if (!d->json)
+			fputs(frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)" : " {", stdout);
+		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
+			fputs(",\"entry_only\":true", stdout);
+		print_caller(context);
+		end_line(context, "", "}");
 	}
 }
 
@@ -326,6 +365,7 @@ static void clear(struct dump *d)
 	free(d->fragments);
 	free(d->selected);
 	ip_names_destroy(d->names);
+	ip_places_destroy(d->places);
 	ip_trace_reader_close(d->trace);
 }
 
@@ -341,8 +381,9 @@ static int show(const char *dir, const struct cli_dump_options *options)
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);
+		d.places = ip_places_create(dir, d.trace->session);
 		d.fragments = calloc(d.trace->session->nfunctions, sizeof(*d.fragments));
-		ret = !d.names ? -1 : d.fragments ? 0 : ip_error("out of memory");
+		ret = !d.names || !d.places ? -1 : d.fragments ? 0 : ip_error("out of memory");
 	}
 	if (ret == 0)
 		ret = print_all(&d, options->filter.tid);

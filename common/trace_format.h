@@ -56,6 +56,7 @@
  *            both has two numbers; readers show them as one. "e": it has entry probes only: its calls are counted, their ends are
  *            not known. "-": neither.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
+ *   other   LOAD_BIAS BUILDID PATH         (with --callsite: a file without probes that was mapped at the beginning; calls may come from there)
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
  *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)

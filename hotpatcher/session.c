@@ -160,6 +160,8 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (ip_filters_begin(&s->options->filters, s->area, s->target, s->trace, &s->start) < 0)
 		return -1;
+	if (s->options->filters.callsite)
+		ip_trace_add_others(s->trace, modules);
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
 	for (size_t i = 0; i < s->selections.n; i++)
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);

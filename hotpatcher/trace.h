@@ -68,6 +68,8 @@ struct ip_pulse_stats;
 void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
 /* What the session leaves out ("depth 3"), and how many events it has left out in the end. */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
+/* The modules without probes. */
+void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules);
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events);
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 

@@ -324,6 +324,22 @@ void ip_trace_add_filter(struct ip_trace *trace, const char *text)
 	putc('\n', trace->text_out);
 }
 
+void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *m = &modules->items[i];
+
+		if (m->list || !m->elf || !m->elf->build_id_size)
+			continue;
+		ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id);
+		fprintf(trace->text_out, "other\t%lu\t%s\t", m->load_bias, id);
+		ip_trace_put_value(trace->text_out, m->path);
+		putc('\n', trace->text_out);
+	}
+}
+
 void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)
 {
 	fprintf(trace->text_out, "filtered\t%lu\n", events);

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call sites (--callsite) in dump and report, against what test/programs/callers.c says about itself."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "programs" / "callers.c"
+ROUNDS = 10
+
+
+def known_sites():
+    """(callee, caller, line) -> calls a round, from the comments of the source."""
+    known, function = collections.Counter(), None
+    for number, line in enumerate(SOURCE.read_text().splitlines(), 1):
+        head = re.match(r"(?:KEPT |HIDDEN )?(?:int|long) (\w+)\(.*\)$", line)
+        function = head.group(1) if head else function
+        comment = re.search(r"/\* (\w+: \d.*) \*/$", line)
+        for callee, n in re.findall(r"(\w+): (\d+)", comment.group(1)) if comment else []:
+            known[callee, function, number] += int(n)
+    assert len(known) == 6
+    return known
+
+
+@pytest.fixture(params=["fentry", "instrument"])
+def program(request, programs):
+    # sibling calls would take the caller's frame away, and its line with it
+    return programs.simple("callers", placement=request.param, extra=["-fno-optimize-sibling-calls"])
+
+
+def record(me, program, *options):
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "-o", directory, *options, "--", program, ROUNDS)
+    assert done.returncode == 0, repr(done)
+    return directory
+
+
+def entries(me, directory, *options):
+    done = me.iprobe("dump", "--json", *options, directory)
+    assert done.returncode == 0, repr(done)
+    return [e for e in map(json.loads, done.stdout.splitlines()) if e["event"] == "entry"]
+
+
+def test_dump_tells_function_and_line(me, program):
+    directory = record(me, program, "--callsite")
+    events = entries(me, directory)
+    seen = collections.Counter()
+    for e in events:
+        caller = e["caller"]
+        assert re.fullmatch("0x[0-9a-f]+", caller["address"])
+        if e["function"] in ("work", "once", "twice"):
+            assert caller["module"] == "callers" and caller["offset"] > 0 and caller["file"].endswith("callers.c")
+            seen[e["function"], caller["function"], caller["line"]] += 1
+    assert seen == {site: ROUNDS * n for site, n in known_sites().items()}
+    compared = [e for e in events if e["function"] == "compare"]
+    assert len(compared) >= 2 * ROUNDS and all(e["caller"]["module"].startswith("libc") for e in compared)
+    text = me.iprobe("dump", "-f", "work", directory).stdout
+    line = next(n for callee, caller, n in known_sites() if (callee, caller) == ("work", "once"))
+    assert len(re.findall(rf"work \{{  <- once\+0x[0-9a-f]+ callers.c:{line}$", text, re.M)) == ROUNDS
+
+
+def test_nothing_is_said_without(me, program):
+    directory = record(me, program)
+    assert not any("caller" in e for e in entries(me, directory)) and " <- " not in me.iprobe("dump", directory).stdout
+
+
+def test_on_another_machine(me, programs):
+    """The program is gone, or another one stands in its place: functions with probes are known, lines are not."""
+    built = programs.simple("callers", placement="fentry", extra=["-fno-optimize-sibling-calls"])
+    program = me.dir() / "callers"
+    shutil.copy(built, program)
+    directory = record(me, program, "--callsite")
+    program.unlink()
+    for other in (None, "/bin/true"):
+        if other:
+            shutil.copy(os.path.realpath(other), program)
+        callers = {e["caller"]["function"] for e in entries(me, directory, "-f", "work")}
+        assert {"once", "twice"} <= callers
+        assert all(e["caller"]["file"] is None for e in entries(me, directory, "-f", "work"))
