@@ -176,7 +176,9 @@ def test_masks_of_calls(me, programs, targets, how, link):
     memory.wait_for("does not wait", lambda: memory.status_field(target.pid, "SigBlk") == during)
     done = me.iprobe("attach", target.pid, "--duration", "20ms", "--json", "-o", me.dir() / "trace")
     assert done.returncode == 0 and len(done.summary()["stop_us"]) >= 3, repr(done)
-    memory.wait_for("waits under another mask", lambda: memory.status_field(target.pid, "SigBlk") == during)
+    # asleep: one that has not had a CPU since the stop would take the signal before its call starts again, as after any SIGCONT
+    memory.wait_for("waits under another mask", lambda: memory.status_field(target.pid, "SigBlk") == during and
+                    memory.status_field(target.pid, "State")[0] == "S")
     os.kill(target.pid, signal.SIGUSR2)  # has to wait
     time.sleep(0.05)
     assert memory.status_field(target.pid, "ShdPnd") == during, "the mask of the call is lost"
