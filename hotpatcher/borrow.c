@@ -201,9 +201,12 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 			continue;
 		*ret = (struct ip_borrowed){.target = target, .tid = tid};
 		boost(ret);
+		/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
+		ret->raised = ret->boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
 		if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 			int error = errno;
 
+			ip_guard_restore(ret->raised);
 			unboost(ret);
 			/* one that did not stop in time before is ours already */
 			if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
@@ -213,10 +216,9 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 						target->pid, tid);
 			continue;
 		}
-		if (may_borrow(ret, which)) {
-			ret->raised = ret->boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
+		if (may_borrow(ret, which))
 			return 1;
-		}
+		ip_guard_restore(ret->raised);
 		ip_stop_end(&ret->stop);
 		unboost(ret);
 	}

@@ -7,7 +7,8 @@
  *
  *   1. One iprobe at a time (a lock on /proc/PID). The runtime is still asleep, no thread is left in its code by an iprobe that
  *      died, and no seccomp filter would kill the thread for our calls.
- *   2. Choose a thread that waits in a system call which starts again by itself; SEIZE, INTERRUPT, look at its registers. Where there
+ *   2. Choose a thread that waits in a system call which starts again by itself; lend it real-time priority, where we may, until it is
+ *      back (guard.h: it has to get a CPU three times, and the hold is mostly waiting for that); SEIZE, INTERRUPT, look at its registers. Where there
  *      is none for a while: one that is between two instructions of its own, in no restartable sequence; at last one in any call,
  *      which ends then as it does after any stop (a short count, EINTR). All are safe, since what it will run calls no
  *      library, takes no lock, uses general registers only, and brings its own stack: whatever the thread is in the middle of,

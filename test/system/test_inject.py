@@ -155,6 +155,26 @@ def test_no_waiting_for_more_descriptors(me, programs, targets):
     target.finish()
 
 
+def test_priority_for_the_whole_hold(root, programs, targets):
+    """The borrowed thread has it before it is interrupted, since to stop it needs a CPU, and gives it back before it is released."""
+    target = start_waits(root, programs, targets, "read")
+    log = root.dir() / "strace"
+    done = root.run(["strace", "-o", log, "--trace=ptrace,sched_setscheduler", root.iprobe_path, "attach", target.pid, "--no-stop",
+                     "--duration", "20ms", "-o", root.dir() / "trace"])
+    assert done.returncode == 0, repr(done)
+    policy, holds = "other", 0
+    for line in log.read_text(errors="replace").splitlines():
+        if set_to := re.match(rf"sched_setscheduler\({target.pid}, (\w+).*= 0$", line):
+            policy = "other" if set_to[1] == "SCHED_OTHER" else "real-time"
+        elif re.match(rf"ptrace\(PTRACE_INTERRUPT, {target.pid}\)", line):
+            assert policy == "real-time", line
+        elif re.match(rf"ptrace\(PTRACE_DETACH, {target.pid},", line):
+            assert policy == "other", line
+            holds += 1
+    assert holds == 5, "memory, waking, moving, switching, going back"
+    finish_waits(target, "read")
+
+
 def live_sites(actor, pid, session):
     assert session.poll() is None, f"ended early: {session.communicate()}"
     done = actor.iprobe("status", "--json", pid)
