@@ -118,6 +118,12 @@ static int parse_trimmed(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_compressed(struct ip_session_parser *p)
+{
+	p->session->compressed = true;
+	return ip_session_number(p, 2, UINT64_MAX, &p->session->plain);
+}
+
 static int parse_coarse(struct ip_session_parser *p)
 {
 	p->session->coarse = true;
@@ -256,7 +262,8 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"unload", parse_library},
 		       {"signature", parse_signature},
 		       {"trimmed", parse_trimmed},
-		       {"coarse", parse_coarse}};
+		       {"coarse", parse_coarse},
+		       {"compressed", parse_compressed}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

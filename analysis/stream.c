@@ -7,7 +7,8 @@
  * up to the next extended one: the writer begins each sub-buffer with one.
  *
  * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a bad
- * record ends its packet.
+ * record ends its packet, and so do words that cannot be unpacked. Of a compressed stream (common/squeeze.h; its first bytes tell, not its name) a
+ * packet's words are unpacked when the first of them is asked for: looking at all headers reads nothing else.
  */
 #include "analysis/stream.h"
 
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/unpack.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -32,6 +34,11 @@ struct ip_stream {
 	char *path;
 	uint64_t size;
 
+	struct ip_unpack *unpack; /* of a compressed stream; NULL: it is plain */
+	struct ip_squeezed_head squeezed;
+	const uint64_t *unpacked; /* what is left of the packet's words; NULL: they have not been asked for */
+
+	uint64_t packet;   /* offset of the packet's header */
 	uint64_t next;	   /* offset of the next packet's header */
 	uint64_t position; /* offset of the next word to read into the buffer */
 	uint64_t left;	   /* bytes of the packet that are not decoded yet, those in the buffer included */
@@ -85,9 +92,41 @@ static const char *check_header(const struct ip_stream *s, const struct ip_packe
 	return NULL;
 }
 
-static int read_header(const struct ip_stream *s, struct ip_packet_header *ret)
+static size_t head_size(const struct ip_stream *s)
 {
-	return ip_read_at(s->fd, s->path, s->next, ret, sizeof(*ret));
+	return s->unpack ? sizeof(struct ip_squeezed_head) : sizeof(struct ip_packet_header);
+}
+
+/* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
+static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const char **ret_problem)
+{
+	if (ip_read_at(s->fd, s->path, s->next, s->unpack ? (void *)&s->squeezed : ret, head_size(s)) < 0)
+		return -1;
+	if (s->unpack && s->squeezed.magic != IP_SQUEEZED_MAGIC) {
+		*ret_problem = "no packet";
+		return 0;
+	}
+	if (s->unpack)
+		*ret = s->squeezed.header;
+	*ret_problem = check_header(s, ret);
+	if (!*ret_problem && s->unpack)
+		*ret_problem = ip_unpack_check(&s->squeezed);
+	return 0;
+}
+
+/* Looks which kind of stream it is. */
+static int open_kind(struct ip_stream *s)
+{
+	uint32_t magic;
+
+	if (s->size < sizeof(magic))
+		return 0;
+	if (ip_read_at(s->fd, s->path, 0, &magic, sizeof(magic)) < 0)
+		return -1;
+	if (magic != IP_SQUEEZED_MAGIC)
+		return 0;
+	s->unpack = ip_unpack_create();
+	return s->unpack ? 0 : -1;
 }
 
 int ip_stream_open(const char *path, struct ip_stream **ret)
@@ -110,12 +149,15 @@ int ip_stream_open(const char *path, struct ip_stream **ret)
 		ip_stream_close(s);
 		return -1;
 	}
-	if (s->size >= sizeof(header)) {
-		if (read_header(s, &header) < 0) {
+	if (open_kind(s) < 0) {
+		ip_stream_close(s);
+		return -1;
+	}
+	if (s->size >= head_size(s)) {
+		if (read_header(s, &header, &problem) < 0) {
 			ip_stream_close(s);
 			return -1;
 		}
-		problem = check_header(s, &header);
 		if (problem) {
 			ip_stream_close(s);
 			return ip_error(
@@ -134,6 +176,7 @@ void ip_stream_close(struct ip_stream *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->path);
+	ip_unpack_destroy(s->unpack);
 	free(s->payloads);
 	free(s->damage);
 	free(s);
@@ -159,25 +202,26 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 	if (s->next >= s->size)
 		return 0;
 	rest = s->size - s->next;
-	if (rest < sizeof(h)) {
+	if (rest < head_size(s)) {
 		damaged(s, s->next, "cut off in a packet header");
 		s->next = s->size;
 		return 0;
 	}
-	if (read_header(s, &h) < 0)
+	if (read_header(s, &h, &problem) < 0)
 		return -1;
-	problem = check_header(s, &h);
 	if (problem) {
 		damaged(s, s->next, problem);
 		s->next = s->size;
 		return 0;
 	}
-	end = h.packet_size / 8;
+	end = s->unpack ? sizeof(s->squeezed) + s->squeezed.bytes : h.packet_size / 8;
 	s->left = h.content_size / 8 - sizeof(h);
 	if (end > rest) {
 		damaged(s, s->next, "packet that is cut off");
 		end = rest;
-		if (s->left > rest - sizeof(h))
+		if (s->unpack)
+			s->left = 0; /* nothing is known of a part */
+		else if (s->left > rest - sizeof(h))
 			s->left = (rest - sizeof(h)) / WORD * WORD;
 	}
 	*ret = (struct ip_packet){.offset = s->next,
@@ -199,9 +243,30 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 	s->discarded = h.events_discarded;
 	s->pid = h.pid;
 	s->tid = h.tid;
-	s->position = s->next + sizeof(h);
+	s->packet = s->next;
+	s->unpacked = NULL;
+	s->position = s->next + head_size(s);
 	s->next += end;
 	s->at = s->filled = 0;
+	return 1;
+}
+
+static uint64_t offset_of(const struct ip_stream *s, size_t at)
+{
+	return s->unpack ? s->packet : s->position - (s->filled - at) * WORD;
+}
+
+/* The packet's words, where they lie in the file or have been unpacked. 1; 0: they are damaged; -1 with an error. */
+static int read_words(struct ip_stream *s, uint64_t *words, uint64_t bytes)
+{
+	if (!s->unpack)
+		return ip_read_at(s->fd, s->path, s->position, words, bytes) < 0 ? -1 : 1;
+	if (!s->unpacked && ip_unpack_read(s->unpack, s->fd, s->path, s->packet, &s->squeezed, &s->unpacked) < 0)
+		return -1;
+	if (!s->unpacked)
+		return 0;
+	memcpy(words, s->unpacked, bytes);
+	s->unpacked += bytes / WORD;
 	return 1;
 }
 
@@ -210,12 +275,21 @@ static int refill(struct ip_stream *s)
 {
 	size_t kept = s->filled - s->at;
 	uint64_t want = s->left - kept * WORD;
+	int good;
 
 	memmove(s->buffer, s->buffer + s->at, kept * WORD);
 	if (want > BUFFER_SIZE - kept * WORD)
 		want = BUFFER_SIZE - kept * WORD;
-	if (ip_read_at(s->fd, s->path, s->position, s->buffer + kept, want) < 0)
+	good = read_words(s, s->buffer + kept, want);
+	if (good < 0)
 		return -1;
+	if (!good) {
+		damaged(s, s->packet, "packet whose compressed words are damaged");
+		s->left = 0;
+		s->known = false;
+		s->at = s->filled = 0;
+		return 0;
+	}
 	s->position += want;
 	s->at = 0;
 	s->filled = kept + want / WORD;
@@ -225,7 +299,7 @@ static int refill(struct ip_stream *s)
 /* Ends the packet at its word at. */
 static void bad_record(struct ip_stream *s, size_t at, const char *what)
 {
-	damaged(s, s->position - (s->filled - at) * WORD, what);
+	damaged(s, offset_of(s, at), what);
 	s->left = 0;
 	s->known = false;
 }
@@ -296,6 +370,8 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 
 		if (s->filled == s->at && refill(s) < 0)
 			return -1;
+		if (!s->left)
+			break;
 		w = s->buffer + s->at;
 		end = s->buffer + s->filled;
 
@@ -351,7 +427,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 		} else if (s->known) {
 			bad_record(s, s->at, "record of an unknown kind");
 		} else {
-			damaged(s, s->position - (s->filled - s->at) * WORD,
+			damaged(s, offset_of(s, s->at),
 				"record that needs one which is missing");
 			s->at++;
 			s->left -= WORD;

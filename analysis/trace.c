@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/squeeze.h"
 
 #define PREFIX "stream-"
 #define BATCH  256u
@@ -38,10 +39,10 @@ static bool is_stream_name(const char *name)
 	if (strncmp(name, PREFIX, strlen(PREFIX)))
 		return false;
 	name += strlen(PREFIX);
-	for (const char *p = name; *p; p++)
-		if (!isdigit((unsigned char)*p))
-			return false;
-	return *name;
+	if (!isdigit((unsigned char)*name))
+		return false;
+	name += strspn(name, "0123456789");
+	return !*name || !strcmp(name, IP_SQUEEZED_SUFFIX);
 }
 
 /* stream-9 before stream-10 */

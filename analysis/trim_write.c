@@ -2,6 +2,7 @@
 /*
  * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Metadata and the files about the modules are those of the whole
  * trace, and so is the clock; the session file is, but for its totals and a line that tells the time that was kept.
+ * What it writes is never compressed.
  */
 #include "analysis/trim_write.h"
 
@@ -364,7 +365,7 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
 		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
-		    !begins_with(line, "trimmed") &&
+		    !begins_with(line, "trimmed") && !begins_with(line, "compressed") &&
 		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)

@@ -25,6 +25,7 @@ static const char help[] =
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --time WORD       precise (default), or coarse: some two fifths of the cost, true to some 10 us\n"
+	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that other readers open)\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "

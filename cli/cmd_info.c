@@ -269,6 +269,10 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 		ip_json_double(&j, "late_ns", s->late * 1e9 / s->tsc_hz);
 		ip_json_double(&j, "latest_ns", s->latest * 1e9 / s->tsc_hz);
 	}
+	if (s->compressed) {
+		ip_json_string(&j, "compressed", "zstd");
+		ip_json_uint(&j, "uncompressed_packets", s->plain);
+	}
 	ip_json_string(&j, "end", s->end);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
@@ -355,6 +359,9 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_field("end", s->ended ? s->end : "none: still going on, or cut off");
 	printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
 	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
+	if (s->compressed)
+		printf("%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
+		       s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");
 	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
 	if (s->overwrites)
 		printf(", %s before them overwritten", ip_format_count(s->overwritten, count));

@@ -21,6 +21,7 @@ static const char help[] =
 	"      --duration T      record for T only (200ms, 10s, 2m); the command goes on\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --time WORD       precise (default), or coarse: some two fifths of the cost, true to some 10 us\n"
+	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that other readers open)\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
 	"      --max-stop T      no stop longer than T: several if need be (default 50ms)\n"

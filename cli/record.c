@@ -45,7 +45,8 @@ enum {
 	OPT_CALLSITE,
 	OPT_FOLLOW_EXEC,
 	OPT_PAYLOAD,
-	OPT_OVERWRITE
+	OPT_OVERWRITE,
+	OPT_COMPRESS
 };
 
 static const struct option long_options[] = {
@@ -76,6 +77,7 @@ static const struct option long_options[] = {
 	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
 	{"payload", required_argument, NULL, OPT_PAYLOAD},
 	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
+	{"compress", no_argument, NULL, OPT_COMPRESS},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -275,6 +277,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.overwrite = true;
 			ret->session.own = "--overwrite";
 			break;
+		case OPT_COMPRESS:
+			ret->session.compress = true;
+			ret->session.own = "--compress";
+			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
 				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
@@ -322,9 +328,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume &&
-	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.coarse ||
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.coarse ||
 	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --time, filters and --dry-run");
+		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --time, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
@@ -410,6 +416,9 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "counted", s->calls);
 	if (options->session.overwrite)
 		ip_json_uint(&j, "overwritten", s->overwritten);
+	ip_json_uint(&j, "bytes", s->written);
+	if (options->session.compress)
+		ip_json_uint(&j, "uncompressed_packets", s->plain);
 	ip_json_string(&j, "dir", options->session.dir);
 	ip_json_uint(&j, "processes", s->processes);
 	ip_json_uint(&j, "children_restored", s->children_restored);
@@ -501,6 +510,9 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			"iprobe: %s events lost (the rings were full: select fewer functions, or give more "
 			"--memory)\n",
 			ip_format_count(s->lost, lost));
+	if (s->plain)
+		fprintf(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n", ip_format_count(s->plain, count),
+			plural(s->plain));
 	if (options->json) {
 		print_json(options, s);
 		return;

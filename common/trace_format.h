@@ -6,6 +6,7 @@
  *   DIR/metadata            TSDL: the same layout told to any CTF reader
  *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
  *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
+ *   DIR/stream-N.zst        the same, compressed (--compress; common/squeeze.h): in the place of DIR/stream-N, never beside it
  *   DIR/iprobe/session      text, see below
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
  *                           from FROM to TO is at most WIDTH after its stamp, and never before it
@@ -67,6 +68,7 @@
  *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
  *   filter  TEXT                          (what the session leaves out, as its options say it, one a line)
  *   filtered N                            (events that it has left out; when the session has ended properly)
+ *   compressed zstd N                     (streams are compressed; N packets were left as they were because the compressor fell behind)
  *   thread  TID NAME
  *   overwritten N                         (the session kept the newest events only: so many were there before them)
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)

@@ -50,6 +50,7 @@ void ip_collector_destroy(struct ip_collector *c)
 	if (!c)
 		return;
 	ip_window_destroy(c->window);
+	ip_press_destroy(c->press);
 	free(c->slots);
 	free(c->suspended);
 	free(c->pids);
@@ -77,8 +78,11 @@ int ip_collector_finish(struct ip_collector *c)
 int ip_collector_poll(struct ip_collector *c)
 {
 	uint64_t now = ip_now_ns();
-	int taken = ip_drain_full(c, false);
+	int taken;
 
+	if (ip_drain_write_ready(c) < 0)
+		return -1;
+	taken = ip_drain_full(c, false);
 	if (taken < 0)
 		return -1;
 	if (now - c->reaped_ns > REAP_INTERVAL_NS) {
@@ -111,7 +115,7 @@ int ip_collector_flush(struct ip_collector *c)
 			return -1;
 		ip_drain_release(c, i);
 	}
-	return 0;
+	return ip_drain_settle(c);
 }
 
 int ip_collector_move(struct ip_collector *c, struct ip_area *area)
@@ -221,6 +225,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
+	ret->plain = c->press ? ip_press_plain(c->press) : 0;
 	if (c->window) {
 		ret->pending = ip_window_kept(c);
 		ret->overwritten = ip_window_overwritten(c);

@@ -7,6 +7,7 @@
 #define IP_COLLECTOR_INTERNAL_H
 
 #include "hotpatcher/collector.h"
+#include "hotpatcher/press.h"
 #include "hotpatcher/sift.h"
 #include "hotpatcher/window.h"
 
@@ -45,6 +46,8 @@ struct ip_collector {
 	struct ip_counters *counters;
 	uint8_t *pids; /* bitmap of processes that have recorded */
 	uint64_t processes;
+	struct ip_press *press; /* of compressed traces, once anything is to be written; NULL */
+	uint64_t on_its_way;	/* bytes of packets that are in the press, as if they were plain */
 	struct ip_window *window; /* of sessions that overwrite; NULL */
 };
 
@@ -89,6 +92,21 @@ bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready 
 bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r);
 /* Whether a sub-buffer is what it was when it was listed, and its thread's. */
 bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r);
+/* The slot has come that far: what is counted follows. */
+void ip_drain_advance(struct ip_collector *c, uint32_t slot, const struct ip_progress *next);
+
+/* Writes what was found, which lies in c->records, and advances to next, which does not know of it yet. 0; 1: the sub-buffer (IP_NO_SLOT: none) is
+ * freed when it is written; -1 with an error. */
+int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_progress *next,
+		 const struct ip_sifted *found, uint64_t discarded);
+
+/* The slot has come that far without a packet. */
+int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *next);
+
+/* Writes what the press has ready; all that is on its way. 0, or -1 with an error. */
+int ip_drain_write_ready(struct ip_collector *c);
+int ip_drain_settle(struct ip_collector *c);
+
 /* Of an errno: the disk is full, or a quota, or the file as large as it may be. */
 bool ip_drain_is_out_of_space(int error);
 

@@ -5,7 +5,7 @@
  *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
  *      and s.guard was seen 0 after that, and it still is what it was: then no hook can have words in it to fill.
  *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use goes back at once.
- *   3. Copy, check, write (journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
+ *   3. Copy, check, write (drain_write.c, journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
  *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
  *
  * A slot goes back to FREE when its thread has ended and all of it has been taken.
@@ -22,59 +22,8 @@
 	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
 #define STALE_GUARD_NS 200000000ull
 
-/* The slot has come that far: what is counted follows. */
-static void advance(struct ip_collector *c, uint32_t slot, const struct ip_progress *next)
-{
-	struct ip_progress *p = &c->slots[slot].p;
-
-	c->events += next->events - p->events;
-	c->invalid += next->invalid - p->invalid;
-	c->beyond += next->beyond - p->beyond;
-	c->lost_done += next->lost_before - p->lost_before;
-	*p = *next;
-}
-
-bool ip_drain_is_out_of_space(int error)
-{
-	return error == ENOSPC || error == EDQUOT || error == EFBIG;
-}
-
-/* Writes what was found and advances to next, which does not know of it yet. Once full, always: a later, smaller packet would make it
- * look as if nothing were missing. */
-static int put(struct ip_collector *c, uint32_t slot, struct ip_progress *next, const struct ip_sifted *found,
-	       uint64_t discarded)
-{
-	const struct ip_progress *p = &c->slots[slot].p;
-	struct ip_packet_header header = {
-		.timestamp_begin = found->begin,
-		.timestamp_end = found->end,
-		.events_discarded = discarded < p->last_discarded ? p->last_discarded : discarded,
-		.pid = p->pid,
-		.tid = p->tid};
-
-	c->full |=
-		ip_trace_bytes(c->trace) + sizeof(header) + found->words * sizeof(*c->records) > c->max_size;
-	if (!c->full) {
-		next->events += found->events;
-		next->last_discarded = header.events_discarded;
-		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) < 0) {
-			if (!ip_drain_is_out_of_space(errno))
-				return -1;
-			c->full = c->no_space = true;
-			next->events = p->events;
-			next->last_discarded = p->last_discarded;
-		}
-	}
-	if (c->full) {
-		next->beyond += found->events;
-		if (ip_trace_note_progress(c->trace, slot, next) < 0 && !ip_drain_is_out_of_space(errno))
-			return -1;
-	}
-	advance(c, slot, next);
-	return 0;
-}
-
-/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. */
+/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is to be freed when the packet is written
+ * (press.h). */
 static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
 {
 	struct ip_progress next = c->slots[slot].p;
@@ -86,11 +35,8 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	next.invalid += found.invalid;
 	next.next_ordinal++;
 	if (found.words)
-		return put(c, slot, &next, &found, next.lost_before + lost + next.holes);
-	if (ip_trace_note_progress(c->trace, slot, &next) < 0 && !ip_drain_is_out_of_space(errno))
-		return -1;
-	advance(c, slot, &next);
-	return 0;
+		return ip_drain_put(c, slot, subbuf, &next, &found, next.lost_before + lost + next.holes);
+	return ip_drain_note(c, slot, &next);
 }
 
 void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
@@ -207,7 +153,7 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 {
 	uint32_t used = slots_used(c);
 	size_t n = 0;
-	int taken = 0;
+	int taken = 0, kept;
 
 	if (c->window) /* the threads keep what they have */
 		return 0;
@@ -237,9 +183,11 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 		}
 		if (r->ordinal != s->p.next_ordinal) /* step 2 */
 			continue;
-		if (take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost) < 0)
+		kept = take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost);
+		if (kept < 0)
 			return -1;
-		ip_drain_give_back(c, r->subbuf);
+		if (!kept)
+			ip_drain_give_back(c, r->subbuf);
 		taken++;
 	}
 	return taken;
@@ -253,6 +201,7 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
 	uint64_t subbuf = cur >> IP_POSITION_BITS, n = cur & (IP_SUBBUF_WORDS - 1);
 	uint64_t discarded;
+	int kept;
 
 	ip_drain_meet(c, index);
 	if (c->window)
@@ -260,9 +209,11 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 	if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
 		if (!n) /* filled to the last word, not left yet */
 			n = IP_SUBBUF_WORDS;
-		if (take(c, index, subbuf, n, c->area->subbufs[subbuf].lost) < 0)
+		kept = take(c, index, subbuf, n, c->area->subbufs[subbuf].lost);
+		if (kept < 0)
 			return -1;
-		ip_drain_give_back(c, subbuf);
+		if (!kept)
+			ip_drain_give_back(c, subbuf);
 	}
 	discarded = s->p.lost_before + slot->lost + s->p.holes;
 	if (discarded > s->p.last_discarded) {
@@ -272,7 +223,7 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 
 		ip_clock_read(&now);
 		none.begin = none.end = now.tsc;
-		if (put(c, index, &next, &none, discarded) < 0)
+		if (ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0)
 			return -1;
 	}
 	return 0;
@@ -310,14 +261,16 @@ static void free_slot(struct ip_collector *c, uint32_t index)
 
 void ip_drain_release(struct ip_collector *c, uint32_t index)
 {
-	struct ip_progress next = c->slots[index].p;
+	struct ip_progress next;
 
+	ip_drain_settle(c); /* where that fails, the next to write will, too */
+	next = c->slots[index].p;
 	next.lost_before += c->area->slots[index].lost + next.holes;
 	next.holes = 0;
 	next.released = 1;
 	/* without it, another iprobe would find a thread that has ended, and come here again */
 	ip_trace_note_progress(c->trace, index, &next);
-	advance(c, index, &next);
+	ip_drain_advance(c, index, &next);
 	if (c->window)
 		ip_window_release(c, index);
 	free_slot(c, index);
@@ -352,7 +305,7 @@ void ip_drain_resume(struct ip_collector *c)
 		if (!ip_trace_progress(c->trace, i, &p))
 			continue;
 		s->p = nothing;
-		advance(c, i, &p);
+		ip_drain_advance(c, i, &p);
 		meet_process(c, p.pid);
 		s->in_use = !p.released;
 		/* killed between the note and the freeing */

@@ -53,6 +53,8 @@ struct ip_journal_head {
 	uint64_t max_size;
 	uint8_t uuid[16];
 	struct ip_clock_reading start;
+	uint32_t compressed; /* streams are */
+	uint32_t reserved;
 };
 
 struct ip_journal;

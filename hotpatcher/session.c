@@ -162,6 +162,11 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (s->options->filters.callsite)
 		ip_trace_add_others(s->trace, modules);
+	if (s->options->compress) {
+		if (ip_trace_compress(s->trace) < 0)
+			return -1;
+		ip_trace_add_compressed(s->trace, 0);
+	}
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
 	for (size_t i = 0; i < s->selections.n; i++)
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);
@@ -497,6 +502,10 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->filtered = stats.filtered;
 	if (ip_filters_any(&s->options->filters))
 		ip_trace_add_filtered(s->trace, stats.filtered);
+	sum->plain = stats.plain;
+	sum->written = ip_trace_bytes(s->trace);
+	if (ip_trace_compresses(s->trace) && stats.plain)
+		ip_trace_add_compressed(s->trace, stats.plain);
 	sum->processes = stats.processes;
 	sum->children_restored = s->restored_before + ip_family_restored(s->family);
 	sum->renewed = s->target->renewed.n;

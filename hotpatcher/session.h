@@ -40,6 +40,7 @@ struct ip_session_options {
 	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
+	bool compress; /* streams (press.h) */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
@@ -69,6 +70,8 @@ struct ip_session_summary {
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
 	uint64_t filtered; /* events that were left out on purpose */
+	uint64_t written;  /* bytes of packets */
+	uint64_t plain;	   /* packets that were not compressed, though they should have been */
 	bool counting;	    /* functions have payloads of their own */
 	uint64_t calls;	    /* that were counted or measured instead of logged */
 	uint64_t overwritten;

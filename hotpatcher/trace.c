@@ -16,6 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/squeeze.h"
 #include "hotpatcher/trace_internal.h"
 
 /* Whether path is a directory that we may move away: a trace of ours, or empty. */
@@ -169,6 +170,7 @@ void ip_trace_close(struct ip_trace *trace)
 	for (size_t i = 0; i < trace->nselections; i++)
 		free(trace->selections[i]);
 	ip_journal_close(trace->journal);
+	ip_squeezer_destroy(trace->squeezer);
 	free(trace->selections);
 	free(trace->streams);
 	free(trace->labels);
@@ -192,6 +194,17 @@ void ip_trace_discard(struct ip_trace *trace)
 	if (trace->moved_old && asprintf(&old, "%s.old", trace->dir) >= 0)
 		rename(old, trace->dir); /* fails where the directory could not be removed: then both stay */
 	ip_trace_close(trace);
+}
+
+int ip_trace_compress(struct ip_trace *trace)
+{
+	trace->squeezer = ip_squeezer_create();
+	return trace->squeezer ? 0 : -1;
+}
+
+bool ip_trace_compresses(const struct ip_trace *trace)
+{
+	return trace->squeezer;
 }
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace)

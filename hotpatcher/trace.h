@@ -21,6 +21,12 @@ struct ip_trace;
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
 
+/* Its streams will be compressed (common/squeeze.h). Before the journal, and any packet. -1 with an error. */
+int ip_trace_compress(struct ip_trace *trace);
+bool ip_trace_compresses(const struct ip_trace *trace);
+/* What that came to: packets that were left as they were because it fell behind. */
+void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
+
 /* From now on another iprobe can go on with the trace, should this one be killed (journal.h). session: the area's; max_size: as asked for. */
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size);
 
@@ -100,6 +106,11 @@ void ip_trace_discard(struct ip_trace *trace);
  * in here. progress: what holds once it is there. -1 with an error: nothing of it is there, and errno says why. */
 int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
 			  const uint64_t *words, size_t n, const struct ip_progress *progress);
+/* The same of a compressed stream in two steps: header is filled in and numbered; later, in the order of the numbers, what
+ * has become of it is appended. */
+int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header, size_t n);
+int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
+			     const struct ip_progress *progress);
 /* The slot has come that far, without a packet. */
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress);
 

@@ -75,6 +75,10 @@ int ip_trace_clone(const struct ip_trace *trace, const char *dir, struct ip_trac
 
 	if (ip_trace_create(dir, trace->pid, trace->command, &trace->start, &clone) < 0)
 		return -1;
+	if (trace->squeezer && ip_trace_compress(clone) < 0) {
+		ip_trace_discard(clone);
+		return -1;
+	}
 	fflush(trace->text_out);
 	fwrite(trace->text, 1, trace->text_size, clone->text_out);
 	if (copy_labels(trace, clone) < 0 || copy_lists(trace, clone) < 0) {

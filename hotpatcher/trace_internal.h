@@ -14,6 +14,7 @@
 struct ip_trace_stream {
 	int fd;
 	uint64_t packets, size;
+	uint64_t prepared; /* packets that have a number, those not yet written included */
 	struct ip_progress progress; /* of the slot, where the trace was opened again */
 };
 
@@ -47,6 +48,7 @@ struct ip_trace {
 	} more_stops; /* that have no line of their own */
 	char *ending;
 	struct ip_journal *journal;
+	struct ip_squeezer *squeezer; /* streams are compressed; NULL: they are plain */
 	char **selections; /* where the trace was opened again: the session's, in their order */
 	size_t nselections;
 	size_t synced_size; /* of text, when it was written last */
@@ -65,6 +67,9 @@ struct ip_trace *ip_trace_new(const char *dir);
 
 /* A value of the session file: control characters and backslash as \xHH. */
 void ip_trace_put_value(FILE *out, const char *value);
+
+/* stream-N, or stream-N.zst. */
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, char *ret, size_t size);
 
 /* Closes the descriptors of streams; they are opened again as they get packets. */
 void ip_trace_close_streams(struct ip_trace *trace);

@@ -46,7 +46,8 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 				       .pid = trace->pid,
 				       .started = started_at(trace->pid),
 				       .max_size = max_size,
-				       .start = trace->start};
+				       .start = trace->start,
+				       .compressed = trace->squeezer != NULL};
 
 	memcpy(head.uuid, trace->uuid, sizeof(head.uuid));
 	return ip_journal_create(trace->dirfd, &head, &trace->journal);
@@ -191,7 +192,7 @@ static int read_streams(struct ip_trace *trace)
 		struct stat st = {0};
 		bool there;
 
-		snprintf(name, sizeof(name), "stream-%u", i);
+		ip_trace_stream_name(trace, i, name, sizeof(name));
 		there = fstatat(trace->dirfd, name, &st, 0) == 0;
 		if (ip_journal_get(trace->journal, i, st.st_size, &e) < 0)
 			return -1;
@@ -206,7 +207,7 @@ static int read_streams(struct ip_trace *trace)
 		if (ip_trace_grow_streams(trace, i) < 0)
 			return -1;
 		trace->streams[i].size = e.size;
-		trace->streams[i].packets = e.packets;
+		trace->streams[i].packets = trace->streams[i].prepared = e.packets;
 		trace->streams[i].progress = e.progress;
 		trace->bytes += e.size;
 	}
@@ -239,7 +240,7 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 	trace->pid = pid;
 	trace->start = head.start;
 	memcpy(trace->uuid, head.uuid, sizeof(trace->uuid));
-	if (read_session(trace) < 0 || read_streams(trace) < 0)
+	if ((head.compressed && ip_trace_compress(trace) < 0) || read_session(trace) < 0 || read_streams(trace) < 0)
 		goto fail;
 	*ret_max_size = head.max_size;
 	*ret = trace;

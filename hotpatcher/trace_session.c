@@ -297,6 +297,11 @@ void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *st
 		fputs("coarse\t0\t0\t0\t0\n", trace->text_out);
 }
 
+void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain)
+{
+	fprintf(trace->text_out, "compressed\tzstd\t%lu\n", plain);
+}
+
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events)
 {
 	fprintf(trace->text_out, "overwritten\t%lu\n", events);

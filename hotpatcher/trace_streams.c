@@ -9,8 +9,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "common/error.h"
+#include "common/squeeze.h"
 #include "hotpatcher/trace_internal.h"
+
+#define WORD sizeof(uint64_t)
 
 void ip_trace_close_streams(struct ip_trace *trace)
 {
@@ -38,6 +42,11 @@ int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream)
 	return 0;
 }
 
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, char *ret, size_t size)
+{
+	snprintf(ret, size, "stream-%u%s", stream, trace->squeezer ? IP_SQUEEZED_SUFFIX : "");
+}
+
 static int stream_fd(struct ip_trace *trace, uint32_t stream)
 {
 	char name[32];
@@ -46,7 +55,7 @@ static int stream_fd(struct ip_trace *trace, uint32_t stream)
 		return -1;
 	if (trace->streams[stream].fd >= 0)
 		return trace->streams[stream].fd;
-	snprintf(name, sizeof(name), "stream-%u", stream);
+	ip_trace_stream_name(trace, stream, name, sizeof(name));
 	for (int i = 0; i < 2 && trace->streams[stream].fd < 0; i++) {
 		if (i && errno != EMFILE)
 			break;
@@ -69,37 +78,52 @@ static int cannot_write(const struct ip_trace *trace, const char *what, uint32_t
 	return -1;
 }
 
-/* The steps are journal.h's. */
-int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
-			  const uint64_t *words, size_t n, const struct ip_progress *progress)
+int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header, size_t n)
 {
-	size_t size = sizeof(*header) + n * sizeof(*words), done = 0;
+	if (ip_trace_grow_streams(trace, stream) < 0)
+		return -1;
+	header->magic = IP_CTF_MAGIC;
+	memcpy(header->uuid, trace->uuid, sizeof(header->uuid));
+	header->stream_id = 0;
+	header->content_size = header->packet_size = 8 * (sizeof(*header) + n * WORD);
+	header->packet_seq_num = trace->streams[stream].prepared++;
+	return 0;
+}
+
+/* The steps are journal.h's. The parts are used up. */
+static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, int nparts, const struct ip_progress *progress)
+{
 	struct ip_trace_stream *s;
+	size_t size = 0, done = 0;
 	int fd = stream_fd(trace, stream), error;
 
 	if (fd < 0)
 		return -1;
 	s = &trace->streams[stream];
-	header->magic = IP_CTF_MAGIC;
-	memcpy(header->uuid, trace->uuid, sizeof(header->uuid));
-	header->stream_id = 0;
-	header->content_size = header->packet_size = 8 * size;
-	header->packet_seq_num = s->packets;
+	for (int i = 0; i < nparts; i++)
+		size += parts[i].iov_len;
 	if (trace->journal &&
-	    ip_journal_put(trace->journal, stream, progress, s->size + size, s->packets + 1) < 0)
+	    ip_journal_put(trace->journal, stream, progress, s->size + size, s->packets + 1) < 0) {
+		s->prepared = s->packets;
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
+	}
 	while (done < size) {
-		size_t skip = done > sizeof(*header) ? done - sizeof(*header) : 0;
-		struct iovec parts[2] = {
-			{(char *)header + done, done < sizeof(*header) ? sizeof(*header) - done : 0},
-			{(char *)words + skip, n * sizeof(*words) - skip}};
-		ssize_t written = writev(fd, parts + (done >= sizeof(*header)), 1 + (done < sizeof(*header)));
+		ssize_t written = writev(fd, parts, nparts);
 
 		if (written < 0 && errno == EINTR)
 			continue;
 		if (written <= 0)
 			break;
 		done += written;
+		while (nparts && (size_t)written >= parts->iov_len) {
+			written -= parts->iov_len;
+			parts++;
+			nparts--;
+		}
+		if (nparts) {
+			parts->iov_base = (char *)parts->iov_base + written;
+			parts->iov_len -= written;
+		}
 	}
 	if (done == size) {
 		s->packets++;
@@ -109,12 +133,37 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 	}
 	/* half a packet is taken back: the trace stays readable up to here */
 	error = errno;
+	s->prepared = s->packets;
 	if (trace->journal)
 		ip_journal_undo(trace->journal, stream);
 	if (done && ftruncate(fd, s->size) < 0)
 		return cannot_write(trace, "(nor cut it) stream-", stream);
 	errno = error;
 	return cannot_write(trace, "stream-", stream);
+}
+
+int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
+			     const struct ip_progress *progress)
+{
+	struct iovec part = {(void *)bytes, size};
+
+	return append(trace, stream, &part, 1, progress);
+}
+
+int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
+			  const uint64_t *words, size_t n, const struct ip_progress *progress)
+{
+	struct iovec parts[2] = {{header, sizeof(*header)}, {(void *)words, n * WORD}};
+	_cleanup_free_ void *squeezed = NULL;
+
+	if (ip_trace_prepare_packet(trace, stream, header, n) < 0)
+		return -1;
+	if (!trace->squeezer)
+		return append(trace, stream, parts, 2, progress);
+	squeezed = malloc(ip_squeezed_room(n));
+	if (!squeezed)
+		return ip_error("out of memory");
+	return ip_trace_append_squeezed(trace, stream, squeezed, ip_squeeze(trace->squeezer, header, words, n, squeezed), progress);
 }
 
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)

@@ -4,7 +4,8 @@
  * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
  * frame that was opened is closed once, not before it began.
  *
- * covers: analysis/session.c analysis/session_lines.c analysis/session_functions.c analysis/stream.c analysis/values.c
+ * covers: analysis/session.c analysis/session_lines.c analysis/session_functions.c analysis/stream.c analysis/unpack.c
+ * analysis/values.c
  */
 #include <sys/stat.h>
 

@@ -3,6 +3,9 @@
 """Writes the seeds of the trace harness: make_corpus_trace.py DIR makes DIR/trace/*."""
 
 import os
+import shutil
+import struct
+import subprocess
 import sys
 import tempfile
 
@@ -11,6 +14,30 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tracegen  # noqa: E402
 
 SEPARATOR = b"\x1e"
+
+
+def squeezed(stream, frames):
+    """A compressed stream of plain packets: each as common/squeeze.h has it. frames: zstd can be had, packets go into columns by turns."""
+    out, at = b"", 0
+    while at < len(stream):
+        size = int.from_bytes(stream[at + 40:at + 48], "little") // 8
+        header, words = stream[at:at + 80], stream[at + 80:at + size]
+        body, form = words, 0
+        if frames and len(out) % 2 == 0 and words:
+            body, form = subprocess.run(["zstd", "-q", "-c", "--check"], input=columns(words), capture_output=True, check=True).stdout, 1
+        out += struct.pack("<II", 0x184d2a5e, 88 + (0 if form else len(body))) + header + struct.pack("<II", form, len(body)) + body
+        at += size
+    return out
+
+
+def columns(data):
+    """The words in columns (common/squeeze.h)."""
+    rows, time, sp = [], 0, 0
+    for (word,) in struct.iter_unpack("<Q", data):
+        now, here = word >> 3 & 0x1fffffff, word >> 53
+        rows.append(struct.pack("<II", (word & 7) << 29 | (now - time) & 0x1fffffff, ((here - sp) & 2047) << 21 | word >> 32 & 0x1fffff))
+        time, sp = now, here
+    return b"".join(bytes(row[i] for row in rows) for i in range(8))
 
 
 def traces():
@@ -85,6 +112,15 @@ def main():
         "end-before-start": b"iprobe-session\t1\ntsc_hz\t1000\ntsc_start\t5\ntsc_end\t4\n",
         "no-hz": b"iprobe-session\t1\n",
         "nothing": b"",
+    })
+    small = squeezed(stream, shutil.which("zstd"))
+    seeds.update({
+        "squeezed": session + SEPARATOR + small,
+        "squeezed-plain": session + SEPARATOR + squeezed(stream, None),
+        "squeezed-cut": session + SEPARATOR + small[:-30],
+        "squeezed-head-cut": session + SEPARATOR + small + small[:50],
+        "squeezed-words": session + SEPARATOR + small[:150] + b"\xff" + small[151:],
+        "squeezed-huge": session + SEPARATOR + small[:48] + (8 * (80 + 8 * 70000)).to_bytes(8, "little") * 2 + small[64:],
     })
     with tempfile.TemporaryDirectory() as made:
         values().write(made)

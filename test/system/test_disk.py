@@ -24,12 +24,12 @@ def small_disk(actor):
     subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.parametrize("max_size", ["1G", None])
-def test_disk_full(actor, programs, targets, small_disk, max_size):
+@pytest.mark.parametrize("max_size,compress", [("1G", []), (None, []), ("1G", ["--compress"])])
+def test_disk_full(actor, programs, targets, small_disk, max_size, compress):
     """Without --max-size a tenth of the free space is the limit, so that the disk does not fill up."""
-    target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w", "-t", "2", "-n", "300000"])
+    target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w", "-t", "2", "-n", "4000000" if compress else "300000"])
     directory = small_disk / "trace"
-    options = ["--max-size", max_size] if max_size else []
+    options = compress + (["--max-size", max_size] if max_size else [])
     proc = actor.start_iprobe("attach", target.pid, "--json", *options, "-o", directory)
 
     def patched():
@@ -44,7 +44,11 @@ def test_disk_full(actor, programs, targets, small_disk, max_size):
     assert summary["end"] == ("no space left" if max_size else "size limit reached")
     assert ("no space left" in done.stderr) == bool(max_size), done.stderr
     assert summary["lost"] > 0 and summary["events"] > 0
-    seen, _ = ctf.read_events(directory)
+    readable = directory
+    if compress:
+        readable = actor.dir() / "plain"
+        assert actor.iprobe("trim", "-o", readable, directory).returncode == 0
+    seen, _ = ctf.read_events(readable)
     assert sum(seen.values()) == summary["events"]
     done = actor.iprobe("report", "--json", directory)
     assert done.returncode == 0, repr(done)
