@@ -38,6 +38,10 @@ struct ip_area {
 	uint32_t nprograms;	     /* of the current session */
 	bool bound[IP_AREA_MODULES]; /* payload numbers of the module have a meaning in the current session */
 	char *data;
+	/* Whether a process of the family other than the one has the module of the entry mapped where the entry says: then the entry
+	 * stays as it is. NULL: the area is one process's */
+	bool (*elsewhere)(void *data, const struct ip_target *except, const struct ip_area_module *entry);
+	void *elsewhere_data;
 };
 
 /* Makes an area for a process that is about to be launched. memory: bytes for sub-buffers. */

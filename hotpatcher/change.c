@@ -84,7 +84,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		*ret_again = !result.nstops && !result.transient; /* a site has changed since we looked */
 		return -1;
 	}
-	if ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0)
+	if (!o->child && ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
@@ -139,6 +139,8 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 	    (o->must_match && ip_plan_check_last(s->target, &s->modules, &s->selections) < 0) ||
 	    ip_difference_make(s->target, &s->modules, &s->selections, s->area, &d) < 0)
 		return -1;
+	if (o->child)
+		ip_plan_clear(&d.idle);
 	ret->functions_added = d.live.ndistinct;
 	ret->functions_removed = d.idle.ndistinct;
 	ret->sites_added = d.live.nchanges;
@@ -256,6 +258,7 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 		}
 	} else {
 		ip_trace_add_selection(s->trace, ip_selections_last(&s->selections)->text);
+		s->changes++;
 		ip_selections_clear(&before);
 	}
 	return done;

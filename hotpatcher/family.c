@@ -45,6 +45,8 @@ struct relative {
 	enum kind kind;
 	uint64_t found_ns;
 	unsigned tries;
+	bool shares; /* its memory is the target's, or that of another child that was met before */
+	void *kept;  /* ip_family_each() */
 };
 
 struct ip_family {
@@ -60,6 +62,8 @@ struct ip_family {
 	uint64_t look_ns; /* no look before */
 	uint64_t idle_ns; /* a look by then */
 	size_t restored;
+	void (*forget)(void *);
+	unsigned visits; /* under way: nobody is forgotten meanwhile */
 	struct ip_target **
 		late; /* closed once no thread of theirs is ours any more: one that did not stop in time is */
 	size_t nlate;
@@ -97,13 +101,20 @@ int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow
 	return 0;
 }
 
+static void drop(struct ip_family *f, struct relative *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	if (f->forget && r->kept)
+		f->forget(r->kept);
+}
+
 void ip_family_destroy(struct ip_family *f)
 {
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->n; i++)
-		if (f->items[i].fd >= 0)
-			close(f->items[i].fd);
+		drop(f, &f->items[i]);
 	free(f->items);
 	/* who is left does not stop, nor run: the kernel lets it go when we end */
 	for (size_t i = 0; i < f->nlate; i++) {
@@ -162,13 +173,14 @@ static void forget_ended(struct ip_family *f)
 {
 	size_t kept = 0;
 
+	if (f->visits)
+		return;
 	for (size_t i = 0; i < f->n; i++) {
 		if (!has_ended(&f->items[i])) {
 			f->items[kept++] = f->items[i];
 			continue;
 		}
-		if (f->items[i].fd >= 0)
-			close(f->items[i].fd);
+		drop(f, &f->items[i]);
 	}
 	f->n = kept;
 }
@@ -192,6 +204,17 @@ static bool is_iprobe(pid_t pid)
 	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
+/* A child of vfork, or of clone(CLONE_VM). */
+static bool lives_in_another(const struct ip_family *f, pid_t pid)
+{
+	if (ip_kin_is(f->target->pid, pid))
+		return true;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].kind == CHILD && ip_kin_is(f->items[i].pid, pid))
+			return true;
+	return false;
+}
+
 /* Step 2. */
 static void meet(struct ip_family *f, pid_t pid)
 {
@@ -203,6 +226,7 @@ static void meet(struct ip_family *f, pid_t pid)
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
 	r.inner = f->same_namespace ? pid : inner_pid(pid);
 	r.kind = maps_inode(pid, f->inode) ? CHILD : STRANGER;
+	r.shares = r.kind == CHILD && lives_in_another(f, pid);
 	f->items[f->n++] = r;
 }
 
@@ -256,7 +280,7 @@ static void let_late_go(struct ip_family *f)
 	f->nlate = kept;
 }
 
-static void close_target(struct ip_family *f, struct ip_target *target)
+void ip_family_close_target(struct ip_family *f, struct ip_target *target)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
 
@@ -305,7 +329,7 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 	free(result.inside);
 	if (ret < 0 && (!ip_target_alive(target) || !maps_inode(r->pid, f->inode)))
 		ret = 0; /* ended, or became another program */
-	close_target(f, target);
+	ip_family_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
 }
 
@@ -407,6 +431,24 @@ int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct i
 	return 0;
 }
 
+int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), void *data, void (*forget)(void *))
+{
+	int ret = 0;
+
+	f->forget = forget ? forget : f->forget;
+	f->visits++;
+	for (size_t i = 0; f->follow && i < f->n && ret == 0; i++)
+		if (f->items[i].kind == CHILD && !f->items[i].shares)
+			ret = visit(data, f->items[i].pid, &f->items[i].kept);
+	f->visits--;
+	return ret;
+}
+
+bool ip_family_has(const struct ip_family *f, pid_t pid)
+{
+	return maps_inode(pid, f->inode);
+}
+
 bool ip_family_lives(struct ip_family *f)
 {
 	if (!f->follow)
@@ -446,8 +488,7 @@ void ip_family_restore(struct ip_family *f)
 		/* A child that has called no hook since we last looked may have become another program; and one that was clean has
 		 * nothing to find: all are looked at once more. */
 		for (size_t i = 0; i < f->n; i++)
-			if (f->items[i].fd >= 0)
-				close(f->items[i].fd);
+			drop(f, &f->items[i]);
 		f->n = 0;
 		meet_all(f);
 		for (size_t i = 0; i < f->n; i++) {

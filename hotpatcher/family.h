@@ -37,6 +37,18 @@ void ip_family_allow(struct ip_family *family, bool allow);
 /* Steps 1 to 3; does nothing most of the time. -1 where the trace cannot be written. */
 int ip_family_turn(struct ip_family *family, struct ip_collector *collector, struct ip_trace *trace);
 
+/* Calls visit for each followed child that lives in a memory of its own, until it returns something else than 0: that is returned. *kept is the
+ * caller's, NULL at first; forget (of all calls the same, or NULL) frees it when the child has gone. *kept
+ * itself moves when the family grows, which it may in visit. */
+int ip_family_each(struct ip_family *family, int (*visit)(void *data, pid_t pid, void **kept), void *data,
+		   void (*forget)(void *kept));
+
+/* Whether the process has the area mapped: not one that has become another program. */
+bool ip_family_has(const struct ip_family *family, pid_t pid);
+
+/* Closes a target that is a child, maybe later: a thread of it that did not stop in time must be let go first. */
+void ip_family_close_target(struct ip_family *family, struct ip_target *target);
+
 /* Whether the session goes on without its target: a followed child lives. */
 bool ip_family_lives(struct ip_family *family);
 

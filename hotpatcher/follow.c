@@ -15,23 +15,19 @@
 #include "hotpatcher/become.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/loader.h"
+#include "hotpatcher/patience.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
-#define REST_SHARE  4		/* times as long as the last change took */
-#define RETRY_NS    10000000ull /* after what failed */
-#define REST_MAX_NS 200000000ull
-#define PATIENCE_NS                                                                                          \
-	10000000000ull /* so long it fails in silence; then it is told, and we come back more seldom */
-#define SLOW_NS                                                                                              \
-	1000000000ull /* between looks at a process without a list, or tries of what goes on failing */
+#define REST_SHARE 4		 /* times as long as the last change took */
+#define SLOW_NS	   1000000000ull /* between looks at a process without a list */
 
 struct ip_follow {
 	struct ip_loader *loader;
 	uint64_t next_ns;	    /* no look before */
-	uint64_t failing_ns;	    /* since when; 0: it worked last time */
+	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
-	bool listless, retry, told;
+	bool listless, retry;
 };
 
 int ip_follow_begin(struct ip_session *s)
@@ -61,6 +57,14 @@ void ip_follow_destroy(struct ip_follow *f)
 		return;
 	ip_loader_destroy(f->loader);
 	free(f);
+}
+
+struct ip_loader *ip_follow_loader(const struct ip_follow *f, bool *ret_behind)
+{
+	if (!f || !f->loader || f->listless)
+		return NULL;
+	*ret_behind = f->retry;
+	return ip_loader_copy(f->loader);
 }
 
 int ip_follow_refresh(struct ip_session *s)
@@ -107,7 +111,7 @@ static int catch_up(struct ip_session *s)
 	if (ip_follow_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
-	if (!s->options->no_stop && (f->failing_ns || anything_new(s)) &&
+	if (!s->options->no_stop && (f->patience.failing_ns || anything_new(s)) &&
 	    ip_session_update(s, &options, &result) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
@@ -149,16 +153,13 @@ static const char *leave_image(struct ip_session *s)
 static void failed(struct ip_session *s, uint64_t began_ns)
 {
 	struct ip_follow *f = s->follow;
-	uint64_t now = ip_now_ns(), rest = RETRY_NS + REST_SHARE * (now - began_ns);
-	bool patient;
+	bool tell;
 
-	f->failing_ns = f->failing_ns ? f->failing_ns : now;
-	patient = now - f->failing_ns < PATIENCE_NS;
 	f->retry = true;
-	f->next_ns = now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
-	if (patient || f->told || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
+	f->next_ns = ip_patience_failed(&f->patience, began_ns, &tell);
+	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
-	f->told = true;
+	f->patience.told = true;
 	fprintf(stderr,
 		"%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
 		"trying\n",
@@ -167,13 +168,9 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 
 static void worked(struct ip_session *s)
 {
-	struct ip_follow *f = s->follow;
-
-	if (f->told)
+	if (ip_patience_worked(&s->follow->patience))
 		fprintf(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
 			s->options->live_line ? "\r\033[K" : "", s->target->pid);
-	f->told = false;
-	f->failing_ns = 0;
 }
 
 const char *ip_follow_turn(struct ip_session *s)

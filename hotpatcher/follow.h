@@ -29,8 +29,11 @@
 #ifndef IP_FOLLOW_H
 #define IP_FOLLOW_H
 
+#include <stdbool.h>
+
 struct ip_session;
 struct ip_follow;
+struct ip_loader;
 
 /* After the session has gone live in an image. -1 with an error. */
 int ip_follow_begin(struct ip_session *s);
@@ -38,6 +41,10 @@ void ip_follow_destroy(struct ip_follow *follow);
 
 /* One turn. NULL: go on; else why to end. */
 const char *ip_follow_turn(struct ip_session *s);
+
+/* A copy of what was noted of the loader last; *ret_behind: some of that is not live yet. NULL where nothing was, or there is no
+ * list. follow may be NULL. */
+struct ip_loader *ip_follow_loader(const struct ip_follow *follow, bool *ret_behind);
 
 /* The maps as they are now into s->target, modules as well: for who is about to put all back. -1 with an error. */
 int ip_follow_refresh(struct ip_session *s);

@@ -46,6 +46,36 @@ struct ip_loader *ip_loader_create(void)
 	return l;
 }
 
+static struct place *copy_places(const struct place *places, size_t n)
+{
+	size_t capacity = 1; /* as ip_grow() has it: the next power of two */
+	struct place *copy;
+
+	while (capacity < n)
+		capacity *= 2;
+	copy = calloc(capacity, sizeof(*copy));
+	if (copy && n)
+		memcpy(copy, places, n * sizeof(*copy));
+	return copy;
+}
+
+struct ip_loader *ip_loader_copy(const struct ip_loader *l)
+{
+	struct ip_loader *copy = ip_loader_create();
+
+	if (!copy)
+		return NULL;
+	*copy = *l;
+	copy->links = copy_places(l->links, l->nlinks);
+	copy->sites = copy_places(l->sites, l->nsites);
+	if (!copy->links || !copy->sites) {
+		ip_loader_destroy(copy);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return copy;
+}
+
 void ip_loader_destroy(struct ip_loader *l)
 {
 	if (!l)

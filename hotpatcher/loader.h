@@ -18,6 +18,8 @@ struct ip_loader;
 
 /* NULL with an error where memory ran out. */
 struct ip_loader *ip_loader_create(void);
+/* One that has noted what the other has. */
+struct ip_loader *ip_loader_copy(const struct ip_loader *loader);
 void ip_loader_destroy(struct ip_loader *loader);
 
 /* Takes note of the list as it is now. 1; 0: the loader is at work on it, look again in a moment; -1: it has none. */

@@ -41,6 +41,8 @@ struct ip_session {
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
 	uint64_t names_ns;		 /* when to look at the names of all threads again */
+	uint64_t children_ns;		 /* when to look at what followed children load */
+	uint32_t changes;		 /* of the selection, by request */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */

@@ -80,6 +80,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		if (ip_modules_build_id_at(target, m->load_bias, m->load_bias, id) == module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
 			continue; /* another copy is there still */
+		if (area->elsewhere && area->elsewhere(area->elsewhere_data, target, m))
+			continue; /* or in another process */
 		m->load_bias = module->load_bias;
 		return m;
 	}

@@ -509,10 +509,12 @@ int ip_target_refresh(struct ip_target *target)
 	/* after exec the old mem file belongs to the old image */
 	if (pread(target->mem, &byte, 1, 0) == 0) {
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
-		int fd = open_mem(target->pid, flags);
+		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
 
 		if (fd < 0)
-			return ip_error("pid %d has ended", target->pid);
+			return ip_error(target->one_image ? "pid %d has ended, or executes another program now"
+							  : "pid %d has ended",
+					target->pid);
 		close(target->mem);
 		target->mem = fd;
 	}

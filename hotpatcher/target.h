@@ -47,6 +47,7 @@ struct ip_target {
 	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
+	bool one_image; /* never to be that of another program: once the present one is gone every use fails */
 	bool stay; /* ip_stay_end() is due when none is held any more */
 	struct {
 		size_t n;

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/child_libraries.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -123,6 +124,9 @@ const char *ip_session_turn(struct ip_session *s)
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
+	ip_child_libraries_turn(s);
+	if (s->write_failed)
+		return "the trace could not be written";
 	now = ip_now_ns();
 	if (now - s->listened_ns > LISTEN_NS) {
 		ip_control_poll(s->control, ip_session_serve, s);

@@ -6,7 +6,8 @@
  *
  * Commands, one a line on stdin; each is answered by a line. "load N": dlopen of version N (1, 2). "call N COUNT": COUNT calls of its
  * plug(). "close N". "storm MS": a thread loads, calls and unloads both in turn for that long, while two others work: answers how
- * many loads that were. "push": maps a page, so that the next library lies elsewhere. "place N": its address.
+ * many loads that were. "push": maps memory, so that the next library lies elsewhere. "place N": its address. "fork": answered by the
+ * child with its pid; it takes the commands from then on, until "leave", which the parent answers when it has ended.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define QUIET __attribute__((no_instrument_function))
 
@@ -97,6 +100,20 @@ QUIET static void storm(int ms)
 	printf("loads %d\n", loads);
 }
 
+QUIET static void hand_over(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		printf("%d\n", getpid());
+	} else {
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || (status && !WIFSIGNALED(status)))
+			abort();
+		puts("back");
+	}
+}
+
 QUIET int main(int argc, char **argv)
 {
 	char line[64];
@@ -124,8 +141,14 @@ QUIET int main(int argc, char **argv)
 		} else if (sscanf(line, "place %d", &n) == 1) {
 			printf("%lx\n", (unsigned long)((struct link_map *)handles[n])->l_addr);
 		} else if (!strncmp(line, "push", 4)) {
-			mmap(NULL, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			/* small enough for the hole that a library has left */
+			for (int i = 0; i < 64; i++)
+				mmap(NULL, 1 << 15, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			puts("pushed");
+		} else if (!strncmp(line, "fork", 4)) {
+			hand_over();
+		} else if (!strncmp(line, "leave", 5)) {
+			_exit(0);
 		}
 		fflush(stdout);
 	}

@@ -221,9 +221,13 @@ def ask(target, line):
     return target.proc.stdout.readline().strip()
 
 
+def live_sites(pid, name):
+    """Of a library. A byte of a displacement may be what the NOP has there: what differs counts where it begins as an idle site does."""
+    return sum(name in path and idle[0] in (0x0f, 0x66, 0xc3) for path, _, _, idle in memory.text_differences(pid))
+
+
 def wait_for_library(pid, name, sites):
-    memory.wait_for(f"{name} does not go live", lambda: sum(
-        name in path for path, *_ in memory.text_differences(pid)) == sites, timeout=40)
+    memory.wait_for(f"{name} does not go live", lambda: live_sites(pid, name) == sites, timeout=40)
 
 
 def calls_by_module(actor, directory):
@@ -327,6 +331,157 @@ def test_an_end_amid_loading(me, programs, targets, end):
     for version in (1, 2):
         assert ask(target, f"load {version}") == "loaded" and ask(target, f"call {version} 10") == "called"
     memory.assert_untouched(target.pid)
+    target.finish()
+
+
+def attach_family(actor, target, directory, *options):
+    session = actor.start_iprobe("attach", target.pid, "--follow-fork", "--json", "-q", *options, "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    return session
+
+
+def load_and_call(target, pid, version, count):
+    """A library is loaded, goes live in the process, and is called: what is recorded then is all of it."""
+    assert ask(target, f"load {version}") == "loaded"
+    wait_for_library(pid, f"libplug{version}.so", 4 if version == 1 else 6)
+    assert ask(target, f"call {version} {count}") == "called"
+
+
+def calls_by_process(actor, directory):
+    counts = {}
+    for event in dumped(actor, directory):
+        if event["event"] == "entry":
+            key = event["pid"], event["module"], event["function"]
+            counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_followed_children_load_libraries(actor, programs, targets, placement):
+    """What a child loads after the fork goes live in it, in a stop of its own: one after the other at the same place, and elsewhere."""
+    target = targets.start(actor, programs.plugins(placement))
+    directory = actor.dir() / "trace"
+    session = attach_family(actor, target, directory)
+    child = int(ask(target, "fork"))
+    for version, count in ((1, 100), (2, 50), (1, 7)):
+        load_and_call(target, child, version, count)
+        assert ask(target, f"close {version}") == "closed"
+        if version == 2:
+            assert ask(target, "push") == "pushed"
+    load_and_call(target, child, 2, 5)
+    assert all("libplug" not in path for path, *_ in memory.text_differences(target.pid))
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["lost"] == 0
+    memory.assert_untouched(child)
+    memory.assert_untouched(target.pid)
+    calls = calls_by_process(actor, directory)
+    assert calls[child, "libplug1.so", "plug"] == 107 and calls[child, "libplug1.so", "plug_inner"] == 214
+    assert calls[child, "libplug2.so", "plug"] == 55 and calls[child, "libplug2.so", "plug_extra"] == 55
+    assert {pid for pid, module, _ in calls if module.startswith("libplug")} == {child}
+    info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+    assert [s["kind"] for s in info["stops"]].count("dlopen") == 4
+    assert ask(target, "call 2 10") == "called"
+    assert ask(target, "leave") == "back"
+    target.finish()
+
+
+def test_a_family_loads_one_library_at_several_places(me, programs, targets):
+    """Parent, child and grandchild have it at once, each elsewhere, and each goes on being recorded."""
+    target = targets.start(me, programs.plugins())
+    directory = me.dir() / "trace"
+    session = attach_family(me, target, directory)
+    pids, places = [target.pid], []
+    for _ in range(2):
+        pids.append(int(ask(target, "fork")))
+        assert ask(target, "push") == "pushed"
+        load_and_call(target, pids[-1], 1, 10)
+        places.append(ask(target, "place 1"))
+        assert ask(target, "close 1") == "closed"
+    # the first child has it again while the second has gone; then the parent, too
+    load_and_call(target, pids[2], 1, 20)
+    assert ask(target, "leave") == "back"
+    load_and_call(target, pids[1], 1, 30)
+    assert ask(target, "fork") and ask(target, "close 1") == "closed" and ask(target, "push") == "pushed"
+    load_and_call(target, child_of(pids[1]), 1, 40)
+    pids.append(child_of(pids[1]))
+    assert live_sites(pids[1], "libplug1.so") == 4
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    for pid in pids[:2] + pids[3:]:
+        memory.assert_untouched(pid)
+    calls = calls_by_process(me, directory)
+    assert [calls[pid, "libplug1.so", "plug"] for pid in pids[1:]] == [40, 30, 40]
+    assert places[0] != places[1], "the case is not what it is meant to be: two places"
+    assert ask(target, "leave") == "back"
+    assert ask(target, "leave") == "back"
+    assert ask(target, "load 1") == "loaded" and ask(target, "call 1 10") == "called"
+    target.finish()
+
+
+def test_what_is_added_reaches_followed_children(me, programs, targets):
+    """A second attach adds functions of a library which the child, that lives already, has at the same place as its parent."""
+    target = targets.start(me, programs.plugins())
+    directory = me.dir() / "trace"
+    session = attach_family(me, target, directory, "-f", "own")
+    assert ask(target, "load 1") == "loaded"
+    child = int(ask(target, "fork"))
+    assert ask(target, "call 1 10") == "called"
+    done = me.iprobe("attach", target.pid, "-f", "plug_inner", "--json")
+    assert done.returncode == 0, repr(done)
+    for pid in (target.pid, child):
+        wait_for_library(pid, "libplug1.so", 2)
+    assert ask(target, "call 1 30") == "called"
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    calls = calls_by_process(me, directory)
+    assert {key: n for key, n in calls.items() if key[1] == "libplug1.so"} == {(child, "libplug1.so", "plug_inner"): 60}
+    memory.assert_untouched(child)
+    memory.assert_untouched(target.pid)
+    assert ask(target, "leave") == "back"
+    target.finish()
+
+
+@pytest.mark.parametrize("end", ["Ctrl-C", "iprobe killed", "child killed"])
+def test_followed_children_load_and_unload_under_load(me, programs, targets, end):
+    """Hundreds of times, most of them gone before they can go live: every result is right, every byte is back."""
+    target = targets.start(me, programs.plugins())
+    session = attach_family(me, target, me.dir() / "trace")
+    child = int(ask(target, "fork"))
+    target.say("storm 1200")
+    if end == "child killed":
+        time.sleep(0.4)
+        os.kill(child, signal.SIGKILL)
+        session.send_signal(signal.SIGINT)
+        done = last_words(session)
+        assert done.returncode == 0, repr(done)
+        assert target.proc.stdout.readline() == "back\n"
+        memory.assert_untouched(target.pid)
+        target.finish()
+        return
+    if end == "iprobe killed":
+        time.sleep(0.4)
+        session.kill()
+        session.wait()
+        done = me.iprobe("detach", target.pid)
+    else:
+        assert target.proc.stdout.readline().startswith("loads ")
+        session.send_signal(signal.SIGINT)
+        done = last_words(session)
+        assert len(done.summary()["stop_us"]) > 2, "no library of the child went live"
+        assert "libraries" not in done.stderr, repr(done)
+    assert done.returncode == 0, repr(done)
+    if end == "iprobe killed":
+        assert target.proc.stdout.readline().startswith("loads ")
+    memory.assert_untouched(child)
+    memory.assert_untouched(target.pid)
+    for version in (1, 2):
+        assert ask(target, f"load {version}") == "loaded" and ask(target, f"call {version} 10") == "called"
+    memory.assert_untouched(child)
+    assert ask(target, "leave") == "back"
     target.finish()
 
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When to try again.
+ */
+#include "hotpatcher/patience.h"
+
+#include "hotpatcher/stop.h"
+
+#define REST_SHARE  4		   /* times as long as the try took */
+#define RETRY_NS    10000000ull	   /* at least */
+#define REST_MAX_NS 200000000ull   /* at most, as long as it fails in silence */
+#define PATIENCE_NS 10000000000ull /* so long it does */
+#define SLOW_NS	    1000000000ull  /* between tries from then on */
+
+uint64_t ip_patience_failed(struct ip_patience *p, uint64_t began_ns, bool *ret_tell)
+{
+	uint64_t now = ip_now_ns(), rest = RETRY_NS + REST_SHARE * (now - began_ns);
+	bool patient;
+
+	p->failing_ns = p->failing_ns ? p->failing_ns : now;
+	patient = now - p->failing_ns < PATIENCE_NS;
+	*ret_tell = !patient && !p->told;
+	return now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
+}
+
+bool ip_patience_worked(struct ip_patience *p)
+{
+	bool told = p->told;
+
+	*p = (struct ip_patience){0};
+	return told;
+}
