@@ -153,7 +153,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 {
 	struct ip_calltree *tree = context;
 	struct ip_call_node *node;
-	uint64_t ticks = end - frame->start;
+	uint64_t ticks = ip_frame_ticks(frame, end);
 
 	if (frame->tag == TAG_OUTSIDE)
 		return;

@@ -78,7 +78,7 @@
  *
  *   Frames that were open may be gone, and others may stand in their place. Such a frame is marked, since it
  *   may be several calls taken for one, and while any is open exits must match exactly: 3b and 3d would
- *   pick wrong ones.
+ *   pick wrong ones. The time between the two events around the loss is taken for no frame's.
  */
 #include "analysis/frames.h"
 
@@ -93,6 +93,8 @@ static void begin_thread(struct ip_frames *t)
 	t->now = 0;
 	t->nremovals = 0;
 	t->removal = ip_frames_next_removal(t);
+	t->notice = t->removal;
+	t->lossy = false;
 	t->late = false;
 }
 
@@ -143,6 +145,22 @@ void ip_frames_set_payloads(struct ip_frames *t, const uint64_t *payloads)
 	t->payloads = payloads;
 }
 
+/* What stands in front of an event: removals, a loss. Between the last event before a loss and the first one behind it open frames may
+ * have ended and begun again: that time is nobody's. */
+static void take_notice(struct ip_frames *t, const struct ip_event *e, struct ip_recording_number number)
+{
+	if (e->ts > t->removal && !ip_frames_is_late_exit(t, e, number))
+		ip_frames_pass_removals(t, e->ts);
+	if (!t->lossy)
+		return;
+	t->lossy = false;
+	t->notice = t->removal;
+	if (t->n && e->ts > t->now) {
+		t->gaps += e->ts - t->now;
+		t->now = e->ts;
+	}
+}
+
 int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 {
 	const struct ip_recording *session = t->session;
@@ -154,8 +172,8 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		uint32_t function = number.function;
 		struct ip_frame *top;
 
-		if (unlikely(e->ts > t->removal) && !ip_frames_is_late_exit(t, e, number))
-			ip_frames_pass_removals(t, e->ts);
+		if (unlikely(e->ts > t->notice))
+			take_notice(t, e, number);
 		top = t->n ? &t->frames[t->n - 1] : NULL;
 		/* time does not run back in a thread */
 		if (likely(e->ts > t->now)) {
@@ -209,6 +227,8 @@ void ip_frames_loss(struct ip_frames *t)
 	/* what was left before may have come back and gone unseen */
 	ip_frames_give_up_all(t);
 	t->suspect = t->n;
+	t->lossy = true;
+	t->notice = 0;
 }
 
 void ip_frames_finish(struct ip_frames *t, uint64_t end)

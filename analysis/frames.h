@@ -46,6 +46,7 @@ struct ip_frame {
 	uint64_t sp;
 	uint64_t start;	   /* TSC of the entry */
 	uint64_t self;	   /* ticks during which it was the innermost frame */
+	uint64_t lost;	   /* ticks between start and end of which nobody knows whether it was open: events were lost. In closed() only */
 	uint32_t function; /* index into session->functions */
 	uint32_t flags;	   /* IP_FRAME_... */
 	uint32_t tag;	   /* the visitor's own: opened() may set it, what comes later about the frame has it; 0 at first */
@@ -66,6 +67,14 @@ struct ip_frames_ops {
 	 * between its own opened(), closed() with IP_END_EXIT, orphan() or point() is called. */
 	void (*values)(void *context, const uint64_t *payload);
 };
+
+/* How long a frame that ends at end was open, as far as that is known. */
+static inline uint64_t ip_frame_ticks(const struct ip_frame *frame, uint64_t end)
+{
+	uint64_t ticks = end - frame->start;
+
+	return ticks > frame->lost ? ticks - frame->lost : 0;
+}
 
 struct ip_frames;
 

@@ -43,6 +43,9 @@ struct ip_frames {
 	const uint64_t *payloads;
 	uint64_t removal; /* when functions are removed next; UINT64_MAX: never again */
 	size_t nremovals; /* that have been passed */
+	uint64_t notice;  /* an event behind it cannot go the common way: removal, or 0 behind a loss */
+	uint64_t gaps;	  /* ticks so far during which events were lost */
+	bool lossy;	  /* events were lost in front of the next one */
 	bool late;	  /* an exit was let in front of the removal */
 };
 
@@ -83,6 +86,7 @@ static inline struct ip_frame ip_frames_take_off(struct ip_frames *t)
 	struct ip_frame frame = t->frames[--t->n];
 
 	t->active[frame.function]--;
+	frame.lost = t->gaps - frame.lost;
 	if (unlikely(t->n < t->suspect)) {
 		frame.flags |= IP_FRAME_SUSPECT;
 		t->suspect = t->n;
@@ -114,7 +118,7 @@ static inline int ip_frames_push(struct ip_frames *t, uint32_t function, uint64_
 	if (unlikely(t->n == t->capacity) && ip_frames_reserve(t) < 0)
 		return -1;
 	frame = &t->frames[t->n++];
-	*frame = (struct ip_frame){sp, t->now, 0, function,
+	*frame = (struct ip_frame){sp, t->now, 0, t->gaps, function,
 				   flags | (t->active[function]++ ? IP_FRAME_INNER : 0)};
 	if (t->ops.opened)
 		t->ops.opened(t->context, frame, t->n - 1);

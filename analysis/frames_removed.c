@@ -36,6 +36,7 @@ static void end_removed(struct ip_frames *t, uint64_t ts)
 			continue;
 		}
 		t->active[f->function]--;
+		f->lost = t->gaps - f->lost;
 		f->flags |= i < t->suspect ? IP_FRAME_SUSPECT : 0;
 		if (t->ops.closed)
 			t->ops.closed(t->context, f, i, f->start > ts ? f->start : ts, IP_END_UNFINISHED);
@@ -76,6 +77,7 @@ void ip_frames_pass_removals(struct ip_frames *t, uint64_t ts)
 		t->nremovals++;
 		t->removal = ip_frames_next_removal(t);
 	}
+	t->notice = t->lossy ? 0 : t->removal;
 	t->late = false;
 }
 

@@ -159,7 +159,8 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 {
 	if (ip_frames_reserve(t) < 0)
 		return -1;
-	t->frames[t->n++] = *frame;
+	t->frames[t->n] = *frame;
+	t->frames[t->n++].lost = t->gaps - frame->lost;
 	t->active[frame->function]++;
 	return 0;
 }

@@ -14,9 +14,10 @@ static void on_run(void *context, const struct ip_run *run)
 	struct ip_stats *stats = context;
 
 	stats->run++;
+	stats->thread = run;
 }
 
-static inline void note_run(const struct ip_stats *stats, struct ip_function_stats *f)
+static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *f)
 {
 	if (f->run != stats->run) {
 		f->run = stats->run;
@@ -25,7 +26,7 @@ static inline void note_run(const struct ip_stats *stats, struct ip_function_sta
 }
 
 /* The duration of a call that has ended. */
-static inline void add_duration(struct ip_function_stats *f, uint64_t ticks)
+static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 {
 	double d;
 
@@ -45,16 +46,14 @@ static inline void add_duration(struct ip_function_stats *f, uint64_t ticks)
 	ip_histogram_add(&f->histogram, ticks);
 }
 
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
-		      enum ip_frame_end how)
+static void add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
+		     uint64_t end, enum ip_frame_end how, bool outermost)
 {
-	struct ip_stats *stats = context;
-	struct ip_function_stats *f = &stats->functions[frame->function];
-	uint64_t ticks = end - frame->start;
+	uint64_t ticks = ip_frame_ticks(frame, end);
 
 	f->calls++;
 	f->self += frame->self;
-	if (!(frame->flags & IP_FRAME_INNER))
+	if (outermost)
 		f->total += ticks;
 	note_run(stats, f);
 	if (how == IP_END_UNKNOWN)
@@ -72,6 +71,14 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	}
 }
 
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+
+	add_call(stats, &stats->items[frame->function], frame, end, how, !(frame->flags & IP_FRAME_INNER));
+}
+
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
 	struct ip_stats *stats = context;
@@ -83,33 +90,151 @@ static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts
 {
 	struct ip_stats *stats = context;
 
-	stats->functions[function].points++;
-	note_run(stats, &stats->functions[function]);
+	stats->items[function].points++;
+	note_run(stats, &stats->items[function]);
 }
 
-int ip_stats_collect(struct ip_trace_reader *trace, struct ip_stats **ret)
-{
-	static const struct ip_frames_ops ops = {.closed = on_closed, .orphan = on_orphan, .point = on_point};
-	struct ip_stats *stats = calloc(1, sizeof(*stats));
-	struct ip_trace_visitor visitor = {.ops = &ops, .context = stats, .run = on_run};
+/* Groups: a frame's tag is its group. */
+#define TAG_OUTSIDE UINT32_MAX /* it does not count */
+#define TAG_INNER   (1u << 31) /* another call of the group holds it */
 
-	if (stats) {
-		stats->nfunctions = trace->session->nfunctions;
-		stats->functions = calloc(stats->nfunctions, sizeof(*stats->functions));
+static void on_values(void *context, const uint64_t *payload)
+{
+	((struct ip_stats *)context)->payload = payload;
+}
+
+/* Makes room for a group, which may be new. */
+static bool reserve(struct ip_stats *stats, uint32_t group)
+{
+	size_t room = stats->room ? 2 * stats->room : 64;
+	struct ip_call_stats *items;
+	uint32_t *open;
+
+	if (group == IP_NO_GROUP)
+		return false;
+	if (group < stats->nitems)
+		return true;
+	if (group >= stats->room) {
+		items = reallocarray(stats->items, room, sizeof(*items));
+		stats->items = items ? items : stats->items;
+		open = items ? reallocarray(stats->open, room, sizeof(*open)) : NULL;
+		if (!open) {
+			ip_error("out of memory");
+			return false;
+		}
+		stats->open = open;
+		stats->room = room;
 	}
-	if (!stats || !stats->functions) {
-		ip_stats_destroy(stats);
+	/* they come one by one */
+	stats->items[group] = (struct ip_call_stats){0};
+	stats->open[group] = 0;
+	stats->nitems = group + 1;
+	return true;
+}
+
+static void on_group_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct ip_stats *stats = context;
+	uint32_t group;
+
+	frame->tag = TAG_OUTSIDE;
+	if (stats->failed || (stats->selected && !stats->selected[frame->function]))
+		return;
+	group = ip_groups_of_call(stats->groups, stats->thread, frame, depth, stats->payload);
+	if (reserve(stats, group))
+		frame->tag = group | (stats->open[group]++ ? TAG_INNER : 0);
+	else
+		stats->failed = true;
+}
+
+static void on_group_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	if (frame->tag != TAG_OUTSIDE)
+		stats->open[frame->tag & ~TAG_INNER]--;
+}
+
+static void on_group_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	if (frame->tag != TAG_OUTSIDE)
+		stats->open[frame->tag & ~TAG_INNER]++;
+}
+
+static void on_group_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+			    enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+	enum ip_group_by by = stats->groups->by;
+	uint32_t group = frame->tag & ~TAG_INNER;
+	bool inner = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE ? frame->flags & IP_FRAME_INNER
+									     : frame->tag & TAG_INNER;
+
+	if (frame->tag == TAG_OUTSIDE)
+		return;
+	stats->open[group] -= how != IP_END_UNWOUND; /* else it was left before */
+	add_call(stats, &stats->items[group], frame, end, how, !inner);
+}
+
+static void on_group_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+	uint32_t group;
+
+	if (stats->failed || (stats->selected && !stats->selected[function]))
+		return;
+	group = ip_groups_of_function(stats->groups, stats->thread, function);
+	if (!reserve(stats, group)) {
+		stats->failed = true;
+		return;
+	}
+	stats->items[group].points++;
+	note_run(stats, &stats->items[group]);
+}
+
+static void sum_up(struct ip_stats *stats)
+{
+	for (size_t i = 0; i < stats->nitems; i++) {
+		stats->unwound += stats->items[i].unwound;
+		stats->unfinished += stats->items[i].unfinished;
+		stats->suspect += stats->items[i].suspect;
+	}
+}
+
+int ip_stats_collect(struct ip_trace_reader *trace, enum ip_group_by by, const bool *selected,
+		     struct ip_stats **ret)
+{
+	static const struct ip_frames_ops functions = {
+		.closed = on_closed, .orphan = on_orphan, .point = on_point};
+	static const struct ip_frames_ops groups = {.opened = on_group_opened,
+						    .left = on_group_left,
+						    .resumed = on_group_resumed,
+						    .closed = on_group_closed,
+						    .orphan = on_orphan,
+						    .point = on_group_point,
+						    .values = on_values};
+	struct ip_stats *stats = calloc(1, sizeof(*stats));
+	struct ip_trace_visitor visitor = {
+		.ops = by == IP_GROUP_BY_FUNCTION ? &functions : &groups, .context = stats, .run = on_run};
+
+	if (!stats)
 		return ip_error("out of memory");
+	stats->selected = selected;
+	if (by == IP_GROUP_BY_FUNCTION) {
+		stats->nitems = trace->session->nfunctions;
+		stats->items = calloc(stats->nitems, sizeof(*stats->items));
+		stats->failed = !stats->items && ip_error("out of memory");
+	} else {
+		stats->groups = ip_groups_create(trace, by);
+		stats->failed = !stats->groups;
 	}
-	if (ip_trace_reader_visit(trace, &visitor, &stats->events) < 0) {
+	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 || stats->failed) {
 		ip_stats_destroy(stats);
 		return -1;
 	}
-	for (size_t i = 0; i < stats->nfunctions; i++) {
-		stats->unwound += stats->functions[i].unwound;
-		stats->unfinished += stats->functions[i].unfinished;
-		stats->suspect += stats->functions[i].suspect;
-	}
+	sum_up(stats);
 	*ret = stats;
 	return 0;
 }
@@ -118,15 +243,17 @@ void ip_stats_destroy(struct ip_stats *stats)
 {
 	if (!stats)
 		return;
-	for (size_t i = 0; stats->functions && i < stats->nfunctions; i++)
-		if (stats->functions[i].calls)
-			ip_histogram_deinit(&stats->functions[i].histogram);
-	free(stats->functions);
+	for (size_t i = 0; stats->items && i < stats->nitems; i++)
+		if (stats->items[i].calls)
+			ip_histogram_deinit(&stats->items[i].histogram);
+	ip_groups_destroy(stats->groups);
+	free(stats->items);
+	free(stats->open);
 	free(stats);
 }
 
 /* A percentile in nanoseconds, within the true bounds. */
-static uint64_t percentile(const struct ip_recording *s, const struct ip_function_stats *f, double share)
+static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f, double share)
 {
 	uint64_t ticks = ip_histogram_percentile(&f->histogram, share);
 
@@ -137,7 +264,7 @@ static uint64_t percentile(const struct ip_recording *s, const struct ip_functio
 	return ip_recording_ns(s, ticks);
 }
 
-void ip_stats_summarize(const struct ip_recording *s, const struct ip_function_stats *f,
+void ip_stats_summarize(const struct ip_recording *s, const struct ip_call_stats *f,
 			struct ip_stats_summary *ret)
 {
 	double n = f->histogram.count + f->histogram.dropped;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures per function over a whole trace.
+ * Figures per function, or of other groups of calls (groups.h), over a whole trace.
  *
  * calls       every entry, whatever became of it
  * points      how often a point was passed; a point takes no time
- * total       time in the function, callees included; in a recursion the outermost frame's only
+ * total       time in the function, callees included; in a recursion the outermost frame's only. By thread, module and file that of
+ *             calls that no other one of the group holds; by caller and call site that of the function's outermost frames, so that the
+ *             groups of a function add up to its own
  * self        time in which the function was the innermost one (callees that were not recorded are part of
  * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them: calls that had
  * not finished at the end of the recording (their time up to there is in total and self), and calls during
@@ -15,11 +17,12 @@
 
 #include <stdint.h>
 
+#include "analysis/groups.h"
 #include "analysis/histogram.h"
 #include "analysis/trace.h"
 
 /* Times in TSC ticks. */
-struct ip_function_stats {
+struct ip_call_stats {
 	uint64_t calls, points, total, self;
 	uint64_t min, max;
 	uint64_t threads;
@@ -32,12 +35,20 @@ struct ip_function_stats {
 };
 
 struct ip_stats {
-	struct ip_function_stats *functions; /* as in session->functions */
-	size_t nfunctions;
+	struct ip_call_stats *items; /* as in session->functions; with groups, as in groups->groups */
+	size_t nitems;
+	struct ip_groups *groups; /* NULL: by function */
 	uint64_t events;
 	uint64_t orphans; /* exits of calls that began before the recording, or whose entry was lost */
 	uint64_t unwound, unfinished, suspect;
-	uint64_t run; /* private */
+	/* private */
+	uint64_t run;
+	const struct ip_run *thread;
+	const uint64_t *payload; /* that came with the event in hand */
+	const bool *selected;
+	uint32_t *open; /* calls of each group that are */
+	size_t room;	/* of items and open */
+	bool failed;
 };
 
 /* Times in nanoseconds; all 0 but total and self where no call has ended. */
@@ -46,11 +57,12 @@ struct ip_stats_summary {
 	double stddev;
 };
 
-/* Reads the whole trace. 0, or -1 with an error. */
-int ip_stats_collect(struct ip_trace_reader *trace, struct ip_stats **ret);
+/* Reads the whole trace. selected: by function, those that count; NULL: all. 0, or -1 with an error. */
+int ip_stats_collect(struct ip_trace_reader *trace, enum ip_group_by by, const bool *selected,
+		     struct ip_stats **ret);
 void ip_stats_destroy(struct ip_stats *stats);
 
-void ip_stats_summarize(const struct ip_recording *session, const struct ip_function_stats *f,
+void ip_stats_summarize(const struct ip_recording *session, const struct ip_call_stats *f,
 			struct ip_stats_summary *ret);
 
 #endif

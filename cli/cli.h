@@ -6,6 +6,8 @@
 #ifndef IP_CLI_H
 #define IP_CLI_H
 
+#include <stdio.h>
+
 #include "hotpatcher/session.h"
 
 int cmd_attach(int argc, char **argv);

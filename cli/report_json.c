@@ -6,15 +6,6 @@
 
 #include "common/json.h"
 
-static const char *payload_of(const struct cli_report_row *row)
-{
-	if (!row->counted)
-		return "log";
-	if (row->logged)
-		return row->counted->measured ? "log+hist" : "log+count";
-	return row->counted->measured ? "hist" : "count";
-}
-
 /* From when to when calls were not recorded, since somebody else had changed the sites. */
 static void print_missing_json(struct ip_json *j, const struct cli_report *r)
 {
@@ -98,7 +89,20 @@ static void json_counted(struct ip_json *j, const struct cli_report *r, const st
 		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
 }
 
-void cli_report_json(const struct cli_report *r, size_t limit)
+static void json_fields(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+{
+	struct cli_field fields[CLI_FIELDS_MAX];
+	size_t n = cli_report_fields(r, row, fields);
+
+	for (size_t i = 0; i < n; i++)
+		if (fields[i].type == CLI_FIELD_NUMBER)
+			ip_json_uint(j, fields[i].key, fields[i].number);
+		else
+			ip_json_string(j, fields[i].key,
+				       fields[i].type == CLI_FIELD_NONE ? NULL : fields[i].string);
+}
+
+void cli_report_json(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
 	struct ip_json j;
@@ -122,18 +126,17 @@ void cli_report_json(const struct cli_report *r, size_t limit)
 	ip_json_uint(&j, "orphan_exits", r->stats->orphans);
 	ip_json_uint(&j, "suspect", r->stats->suspect);
 	print_missing_json(&j, r);
-	ip_json_array(&j, "functions");
-	for (size_t i = 0; i < r->nrows && i < limit; i++) {
+	if (r->options->by != IP_GROUP_BY_FUNCTION)
+		ip_json_string(&j, "by", cli_report_group_name(r->options->by));
+	ip_json_array(&j, r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
 
 		ip_json_object(&j, NULL);
-		ip_json_string(&j, "function", row->name);
-		ip_json_string(&j, "linker_name", row->function->linker_name);
-		ip_json_string(&j, "module", ip_recording_module_name(t->session, row->function));
-		ip_json_string(&j, "file", row->function->file);
-		ip_json_uint(&j, "line", row->function->line);
+		json_fields(&j, r, row);
 		ip_json_uint(&j, "calls", row->count);
-		ip_json_string(&j, "payload", payload_of(row));
+		if (r->options->by == IP_GROUP_BY_FUNCTION)
+			ip_json_string(&j, "payload", cli_report_payload(row));
 		ip_json_uint(&j, "points", row->stats->points);
 		if (row->counted && !row->logged)
 			json_counted(&j, r, row);

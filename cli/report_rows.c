@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of iprobe report: figures, order.
+ * Rows of iprobe report: figures, names, which are wanted, order.
  */
 #include "cli/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/reader.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 
-static double key_of(const struct cli_report_row *row, enum cli_report_column column)
+double cli_report_value(const struct cli_report_row *row, enum cli_report_column column)
 {
 	const struct ip_stats_summary *s = &row->summary;
 	const double keys[CLI_REPORT_COLUMNS] = {
@@ -23,14 +26,23 @@ static double key_of(const struct cli_report_row *row, enum cli_report_column co
 	return keys[column];
 }
 
+static int compare_strings(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
 	int order = strcmp(x->name, y->name);
 
-	if (!order)
+	if (!order && x->function && y->function)
 		order = strcmp(x->function->linker_name, y->function->linker_name);
-	return order ? order : (x->function > y->function) - (x->function < y->function);
+	if (!order)
+		order = compare_strings(x->caller, y->caller);
+	if (!order && x->function != y->function)
+		order = x->function > y->function ? 1 : -1;
+	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
 }
 
 /* Largest first; the same rows in the same order each time. */
@@ -70,8 +82,28 @@ bool cli_report_has_times(const struct cli_report_row *row)
 	return row->logged ? row->stats->calls : row->counted && row->counted->ended;
 }
 
+static bool is_wanted(const struct cli_report *r, const struct cli_report_row *row)
+{
+	const struct cli_report_options *o = r->options;
+
+	for (size_t i = 0; i < o->nconditions; i++) {
+		const struct cli_report_condition *c = &o->conditions[i];
+		double value = cli_report_value(row, c->column);
+
+		/* a time that is not known is none that could be compared */
+		if (c->column != CLI_BY_CALLS && c->column != CLI_BY_THREADS && !cli_report_has_times(row))
+			return false;
+		if (!(c->op == '<'   ? value < c->value
+		      : c->op == '>' ? value > c->value
+		      : c->op == 'l' ? value <= c->value
+				     : value >= c->value))
+			return false;
+	}
+	return true;
+}
+
 /* One row for each function that was called. */
-int cli_report_rows(struct cli_report *r, const bool *selected, enum cli_report_column column)
+static int make_functions(struct cli_report *r, const bool *selected)
 {
 	const struct ip_recording *s = r->trace->session;
 
@@ -81,29 +113,191 @@ int cli_report_rows(struct cli_report *r, const bool *selected, enum cli_report_
 	for (size_t i = 0; i < s->nfunctions; i++) {
 		struct cli_report_row *row = &r->rows[r->nrows];
 
-		row->stats = &r->stats->functions[i];
+		*row = (struct cli_report_row){.stats = &r->stats->items[i], .function = &s->functions[i]};
 		row->count = row->stats->calls ? row->stats->calls : row->stats->points;
 		row->logged = row->count;
 		row->counted = r->counts->functions[i].calls ? &r->counts->functions[i] : NULL;
 		row->count += r->counts->functions[i].calls;
 		if (!row->count || !selected[i])
 			continue;
-		row->function = &s->functions[i];
 		row->name = ip_names_get(r->names, i);
 		if (row->counted && !row->logged)
 			summarize_counted(r, row->counted, &row->summary);
 		else
 			ip_stats_summarize(s, row->stats, &row->summary);
-		row->key = key_of(row, column);
-		r->nrows++;
+		r->nrows += is_wanted(r, row);
 	}
+	return 0;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct ip_recording_thread *x = *(const struct ip_recording_thread *const *)a,
+					 *y = *(const struct ip_recording_thread *const *)b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* "1234 worker", with the process in front where there are several. The name is the last that the trace tells. */
+static void name_thread(const struct cli_report *r, struct cli_report_row *row,
+			const struct ip_recording_thread **threads)
+{
+	const struct ip_recording_thread key = {.tid = row->group->tid}, *p = &key, **found;
+	size_t n = r->trace->session->nthreads;
+	char pid[16] = "";
+
+	found = n ? bsearch(&p, threads, n, sizeof(*threads), by_tid) : NULL;
+	row->thread = found ? (*found)->name : NULL;
+	if (r->trace->processes > 1)
+		snprintf(pid, sizeof(pid), "%u/", row->group->pid);
+	if (asprintf(&row->text, "%s%u%s%s", pid, key.tid, found ? " " : "", found ? row->thread : "") < 0)
+		row->text = NULL;
+	row->name = row->text;
+}
+
+static int name_group(struct cli_report *r, struct cli_report_row *row,
+		      const struct ip_recording_thread **threads)
+{
+	const struct ip_recording *s = r->trace->session;
+	const struct ip_group *g = row->group;
+
+	if (row->function) {
+		row->name = ip_names_get(r->names, g->function);
+		if (g->from == IP_CALLER_FRAME) {
+			row->caller = ip_names_get(r->names, g->caller);
+		} else if (g->from == IP_CALLER_SITE &&
+			   (r->options->by == IP_GROUP_BY_CALL_SITE || !g->site->name)) {
+			row->caller = row->text = ip_place_text(g->site);
+			if (!row->text)
+				return ip_error("out of memory");
+		} else if (g->from == IP_CALLER_SITE) {
+			row->caller = g->site->name;
+		}
+	} else if (r->options->by == IP_GROUP_BY_THREAD) {
+		name_thread(r, row, threads);
+	} else if (r->options->by == IP_GROUP_BY_MODULE) {
+		row->name = g->module == IP_NO_MODULE ? "[unknown]" : s->modules[g->module].path;
+	} else {
+		row->name = g->file ? g->file : "[unknown]";
+	}
+	return row->name ? 0 : ip_error("out of memory");
+}
+
+/* What was only counted has a module and a file, and no thread or caller. */
+static int count_groups(struct cli_report *r, const bool *selected, uint64_t **ret)
+{
+	const struct ip_recording *s = r->trace->session;
+	bool known = r->options->by == IP_GROUP_BY_MODULE || r->options->by == IP_GROUP_BY_FILE;
+	uint64_t *counted = calloc(r->stats->groups->n + s->nfunctions, sizeof(*counted));
+
+	*ret = counted;
+	if (!counted)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->nfunctions; i++) {
+		uint32_t group;
+
+		if (!selected[i] || !r->counts->functions[i].calls)
+			continue;
+		if (!known) {
+			r->uncounted += r->counts->functions[i].calls;
+			continue;
+		}
+		group = ip_groups_of_function(r->stats->groups, NULL, i);
+		if (group == IP_NO_GROUP)
+			return -1;
+		counted[group] += r->counts->functions[i].calls;
+	}
+	return 0;
+}
+
+static int make_groups(struct cli_report *r, const bool *selected)
+{
+	static const struct ip_call_stats none;
+	const struct ip_recording *s = r->trace->session;
+	_cleanup_free_ const struct ip_recording_thread **threads = calloc(s->nthreads + 1, sizeof(*threads));
+	_cleanup_free_ uint64_t *counted = NULL;
+
+	if (!threads)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->nthreads; i++)
+		threads[i] = &s->threads[i];
+	if (s->nthreads)
+		qsort(threads, s->nthreads, sizeof(*threads), by_tid);
+	if (count_groups(r, selected, &counted) < 0)
+		return -1;
+	r->rows = calloc(r->stats->groups->n + 1, sizeof(*r->rows));
+	if (!r->rows)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < r->stats->groups->n; i++) {
+		struct cli_report_row *row = &r->rows[r->nrows];
+
+		*row = (struct cli_report_row){.stats = i < r->stats->nitems ? &r->stats->items[i] : &none,
+					       .group = &r->stats->groups->groups[i]};
+		if (row->group->function != IP_NO_FUNCTION)
+			row->function = &s->functions[row->group->function];
+		/* points are no calls, but for a function that is nothing else */
+		row->count = row->stats->calls + counted[i];
+		if (!row->count && row->function)
+			row->count = row->stats->points;
+		row->logged = row->stats->calls || row->stats->points;
+		if (!row->count)
+			continue;
+		ip_stats_summarize(s, row->stats, &row->summary);
+		if (!is_wanted(r, row))
+			continue;
+		r->nrows++;
+		if (name_group(r, row, threads) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void sort(struct cli_report *r)
+{
+	const char *column = r->options->sort ? r->options->sort : "total";
+	enum cli_report_column by = 0;
+
+	while (strcmp(cli_report_column_name(by), column))
+		by++;
+	for (size_t i = 0; i < r->nrows; i++)
+		r->rows[i].key = cli_report_value(&r->rows[i], by);
 	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
 	for (size_t i = 1; i < r->nrows; i++)
-		if (!strcmp(r->rows[i].name, r->rows[i - 1].name))
+		if (!strcmp(r->rows[i].name, r->rows[i - 1].name) &&
+		    r->rows[i].function != r->rows[i - 1].function)
 			r->rows[i].ambiguous = r->rows[i - 1].ambiguous = true;
-	if (column != CLI_BY_FUNCTION)
+	if (by != CLI_BY_FUNCTION)
 		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
-	return 0;
+}
+
+int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
+{
+	_cleanup_free_ bool *selected = NULL;
+	int ret;
+
+	*r = (struct cli_report){.options = options};
+	if (ip_trace_reader_open(dir, &r->trace) < 0)
+		return -1;
+	selected = cli_reader_select(r->trace, options->filter.functions);
+	r->names = ip_names_create(r->trace->session);
+	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
+	    ip_stats_collect(r->trace, options->by, selected, &r->stats) < 0)
+		return -1;
+	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected) : make_groups(r, selected);
+	if (ret == 0 && r->nrows)
+		sort(r);
+	return ret;
+}
+
+void cli_report_clear(struct cli_report *r)
+{
+	for (size_t i = 0; i < r->nrows; i++)
+		free(r->rows[i].text);
+	free(r->rows);
+	ip_stats_destroy(r->stats);
+	ip_counts_destroy(r->counts);
+	ip_names_destroy(r->names);
+	ip_trace_reader_close(r->trace);
 }
 
 uint32_t cli_report_missing_function(const struct cli_report *r, const struct ip_recording_missing *m)

@@ -14,8 +14,7 @@
 #include "common/selection.h"
 #include "common/units.h"
 
-#define OTHER_COLUMNS 76u
-#define NAME_MIN      24u
+#define NAME_MIN 24u
 
 #define MISSING_SHOWN 10 /* --json has them all */
 
@@ -94,7 +93,11 @@ static void print_footer(const struct cli_report *r, size_t limit)
 	char count[32];
 
 	if (limit < r->nrows)
-		printf("... and %zu more functions\n", r->nrows - limit);
+		printf("... and %zu more %s\n", r->nrows - limit,
+		       r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+	if (r->uncounted)
+		printf("\n%s calls were counted without a thread and a caller; they are not among these.\n",
+		       ip_format_count(r->uncounted, count));
 	if (r->stats->unfinished)
 		printf("\n%s calls had not finished when the recording ended; until then they count in "
 		       "calls, total and "
@@ -102,60 +105,117 @@ static void print_footer(const struct cli_report *r, size_t limit)
 		       ip_format_count(r->stats->unfinished, count));
 	if (r->stats->suspect)
 		printf("\n%s calls may be several taken for one, since events were lost meanwhile; they are "
-		       "not in "
-		       "min to max.\n",
+		       "not in min to max,\n"
+		       "and the time in which events were lost is in none's total and self.\n",
 		       ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
 		printf("\n%s exits belong to calls that began before the recording; they are not counted.\n",
 		       ip_format_count(r->stats->orphans, count));
 }
 
-/* Of several functions with one name, what tells them apart. */
+/* Of several functions with one name, what tells them apart; the caller behind it. */
 static char *name_of(const struct cli_report *r, const struct cli_report_row *row, size_t width)
 {
-	char *name = NULL;
+	_cleanup_free_ char *full = row->ambiguous ? ip_demangle(row->function->linker_name, true) : NULL;
+	const char *name = full ? full : row->name;
+	const char *module = full ? ip_recording_module_name(r->trace->session, row->function) : "";
+	bool called = row->group && row->group->from != IP_CALLER_NONE;
+	char *text;
 
-	if (row->ambiguous) {
-		_cleanup_free_ char *full = ip_demangle(row->function->linker_name, true);
-
-		if (full && asprintf(&name, "%s [%s]", full,
-				     ip_recording_module_name(r->trace->session, row->function)) < 0)
-			name = NULL;
-	}
-	if (!name)
-		name = strdup(row->name);
-	if (name)
-		cli_fit_name(name, width);
-	return name;
+	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
+		     called ? " <- " : "", called ? row->caller : "",
+		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
+		return NULL;
+	cli_fit_name(text, width);
+	return text;
 }
 
-int cli_report_table(const struct cli_report *r, size_t limit)
+static void print_cell(const struct cli_report_row *row, enum cli_report_column column)
 {
-	size_t width = cli_name_width(OTHER_COLUMNS, NAME_MIN);
+	switch (column) {
+	case CLI_BY_CALLS:
+		printf(" %10" PRIu64, row->count);
+		break;
+	case CLI_BY_THREADS:
+		if (row->logged)
+			printf(" %8" PRIu64, row->stats->threads);
+		else
+			printf(" %8s", "-");
+		break;
+	case CLI_BY_TOTAL:
+		print_time(row, row->summary.total, false);
+		break;
+	case CLI_BY_SELF:
+	case CLI_BY_STDDEV:
+		if (row->logged)
+			print_time(row, cli_report_value(row, column), column == CLI_BY_STDDEV);
+		else
+			printf(" %8s", "-");
+		break;
+	case CLI_BY_MIN:
+	case CLI_BY_AVG:
+	case CLI_BY_MAX:
+		print_time(row, cli_report_value(row, column), true);
+		break;
+	default:
+		print_percentile(row, cli_report_value(row, column));
+	}
+}
+
+/* How callers are known. */
+static void print_callers(const struct cli_report *r)
+{
+	uint64_t by_frame = 0, by_site = 0;
+	char count[32];
+
+	for (size_t i = 0; i < r->stats->groups->n && i < r->stats->nitems; i++) {
+		const struct ip_group *g = &r->stats->groups->groups[i];
+
+		by_site += g->from == IP_CALLER_SITE ? r->stats->items[i].calls : 0;
+		by_frame += g->from == IP_CALLER_FRAME ? r->stats->items[i].calls : 0;
+	}
+	if (by_site)
+		printf("\n<-: the caller, by the return address of %s calls.\n",
+		       ip_format_count(by_site, count));
+	if (by_frame)
+		printf("\n<- ... (around): the recorded call around it, of %s calls; functions without "
+		       "probes in between are not seen\n"
+		       "(iprobe run --callsite records return addresses).\n",
+		       ip_format_count(by_frame, count));
+}
+
+int cli_report_table(const struct cli_report *r)
+{
+	static const char *const titles[] = {[IP_GROUP_BY_FUNCTION] = "function",
+					     [IP_GROUP_BY_CALLER] = "function <- caller",
+					     [IP_GROUP_BY_CALL_SITE] = "function <- place of the call",
+					     [IP_GROUP_BY_THREAD] = "thread",
+					     [IP_GROUP_BY_MODULE] = "module",
+					     [IP_GROUP_BY_FILE] = "file"};
+	const struct cli_report_options *o = r->options;
+	size_t others = 1;
 
 	print_header(r);
-	printf("%10s %8s %8s %8s %8s %8s %8s %8s  %s\n", "calls", "total", "self", "min", "avg", "p50", "p99",
-	       "max", "function");
-	for (size_t i = 0; i < r->nrows && i < limit; i++) {
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		int width = o->columns[i] == CLI_BY_CALLS ? 10 : 8;
+
+		printf(" %*s", width, cli_report_column_name(o->columns[i]));
+		others += width + 1;
+	}
+	printf("  %s\n", titles[o->by]);
+	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
-		_cleanup_free_ char *name = name_of(r, row, width);
+		_cleanup_free_ char *name = name_of(r, row, cli_name_width(others + 1, NAME_MIN));
 
 		if (!name)
 			return ip_error("out of memory");
-		printf("%10" PRIu64, row->count);
-		print_time(row, row->summary.total, false);
-		if (row->logged)
-			print_time(row, row->summary.self, false);
-		else
-			printf(" %8s", "-");
-		print_time(row, row->summary.min, true);
-		print_time(row, row->summary.avg, true);
-		print_percentile(row, row->summary.p50);
-		print_percentile(row, row->summary.p99);
-		print_time(row, row->summary.max, true);
+		for (size_t k = 0; k < o->ncolumns; k++)
+			print_cell(row, o->columns[k]);
 		printf("  %s\n", name);
 	}
-	print_footer(r, limit);
+	print_footer(r, o->filter.limit);
+	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)
+		print_callers(r);
 	print_missing(r);
 	return 0;
 }

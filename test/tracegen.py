@@ -30,6 +30,7 @@ class Function:
     frame: int  # bytes from the stack pointer at its sites to its caller's
     inlined: bool = False
     module: int = 0
+    file: str = "/src/demo.c"
 
 
 @dataclasses.dataclass
@@ -42,6 +43,7 @@ class Call:
     end: int = 0
     own: int = 0  # ticks as the innermost frame
     outermost: bool = True
+    above: tuple = ()  # the functions that are open around it, the outermost first
     how: str = "unfinished"
     sp: int = 0
     low: int = 0  # stack pointer of its body: below sp after alloca
@@ -134,6 +136,7 @@ class Thread:
         sp = cfa - (0 if function.inlined else function.frame)
         call = Call(function.name, self.tid, self.trace.now, sp=sp, low=sp, cfa=cfa, function=function)
         call.outermost = all(c.name != call.name for _, frames in self.stacks.values() for c in frames)
+        call.above = tuple(c.function for _, frames in self.stacks.values() for c in frames)
         self.record(ENTRY, function.number, sp)
         call.depth = len(self.frames)
         self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.trace.now))
@@ -239,7 +242,7 @@ class Trace:
             lines.append(f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1\tinstrument")
         for f in self.order:
             known = f"\t{f.frame}" if self.frames_known and not f.inlined else ""
-            lines.append(f"function\t{f.number}\t{f.module}\t{f.linker_name}\t/src/demo.c\t{10 + f.number}"
+            lines.append(f"function\t{f.number}\t{f.module}\t{f.linker_name}\t{f.file}\t{10 + f.number}"
                          f"\t{'i' if f.inlined else '-'}{known}")
         lines.append(f"stop\tattach\t{self.start + 1000}\t345678\t3\t7\t42")
         lines.append("thread\t1000\tdemo main")

@@ -69,6 +69,45 @@ def test_nothing_is_said_without(me, program):
     assert not any("caller" in e for e in entries(me, directory)) and " <- " not in me.iprobe("dump", directory).stdout
 
 
+def report(me, directory, *options):
+    done = me.iprobe("report", "--json", *options, directory)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)
+
+
+def test_report_by_call_site_and_caller(me, program):
+    directory = record(me, program, "--callsite")
+    document = report(me, directory, "--by", "callsite", "-f", "work,once,twice")
+    rows = document["rows"]
+    assert document["by"] == "callsite" and {row["caller_from"] for row in rows} == {"call site"}
+    assert {(r["function"], r["caller"], r["caller_line"]): r["calls"] for r in rows} == {
+        site: ROUNDS * n for site, n in known_sites().items()}
+    assert all(r["caller_module"] == "callers" and r["caller_address"].startswith("0x") for r in rows)
+    by_caller = collections.Counter()
+    for (callee, caller, _), n in known_sites().items():
+        by_caller[callee, caller] += ROUNDS * n
+    rows = report(me, directory, "--by-caller", "-f", "work,once,twice")["rows"]
+    assert {(r["function"], r["caller"]): r["calls"] for r in rows} == by_caller
+    (whole,) = report(me, directory, "-f", "work")["functions"]
+    parts = [r for r in rows if r["function"] == "work"]
+    assert abs(sum(r["total_ns"] for r in parts) - whole["total_ns"]) <= len(parts)
+    assert min(r["min_ns"] for r in parts) == whole["min_ns"] and max(r["max_ns"] for r in parts) == whole["max_ns"]
+    text = me.iprobe("report", "--by-caller", directory).stdout
+    assert "work <- hidden\n" in text and "(around)" not in text and "by the return address of" in text
+
+
+def test_report_by_caller_without_call_sites(me, program):
+    """The recorded call around it: what has no probes is not seen."""
+    directory = record(me, program)
+    rows = report(me, directory, "--by-caller", "-f", "work")["rows"]
+    assert {(r["caller"], r["caller_from"]): r["calls"] for r in rows} == {
+        ("once", "frame"): ROUNDS, ("twice", "frame"): 2 * ROUNDS, ("main", "frame"): ROUNDS}
+    text = me.iprobe("report", "--by", "caller", directory).stdout
+    assert "work <- main (around)\n" in text and "the recorded call around it" in text
+    (main,) = report(me, directory, "--by-caller", "-f", "main")["rows"]
+    assert main["caller"] is None and main["caller_from"] is None and main["calls"] == 1
+
+
 def test_on_another_machine(me, programs):
     """The program is gone, or another one stands in its place: functions with probes are known, lines are not."""
     built = programs.simple("callers", placement="fentry", extra=["-fno-optimize-sibling-calls"])
