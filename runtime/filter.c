@@ -65,9 +65,10 @@ struct memory {
 	uint32_t held;	  /* those below are not HELD */
 	uint32_t over;	  /* calls that go on without a frame: there was no room */
 	uint32_t next;	  /* of left */
-	uint64_t writing; /* slot->cur where frame held - 1 is about to be written; 0: it has been */
+	uint64_t writing; /* slot->cur where frame at is about to be written; 0: it has been */
 	uint64_t queued;  /* atomic for handlers: entries of queue that are taken */
-	uint64_t reserved[4];
+	uint32_t at;
+	uint32_t reserved[7];
 	struct left left[LEFT_MAX];
 	struct queued queue[QUEUE_MAX];
 	struct frame frames[FRAMES_MAX];
@@ -153,12 +154,14 @@ static void write_held(struct ip_slot *slot, struct memory *m, uint32_t end)
 			m->held++;
 			continue;
 		}
+		m->at = m->held;
+		cpu_store_order();
 		m->writing = *(volatile uint64_t *)&slot->cur;
 		cpu_store_order();
-		m->held++;
-		cpu_store_order();
-		slot->held--;
 		frame->state = rt_put(slot, &event, 0) ? FRAME_WRITTEN : FRAME_LOST;
+		cpu_store_order();
+		m->held++;
+		slot->held--;
 		cpu_store_order();
 		m->writing = 0;
 	}
@@ -436,13 +439,25 @@ static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	}
 }
 
-/* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. */
+/* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. How many are is
+ * counted anew: nobody knows between which two steps it was left. */
 static void repair(struct ip_slot *slot, struct memory *m)
 {
-	if (m->writing && m->writing == slot->cur && m->held && m->held <= FRAMES_MAX) {
-		m->held--;
-		slot->held++;
+	uint32_t held = 0;
+
+	if (m->writing && m->at < FRAMES_MAX) {
+		struct frame *frame = &m->frames[m->at];
+
+		if (frame->state == FRAME_HELD && m->writing != slot->cur)
+			frame->state = FRAME_WRITTEN;
+		m->held = frame->state == FRAME_HELD ? m->at : m->at + 1;
 	}
+	if (m->n > FRAMES_MAX)
+		m->n = FRAMES_MAX;
+	for (uint32_t i = m->held; i < m->n; i++)
+		held += m->frames[i].state == FRAME_HELD;
+	slot->held = held;
+	cpu_store_order();
 	m->writing = 0;
 }
 
