@@ -52,7 +52,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     4
+#define IP_RT_ABI     5
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -259,13 +259,14 @@ struct ip_area_header {
 	uint32_t follow; /* number of a session whose forked children record too, by themselves; 0: none do */
 	uint32_t nforked;      /* atomic: forked children that came to a hook while their gate was closed */
 	uint32_t modes;	       /* of the session, IP_MODE_...; set before the gate opens */
-	uint32_t nmeters;      /* blocks of meters (struct ip_meters), the shared one included; 0: none */
+	uint32_t nmeters;      /* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
 	uint64_t meters;       /* offset of block 0, the shared one, in the memfd */
 	uint64_t meters_size;  /* of a block, bytes */
 	uint32_t meters_depth; /* frames that a block has room for; 0: no durations are measured */
-	uint32_t meters_hint;  /* where the next search for a free block starts */
+	uint32_t meters_hint;  /* where the next search for a free block starts: the lowest come first */
 	uint32_t share;	       /* sessions that overwrite: sub-buffers that a thread may have */
 	uint32_t reserve;      /* the same: so many stay free for threads that have none yet */
+	uint32_t meters_all;   /* blocks that the session began with, a power of two; nmeters: that are handed out now */
 };
 
 /*
@@ -306,7 +307,8 @@ struct ip_area_clock {
  * zeroes it before it gives it back (FREE). Reading a live block is always right but for what is being added just now: words only grow.
  *
  * The blocks lie behind the sub-buffers and are part of what --memory allows; functions have consecutive places, so that only those
- * selected cost memory.
+ * selected cost memory. Where more come than there is room for, the upper half of the blocks is not handed out any more: block i + nmeters / 2 becomes
+ * more room of block i, at an offset that is the same for each.
  */
 enum ip_duty {
 	IP_DUTY_LOG = 0,
@@ -328,11 +330,24 @@ enum ip_duty {
 struct ip_hist {
 	uint64_t sum; /* of the durations */
 	uint64_t max;
-	uint32_t min;	     /* ~ of it, so that 0 says none; 2^32 ticks and more as 2^32 - 1 */
+	uint32_t min;	     /* ~ of ip_hist_pack() of it, so that 0 says none */
 	uint32_t unmeasured; /* entries of which no duration is known: runtime/meters.c tells why */
 	uint32_t recent;     /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
 	uint32_t buckets[IP_HIST_BUCKETS];
 };
+
+/* Ticks in 32 bits, in their order: below 2^31 as they are, above with the 27 bits that count most. */
+static inline uint32_t ip_hist_pack(uint64_t ticks)
+{
+	unsigned more = ticks >> 31 ? 32 - __builtin_clzll(ticks) : 0; /* top bit, from 31 on */
+
+	return ticks >> 31 ? 1u << 31 | more << 26 | ((uint32_t)(ticks >> (more + 5)) & 0x3ffffff) : (uint32_t)ticks;
+}
+
+static inline uint64_t ip_hist_unpack(uint32_t packed)
+{
+	return packed >> 31 ? (1ull << 26 | (packed & 0x3ffffff)) << ((packed >> 26 & 31) + 5) : packed;
+}
 
 /* A call that is open. */
 struct ip_meters_frame {
@@ -344,6 +359,7 @@ struct ip_meters_frame {
 enum ip_meters_state {
 	IP_METERS_FREE = 0,
 	IP_METERS_OWNED = 1,
+	IP_METERS_PART = 2, /* more room of another block: its state alone is a head's */
 };
 
 /* Begins a block: this head, meters_depth frames, then the functions' meters, those of IP_DUTY_HIST aligned to cache lines. */
@@ -455,7 +471,7 @@ enum ip_slot_state {
 struct ip_slot {
 	/* the owner's line */
 	uint64_t cur;
-	uint64_t guard;	  /* stack pointer of the outermost hook in flight; 0: none */
+	uint64_t guard;	  /* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
 	uint64_t last_sp; /* of the last record */
 	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended */
 	uint64_t lost;
@@ -475,7 +491,7 @@ struct ip_slot {
 	uint32_t held;	  /* entries that are held back now: filtered, too, if nothing follows */
 	uint32_t memory;  /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
 	uint32_t wanted;  /* enum ip_slot_wanted */
-	uint32_t oldest;  /* index of the oldest sub-buffer that is kept; a hint */
+	uint32_t oldest;  /* index of the oldest sub-buffer that is kept; a hint. In sessions with meters 1: a hook may be in flight though guard is 0 */
 };
 
 enum ip_subbuf_state {

@@ -239,14 +239,13 @@ void ip_area_unlock_patch(struct ip_area *area)
  * it may go on to take one, of the new session, for the record that it was about to write: so its slot must not be given to another
  * thread, since two writers in one would take each other's words. Two kinds of slots may have such a thread: those with a hook in flight, and
  * those that a thread is just setting up (which it ends by calling it claimed, with the number of the old session, and leaves it for another at
- * its next hook). They stay out of use for this one session. No longer: a thread that was killed in a hook never leaves it.
+ * its next hook). They stay out of use for this one session, and so does the memory of their blocks (blocks.h). No longer: a thread that was killed in a hook never leaves it.
  */
 static void forget_slots(struct ip_area *area)
 {
 	for (unsigned i = 0; i < IP_AREA_SLOTS; i++) {
 		struct ip_slot *slot = &area->slots[i];
-		uint32_t state = slot->state;
-		bool late = state == IP_SLOT_CLAIMING || (state == IP_SLOT_CLAIMED && slot->guard);
+		bool late = ip_blocks_is_late(slot);
 
 		__atomic_store_n(&slot->cur, IP_NO_SUBBUF << IP_POSITION_BITS, __ATOMIC_SEQ_CST);
 		if (late) {
@@ -259,28 +258,14 @@ static void forget_slots(struct ip_area *area)
 	}
 }
 
-/* The layout of a block: head, frames, histograms, counts. Durations come first: they are aligned. */
-#define METERS_DEPTH 166u /* frames: with the head a page, but for 48 bytes */
-
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
 	return (n + to - 1) / to * to;
 }
 
-uint32_t ip_area_hist_offset(const struct ip_area *area, uint32_t i)
-{
-	return round_up(IP_METERS_HEAD + area->depth * sizeof(struct ip_meters_frame), 128) +
-	       i * sizeof(struct ip_hist);
-}
-
-uint32_t ip_area_count_offset(const struct ip_area *area, uint32_t i)
-{
-	return ip_area_hist_offset(area, area->hists) + i * sizeof(uint64_t);
-}
-
 struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i)
 {
-	return (struct ip_meters *)((char *)area->header + area->meters_at + i * area->meters_size);
+	return (struct ip_meters *)((char *)area->header + area->blocks.at + i * area->blocks.size);
 }
 
 void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint32_t offset)
@@ -289,39 +274,37 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 		__atomic_store_n(&area->duties[number], IP_DUTY(duty, offset), __ATOMIC_RELAXED);
 }
 
-/* Divides the memory. Blocks of meters get half of it at most, and no more than there are slots. */
+/* Divides the memory. Blocks of meters get half of it at most. */
 static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 {
-	uint64_t memory = (uint64_t)subbufs_for(needs->memory) * IP_SUBBUF_SIZE, size = 0, n = 0;
-	char have[16], need[16];
+	uint64_t memory = (uint64_t)subbufs_for(needs->memory) * IP_SUBBUF_SIZE, left;
 
-	area->counts = needs->counts;
-	area->hists = needs->hists;
 	area->numbers = needs->modes & IP_MODE_PAYLOADS ? needs->numbers : 0;
-	area->depth = area->hists ? METERS_DEPTH : 0;
 	if (area->numbers > IP_AREA_DUTIES)
 		return ip_error("%u probe numbers are too many", area->numbers);
-	if (area->counts || area->hists) {
-		size = IP_METERS_HEAD + area->depth * sizeof(struct ip_meters_frame) + 2 * 128 +
-		       (uint64_t)area->hists * sizeof(struct ip_hist) +
-		       (uint64_t)area->counts * sizeof(uint64_t);
-		size = round_up(size, 128);
-		n = memory / 2 / size;
-		if (n < 2 || size > UINT32_MAX / 16)
-			return ip_error("counts and histograms of %u functions take %s a thread: select "
-					"fewer, or give more than %s with "
-					"--memory",
-					area->counts + area->hists, ip_format_size(size, need),
-					ip_format_size(memory, have));
-		if (n > IP_AREA_SLOTS + 1)
-			n = IP_AREA_SLOTS + 1;
-		memory -= n * size;
-	}
-	area->nsubbufs = subbufs_for(memory);
-	area->nmeters = n;
-	area->meters_size = size;
-	area->meters_at = IP_AREA_DATA_OFFSET + (uint64_t)area->nsubbufs * IP_SUBBUF_SIZE;
+	if (ip_blocks_divide(area, needs->room, needs->frames, memory, &left) < 0)
+		return -1;
+	area->nsubbufs = subbufs_for(left);
 	return 0;
+}
+
+/* Bytes of the session from the first sub-buffer on. */
+static uint64_t data_size(const struct ip_area *area)
+{
+	uint64_t end = IP_AREA_DATA_OFFSET + (uint64_t)area->nsubbufs * IP_SUBBUF_SIZE;
+
+	if (area->blocks.n)
+		end = round_up(area->blocks.at + area->blocks.all * area->blocks.size, 4096);
+	return end - IP_AREA_DATA_OFFSET;
+}
+
+static void keep_clear(void *data, uint64_t from, uint64_t to)
+{
+	struct ip_area *area = data;
+
+	for (uint64_t i = (from - IP_AREA_DATA_OFFSET) / IP_SUBBUF_SIZE;
+	     i < area->nsubbufs && IP_AREA_DATA_OFFSET + i * IP_SUBBUF_SIZE < to; i++)
+		area->subbufs[i].state = IP_SUBBUF_OWNED;
 }
 
 /* Of a session's pool, what is allocated before its first site goes live. Rings that are written over are shared out at once, and behind
@@ -331,7 +314,7 @@ static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t mo
 	long threads = ip_proc_status(pid, "Threads");
 	uint64_t first = AT_FIRST + 2 * (uint64_t)(threads > 0 ? threads : 0);
 
-	if (modes & IP_MODE_OVERWRITE || area->nmeters || area->nsubbufs < first)
+	if (modes & IP_MODE_OVERWRITE || area->blocks.n || area->nsubbufs < first)
 		return area->nsubbufs;
 	return first;
 }
@@ -346,7 +329,7 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	if (divide(area, needs) < 0)
 		return -1;
 	n = area->nsubbufs;
-	size = round_up(area->meters_at + area->nmeters * area->meters_size, 4096) - IP_AREA_DATA_OFFSET;
+	size = data_size(area);
 	if (IP_AREA_DATA_OFFSET + size > area->window)
 		return ip_error(
 			"pid %d: its runtime has room for %s of ring memory: ask for no more with --memory",
@@ -366,10 +349,11 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	if (area_map(area, IP_AREA_DATA_OFFSET + size) < 0)
 		return -1;
 	h = area->header;
-	forget_slots(area);
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
 	for (uint64_t i = 0; i < n; i++)
 		area->subbufs[i].slot = IP_NO_SLOT;
+	ip_blocks_each_late(area, keep_clear, area);
+	forget_slots(area);
 	h->nsubbufs = area->ngrown;
 	h->nfree = area->ngrown;
 	h->hint = 0;
@@ -380,12 +364,13 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	h->may_read = 0;
 	h->modes = needs->modes;
 	area->clock->now = 0;
-	h->nmeters = area->nmeters;
-	h->meters = area->meters_at;
-	h->meters_size = area->meters_size;
-	h->meters_depth = area->depth;
+	h->nmeters = area->blocks.n;
+	h->meters_all = area->blocks.all;
+	h->meters = area->blocks.at;
+	h->meters_size = area->blocks.size;
+	h->meters_depth = area->blocks.depth;
 	h->meters_hint = 1;
-	if (area->nmeters)
+	if (area->blocks.n)
 		ip_area_meters(area, 0)->state = IP_METERS_OWNED;
 	memset(area->filters, 0, sizeof(*area->filters));
 	area->nrules = 0;

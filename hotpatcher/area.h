@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "common/rt_abi.h"
+#include "hotpatcher/blocks.h"
 #include "hotpatcher/target.h"
 
 struct ip_area {
@@ -20,9 +21,8 @@ struct ip_area {
 	uint64_t window;   /* bytes that the target has mapped: no session can use more */
 	uint32_t nsubbufs; /* of the current session, those included that are not allocated yet */
 	uint32_t ngrown;   /* allocated, and handed to the runtime */
-	/* of its meters; what the header says can be scribbled over */
-	uint32_t nmeters, counts, hists, depth, numbers;
-	uint64_t meters_at, meters_size;
+	struct ip_blocks blocks; /* of meters; what the header says can be scribbled over */
+	uint32_t numbers;	 /* below which all have duties */
 	struct ip_area_header *header;
 	struct ip_area_module *modules;
 	struct ip_slot *slots;
@@ -65,8 +65,10 @@ void ip_area_unlock_patch(struct ip_area *area);
 struct ip_area_needs {
 	uint64_t memory; /* bytes, for sub-buffers and meters */
 	uint32_t modes;	 /* IP_MODE_... */
-	/* IP_MODE_PAYLOADS: how many functions are counted, and of how many durations are measured; numbers: all probe numbers are below */
-	uint32_t counts, hists, numbers;
+	/* IP_MODE_PAYLOADS: bytes of room in each block, whether durations are measured; all probe numbers are below numbers */
+	uint64_t room;
+	bool frames;
+	uint32_t numbers;
 };
 
 /* Starts a session with empty slots, a pool of sub-buffers and blocks of meters, allocated and zero: all meters, and as many sub-buffers as
@@ -77,12 +79,9 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
  * is no memory for the rest, the session goes on without it. */
 int ip_area_grow(struct ip_area *area, pid_t pid);
 
-/* Meters (common/rt_abi.h). Where in a block the i-th function has its own that is counted, or whose durations are measured. */
-uint32_t ip_area_count_offset(const struct ip_area *area, uint32_t i);
-uint32_t ip_area_hist_offset(const struct ip_area *area, uint32_t i);
 /* Says what a probe number does from now on: enum ip_duty, with the offset of what it counts in, 0 for the others. */
 void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint32_t offset);
-/* Block i, 0 being the one that threads without a block share; below header->nmeters as ip_area_begin() has set it (area->nmeters). */
+/* Block i of meters, 0 being the one that threads without a block share; below area->blocks.all. */
 struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 
 /* Goes on with the session of an iprobe that was killed. The session lock must be held. */

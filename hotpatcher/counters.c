@@ -13,11 +13,11 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/units.h"
 #include "hotpatcher/payloads.h"
 
-/* Room for what comes later: libraries, other images, what a second attach adds. */
-#define MORE_COUNTS  1024u
-#define MORE_HISTS   64u
+/* For what comes later: libraries, other images, what a second attach adds. Where it is not enough there will be more (blocks.h). */
+#define MORE_ROOM    2048u
 #define MORE_NUMBERS 65536u
 
 struct meter {
@@ -34,9 +34,8 @@ struct ip_counters {
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
-	uint32_t ncounts, nhists; /* places given away */
 	uint32_t *meter_of;	  /* by number: index + 1 */
-	char **seen;		  /* by block: what it held when it was read last; NULL: zeroes */
+	char **seen;		  /* by block, parts included: what it held when it was read last; NULL: zeroes */
 	uint32_t nblocks;
 };
 
@@ -48,15 +47,15 @@ static void unlock(pthread_mutex_t **lock)
 /* To the end of the scope. */
 #define HOLD(c) __attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ = (pthread_mutex_lock(&(c)->lock), &(c)->lock)
 
-void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
-		       const struct ip_area *area, struct ip_area_needs *ret)
+void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
+		       const struct ip_modules *modules, const struct ip_area *area, struct ip_area_needs *ret)
 {
 	uint32_t known = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
 	uint64_t numbers = 1 + MORE_NUMBERS;
 
 	ret->modes |= IP_MODE_PAYLOADS;
-	ret->counts = plan->ncounts + MORE_COUNTS;
-	ret->hists = plan->nhists ? plan->nhists + MORE_HISTS : 0;
+	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) + MORE_ROOM;
+	ret->frames = ip_payload_rules_measure(rules);
 	for (size_t i = 0; i < modules->n; i++)
 		numbers += modules->items[i].list ? (uint64_t)IP_NUMBERS_PER_FUNCTION *
 							    modules->items[i].list->header->nfunctions
@@ -74,7 +73,7 @@ int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
 		return ip_error("out of memory");
 	pthread_mutex_init(&c->lock, NULL);
 	c->area = area;
-	c->nblocks = area->nmeters;
+	c->nblocks = area->blocks.all;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
 	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
 	if (!c->meter_of || !c->seen) {
@@ -114,7 +113,8 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 {
 	HOLD(c);
 	struct meter *m;
-	uint32_t index;
+	uint32_t offset;
+	char have[16];
 
 	if (reach(c, number) < 0)
 		return -1;
@@ -124,21 +124,18 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 	}
 	/* one that was taken away and comes back goes on where it was */
 	if (!c->meter_of[number] || c->meters[c->meter_of[number] - 1].duty != duty) {
-		index = duty == IP_DUTY_COUNT ? c->ncounts : c->nhists;
-		if (index >= (duty == IP_DUTY_COUNT ? c->area->counts : c->area->hists))
-			return ip_error("the session has room for the %s of %u functions, and no more: begin "
-					"another one",
-					duty == IP_DUTY_COUNT ? "counts" : "histograms", index);
+		offset = ip_blocks_place(c->area, duty == IP_DUTY_COUNT ? sizeof(uint64_t) : sizeof(struct ip_hist));
+		if (!offset)
+			return ip_error("no memory is left to count calls or measure them of more than %zu functions in each "
+					"thread (%s a thread, --memory gives more): begin another session",
+					c->nmeters, ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
 		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters++];
 		*m = (struct meter){.number = number,
 				    .duty = duty,
 				    .min = UINT64_MAX,
-				    .offset = duty == IP_DUTY_COUNT ? ip_area_count_offset(c->area, index)
-								    : ip_area_hist_offset(c->area, index)};
-		c->ncounts += duty == IP_DUTY_COUNT;
-		c->nhists += duty == IP_DUTY_HIST;
+				    .offset = offset};
 		c->meter_of[number] = c->nmeters;
 	}
 	m = &c->meters[c->meter_of[number] - 1];
@@ -195,28 +192,38 @@ static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_h
 	m->unmeasured += since32(&now->unmeasured, &seen->unmeasured);
 	if (load64(&now->max) > m->max)
 		m->max = load64(&now->max);
-	if (load32(&now->min) && (uint32_t)~load32(&now->min) < m->min)
-		m->min = (uint32_t)~load32(&now->min);
+	if (load32(&now->min) && ip_hist_unpack(~load32(&now->min)) < m->min)
+		m->min = ip_hist_unpack(~load32(&now->min));
 }
 
-static void collect_block(struct ip_counters *c, uint32_t block)
+/* false: there is no memory; later, maybe: nothing is lost as long as the block stays. */
+static bool see(struct ip_counters *c, uint32_t block)
 {
-	const char *now = (const char *)ip_area_meters(c->area, block);
+	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
+		if (!c->seen[i])
+			c->seen[i] = calloc(1, c->area->blocks.size);
+		if (!c->seen[i])
+			return false;
+	}
+	return true;
+}
 
-	if (!c->seen[block])
-		c->seen[block] = calloc(1, c->area->meters_size);
-	if (!c->seen[block])
-		return; /* later, maybe; nothing is lost as long as the block stays */
+static bool collect_block(struct ip_counters *c, uint32_t block)
+{
+	if (!see(c, block))
+		return false;
 	for (size_t i = 0; i < c->nmeters; i++) {
 		struct meter *m = &c->meters[i];
+		uint32_t inside, part = ip_blocks_part(c->area, block, m->offset, &inside);
+		const char *now = (const char *)ip_area_meters(c->area, part) + inside;
+		char *seen = c->seen[part] + inside;
 
 		if (m->duty == IP_DUTY_COUNT)
-			m->calls += since64((const uint64_t *)(now + m->offset),
-					    (uint64_t *)(c->seen[block] + m->offset));
+			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
 		else
-			collect_hist(m, (const struct ip_hist *)(now + m->offset),
-				     (struct ip_hist *)(c->seen[block] + m->offset));
+			collect_hist(m, (const struct ip_hist *)now, (struct ip_hist *)seen);
 	}
+	return true;
 }
 
 void ip_counters_collect(struct ip_counters *c)
@@ -224,7 +231,7 @@ void ip_counters_collect(struct ip_counters *c)
 	if (!c)
 		return;
 	HOLD(c);
-	for (uint32_t i = 0; i < c->nblocks; i++)
+	for (uint32_t i = 0; i < c->area->blocks.n; i++)
 		if (__atomic_load_n(&ip_area_meters(c->area, i)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
 			collect_block(c, i);
 }
@@ -234,7 +241,7 @@ static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 {
 	uint64_t open = load64(&meters->top) / sizeof(*meters->frames);
 
-	for (uint64_t i = 0; i < open && i < c->area->depth; i++) {
+	for (uint64_t i = 0; i < open && i < c->area->blocks.depth; i++) {
 		uint32_t offset = IP_DUTY_OFFSET((uint32_t)load64(&meters->frames[i].duty));
 
 		for (size_t k = 0; load64(&meters->frames[i].sp) && k < c->nmeters; k++)
@@ -250,19 +257,25 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 	uint32_t block = load32(&slot->block);
 	struct ip_meters *meters;
 
-	if (!c || !block || block >= c->nblocks)
+	if (!c)
 		return;
 	HOLD(c);
+	if (!block || block >= c->area->blocks.n)
+		return;
 	meters = ip_area_meters(c->area, block);
 	if (__atomic_load_n(&meters->state, __ATOMIC_ACQUIRE) != IP_METERS_OWNED)
 		return;
-	collect_block(c, block);
-	if (!c->seen[block])
+	if (!collect_block(c, block))
 		return;
 	collect_open(c, meters);
-	memset((char *)meters + sizeof(meters->state), 0, c->area->meters_size - sizeof(meters->state));
-	memset(c->seen[block], 0, c->area->meters_size);
+	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
+		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0, c->area->blocks.size - sizeof(meters->state));
+		memset(c->seen[i], 0, c->area->blocks.size);
+	}
 	__atomic_store_n(&meters->state, IP_METERS_FREE, __ATOMIC_RELEASE);
+	/* the lowest are handed out first, so that the upper half can become room */
+	if (block < c->area->header->meters_hint)
+		c->area->header->meters_hint = block;
 }
 
 static void write_hist(FILE *out, const struct meter *m)

@@ -18,9 +18,11 @@
 
 struct ip_counters;
 
+struct ip_payload_rules;
+
 /* What a plan needs of the area, with room for what may be added later. modules: all that are there. */
-void ip_counters_needs(const struct ip_plan *plan, const struct ip_modules *modules,
-		       const struct ip_area *area, struct ip_area_needs *ret);
+void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
+		       const struct ip_modules *modules, const struct ip_area *area, struct ip_area_needs *ret);
 
 /* After ip_area_begin(). area is borrowed. */
 int ip_counters_create(struct ip_area *area, struct ip_counters **ret);

@@ -85,6 +85,14 @@ bool ip_payload_rules_matter(const struct ip_payload_rules *rules)
 	return false;
 }
 
+bool ip_payload_rules_measure(const struct ip_payload_rules *rules)
+{
+	for (size_t i = 0; rules && i < rules->n; i++)
+		if (rules->items[i].duty == IP_DUTY_HIST)
+			return true;
+	return false;
+}
+
 struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,
 					      const char *file, const char *module,
 					      const struct ip_payload_rule **ret_other)

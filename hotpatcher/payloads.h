@@ -39,6 +39,9 @@ void ip_payload_rules_clear(struct ip_payload_rules *rules);
 /* Whether any function may do something else than log. rules may be NULL. */
 bool ip_payload_rules_matter(const struct ip_payload_rules *rules);
 
+/* Whether durations of any function may be measured, now or later. rules may be NULL. */
+bool ip_payload_rules_measure(const struct ip_payload_rules *rules);
+
 /* The rule for a function; NULL: log. *ret_other: another one that names it and contradicts, or NULL. Arguments as of
  * ip_selection_match(). */
 struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,

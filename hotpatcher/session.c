@@ -144,7 +144,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules)
-		ip_counters_needs(plan, modules, area, &needs);
+		ip_counters_needs(plan, s->selections.rules, modules, area, &needs);
 	return ip_area_begin(area, s->target->pid, &needs);
 }
 

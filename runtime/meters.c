@@ -18,12 +18,27 @@
  *   4. No frame: the call began before the recording, or its frame had to go (and was counted then).
  *
  * Frames that a new call of the same function at the same stack pointer leaves behind are never taken for it: the innermost wins.
+ *
+ * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a detach and into the next session, whose rings
+ * and blocks lie where this one's did. So whoever works in a block has the slot's guard meanwhile:
+ *
+ *   G1. Guard. Where another hook below has it, it stays that hook's, and is given back to it (record.c, step 7, tells when it is stale).
+ *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so far (the duty's word, where the blocks are) belongs together.
+ *   G3. Work in the block, or in the shared one. Its address is not read again.
+ *   G4. Give the guard back.
+ *
+ * A session that ends waits for guards a while. The next one takes a slot whose guard is still set out of use, and keeps clear of its block
+ * (hotpatcher/blocks.h): a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
+ * a guard was taken for stale the hook below may be there still (it is, if its stack lies below an alternate one): from then on the slot says so (oldest), and
+ * counts as one with a guard.
  */
 #include "runtime/meters.h"
 
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/filter.h"
 #include "runtime/rt.h"
+#include "runtime/self.h"
 
 #define FRAME sizeof(struct ip_meters_frame)
 #define BELOW (1ull << 20)
@@ -148,7 +163,7 @@ static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t
 static void add(struct ip_hist *h, uint64_t ticks)
 {
 	uint32_t i = ticks >> IP_HIST_SHIFT ? 64 - __builtin_clzll(ticks) - IP_HIST_SHIFT : 0;
-	uint32_t low = ticks > UINT32_MAX ? UINT32_MAX : ticks;
+	uint32_t low = ip_hist_pack(ticks);
 	uint64_t max;
 
 	if (ticks >> (IP_HIST_SHIFT + IP_HIST_BUCKETS - 1) == 0)
@@ -172,31 +187,51 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 	add(hist_of(m, duty), now > time ? now - time : 0);
 }
 
-int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
+/* Step G3. m: the thread's own block, or NULL; shared: block 0, or NULL. */
+static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, uint32_t kind, uint64_t sp)
 {
-	uint32_t word = ((volatile uint32_t *)rt_duties)[number], duty = word & IP_DUTY_MASK;
-	struct ip_meters *m = (struct ip_meters *)(uintptr_t)slot->meters;
-
-	switch (duty) {
-	case IP_DUTY_SILENT:
-		return 1;
-	case IP_DUTY_COUNT:
-		if (kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT)
-			return 1;
+	if ((word & IP_DUTY_MASK) == IP_DUTY_COUNT) {
 		if (m)
 			cpu_increment_local((uint64_t *)((char *)m + IP_DUTY_OFFSET(word)));
-		else if (rt_header->nmeters)
-			cpu_increment_shared((uint64_t *)((char *)block(0) + IP_DUTY_OFFSET(word)));
-		return 1;
-	case IP_DUTY_HIST:
-		if (!m && rt_header->nmeters && kind == IP_PROBE_ENTRY)
-			__atomic_fetch_add(&hist_of(block(0), word)->unmeasured, 1, __ATOMIC_RELAXED);
-		else if (m && kind == IP_PROBE_ENTRY)
-			enter(m, word, sp);
-		else if (m && (kind == IP_PROBE_EXIT || kind == IP_PROBE_TAIL_EXIT))
-			leave(m, word, kind, sp);
-		return 1;
-	default:
-		return 0;
+		else if (shared)
+			cpu_increment_shared((uint64_t *)((char *)shared + IP_DUTY_OFFSET(word)));
+	} else if (!m) {
+		if (shared && kind == IP_PROBE_ENTRY)
+			__atomic_fetch_add(&hist_of(shared, word)->unmeasured, 1, __ATOMIC_RELAXED);
+	} else if (kind == IP_PROBE_ENTRY) {
+		enter(m, word, sp);
+	} else {
+		leave(m, word, kind, sp);
 	}
+}
+
+int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
+{
+	uint32_t duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK, word;
+	uint64_t below = slot->guard;
+	struct ip_meters *m, *shared;
+
+	if (duty == IP_DUTY_SILENT ||
+	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
+	    (duty == IP_DUTY_HIST && kind == IP_PROBE_POINT))
+		return 1;
+	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST)
+		return 0;
+	/* G1 */
+	if (below && !rt_is_nested(slot, sp)) {
+		below = 0;
+		slot->oldest = 1;
+	}
+	slot->guard = sp;
+	cpu_store_order();
+	word = ((volatile uint32_t *)rt_duties)[number];
+	m = (struct ip_meters *)(uintptr_t)cpu_load_word(&slot->meters);
+	shared = *(volatile uint32_t *)&rt_header->nmeters ? block(0) : NULL;
+	cpu_store_order();
+	/* G2. The duty is read twice: it may change while probes are live. */
+	if (rt_self_slot() == slot && (word & IP_DUTY_MASK) == duty)
+		work(m, shared, word, kind, sp);
+	cpu_store_order();
+	slot->guard = below;
+	return 1;
 }

@@ -187,6 +187,7 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->held = 0;
 		slot->memory = 0;
 		slot->wanted = is_wanted(tid);
+		slot->oldest = 0;
 		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
 		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
 								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

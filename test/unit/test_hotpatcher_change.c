@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotpatcher/area.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
+#include "hotpatcher/area.h"
 #include "hotpatcher/difference.h"
 #include "hotpatcher/patch.h"
 #include "test.h"
@@ -53,7 +53,8 @@ static void test_no_stop_is_forgotten(void **state)
 	(void)state;
 	assert_non_null(result);
 	for (uint64_t i = 1; i <= IP_MAX_STOPS + 3; i++) {
-		const struct ip_stop_record stop = {.tsc = i, .ns = i == IP_MAX_STOPS + 2 ? 9999 : 1, .sites = 1};
+		const struct ip_stop_record stop = {
+			.tsc = i, .ns = i == IP_MAX_STOPS + 2 ? 9999 : 1, .sites = 1};
 
 		ip_patch_result_add(result, &stop);
 	}
@@ -93,6 +94,99 @@ static void test_slots_of_late_hooks(void **state)
 	ip_area_close(area);
 }
 
+/* Of a late hook not only the slot: blocks of the next session lie behind its own, and sub-buffers on top of it stay nobody's. */
+static void test_blocks_of_late_hooks(void **state)
+{
+	const struct ip_area_needs counting = {.memory = 1 << 20,
+					       .modes = IP_MODE_PAYLOADS,
+					       .room = 1024,
+					       .numbers = 64},
+				   logging = {.memory = 1 << 20};
+	struct ip_area *area;
+	uint64_t at, block;
+	unsigned taken = 0;
+
+	(void)state;
+	assert_int_equal(ip_area_create(2 << 20, &area), 0);
+	assert_int_equal(ip_area_begin(area, 1, &counting), 0);
+	at = area->blocks.at;
+	area->slots[0] = (struct ip_slot){
+		.state = IP_SLOT_FREE, .guard = 0x7000, .modes = IP_MODE_PAYLOADS, .meters = 1, .block = 3};
+	block = at + 3 * area->blocks.size;
+	assert_int_equal(ip_area_begin(area, 1, &counting), 0);
+	assert_int_equal(area->slots[0].state, IP_SLOT_LATE);
+	assert_int_equal(area->slots[0].meters, 0);
+	assert_true(area->blocks.at >= block + area->blocks.size);
+	for (uint32_t i = 0; i < area->nsubbufs; i++)
+		taken += area->subbufs[i].state == IP_SUBBUF_OWNED;
+	assert_int_equal(taken, 0);
+	/* for one session */
+	assert_int_equal(ip_area_begin(area, 1, &counting), 0);
+	assert_int_equal(area->slots[0].state, IP_SLOT_FREE);
+	assert_int_equal(area->blocks.at, at);
+
+	/* a guard that was taken for stale */
+	area->slots[5] = (struct ip_slot){
+		.state = IP_SLOT_CLAIMED, .modes = IP_MODE_PAYLOADS, .meters = 1, .block = 3, .oldest = 1};
+	assert_int_equal(ip_area_begin(area, 1, &logging), 0);
+	for (uint32_t i = 0; i < area->nsubbufs; i++) {
+		uint64_t from = IP_AREA_DATA_OFFSET + (uint64_t)i * IP_SUBBUF_SIZE;
+		bool under = from < block + 1280 && from + IP_SUBBUF_SIZE > block;
+
+		assert_int_equal(area->subbufs[i].state, under ? IP_SUBBUF_OWNED : IP_SUBBUF_FREE);
+		taken += under;
+	}
+	assert_in_range(taken, 1, 2);
+	ip_area_close(area);
+}
+
+/* Room follows what is needed: each place is one's own, in each block, and threads that have blocks keep them. */
+static void test_blocks_grow(void **state)
+{
+	const struct ip_area_needs needs = {
+		.memory = 1 << 20, .modes = IP_MODE_PAYLOADS, .room = 256, .frames = true, .numbers = 64};
+	static uint8_t used[1 << 20];
+	struct ip_area *area;
+	unsigned counts = 0, hists = 0;
+	uint32_t offset, inside;
+
+	(void)state;
+	assert_int_equal(ip_area_create(1 << 20, &area), 0);
+	assert_int_equal(ip_area_begin(area, 1, &needs), 0);
+	ip_area_meters(area, 1)->state = IP_METERS_OWNED;
+	memset(used, 0, sizeof(used));
+	for (;; counts++) {
+		uint32_t bytes = counts % 5 ? sizeof(uint64_t) : sizeof(struct ip_hist);
+
+		offset = ip_blocks_place(area, bytes);
+		if (!offset)
+			break;
+		hists += bytes == sizeof(struct ip_hist);
+		assert_true(bytes == sizeof(uint64_t) || offset % 128 == 0);
+		for (uint32_t i = 0; i < area->blocks.n; i++)
+			assert_true(ip_blocks_part(area, i, offset, &inside) < area->blocks.all);
+		assert_true(inside >= IP_METERS_HEAD && inside + bytes <= area->blocks.size);
+		for (uint32_t i = offset; i < offset + bytes; i++)
+			assert_int_equal(used[i]++, 0);
+	}
+	/* two blocks are left: the shared one and that of the thread */
+	assert_int_equal(area->blocks.n, 2);
+	assert_int_equal(area->header->nmeters, 2);
+	assert_int_equal(ip_area_meters(area, 1)->state, IP_METERS_OWNED);
+	assert_true(hists * sizeof(struct ip_hist) + counts * sizeof(uint64_t) > (1 << 20) / 16);
+
+	/* a thread in the upper half keeps it from becoming room */
+	assert_int_equal(ip_area_begin(area, 1, &needs), 0);
+	ip_area_meters(area, area->blocks.all - 1)->state = IP_METERS_OWNED;
+	while (ip_blocks_place(area, sizeof(struct ip_hist)))
+		;
+	assert_int_equal(area->blocks.n, area->blocks.all);
+	assert_int_equal(area->header->nmeters, area->blocks.all);
+	for (uint32_t i = 1; i + 1 < area->blocks.all; i++)
+		assert_int_equal(ip_area_meters(area, i)->state, IP_METERS_FREE);
+	ip_area_close(area);
+}
+
 static void test_shadow_stacks_are_seen(void **state)
 {
 	(void)state;
@@ -109,6 +203,8 @@ int main(void)
 		cmocka_unit_test(test_functions_that_go_idle_are_groups),
 		cmocka_unit_test(test_no_stop_is_forgotten),
 		cmocka_unit_test(test_slots_of_late_hooks),
+		cmocka_unit_test(test_blocks_of_late_hooks),
+		cmocka_unit_test(test_blocks_grow),
 		cmocka_unit_test(test_shadow_stacks_are_seen),
 	};
 

@@ -179,7 +179,7 @@
 #endif
 	.endm
 
-	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. */
+	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx; eax: its number, with the mark. */
 	.macro slot_with_mark
 	xorl $SESSION_MARK, %eax
 #ifdef RT_INJECTED
@@ -190,6 +190,7 @@
 	jne 8f
 	testq %rcx, %rcx
 	jz 8f
+	xorl $SESSION_MARK, %eax
 #endif
 	.endm
 
@@ -267,42 +268,50 @@
 5:
 	.endm
 
-	/* runtime/meters.c: enters a frame. rcx: slot, rdx: the duty's word */
-	.macro enter_frame up
+	/*
+	 * runtime/meters.c: holds the guard while the block is worked in. rcx: slot, edi: the session's number, with its mark; where the
+	 * slot is another session's by now, nothing has been done.
+	 */
+	.macro hold_guard up
+	cmpq $0, SLOT_GUARD(%rcx)
+	jne 8f
+	leaq \up(%rsp), %rsi
+	movq %rsi, SLOT_GUARD(%rcx)
+	cmpl %edi, SLOT_SESSION(%rcx)
+	jne 7f
 	movq SLOT_METERS(%rcx), %rsi
 	testq %rsi, %rsi
-	jz 8f
+	jz 7f
+	.endm
+
+	/* Enters a frame. rcx: slot, rdx: the duty's word, rsi: block */
+	.macro enter_frame up
 	movq METERS_TOP(%rsi), %rdi
 	cmpq METERS_LIMIT(%rsi), %rdi
-	jae 8f
-	movq %rdx, %rcx
+	jae 7f
 	leaq METERS_FRAME(%rdi), %rax
 	movq %rax, METERS_TOP(%rsi)
 	addq %rsi, %rdi
-	movq %rcx, METERS_FRAMES + FRAME_DUTY(%rdi)
-	leaq \up(%rsp), %rcx
+	movq %rdx, METERS_FRAMES + FRAME_DUTY(%rdi)
+	leaq \up(%rsp), %rsi
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax
 	movq %rax, METERS_FRAMES + FRAME_TIME(%rdi)
-	movq %rcx, METERS_FRAMES + FRAME_SP(%rdi)
+	movq %rsi, METERS_FRAMES + FRAME_SP(%rdi)
 	.endm
 
 	/* The topmost frame is the one: rsp + up is its stack pointer. Else C looks for it. */
 	.macro leave_frame up
-	movq SLOT_METERS(%rcx), %rsi
-	testq %rsi, %rsi
-	jz 8f
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
-	jz 8f
-	movq %rdx, %rcx
+	jz 7f
 	addq %rsi, %rdi
 	leaq \up(%rsp), %rax
 	cmpq %rax, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
-	jne 8f
-	cmpq %rcx, METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi)
-	jne 8f
+	jne 7f
+	cmpq %rdx, METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi)
+	jne 7f
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax
@@ -310,12 +319,13 @@
 	/* what comes to lie above the last bound, and what two processors' clocks disagree about, are C's */
 	movq %rax, %rdx
 	shrq $HIST_SHIFT + HIST_LAST, %rdx
-	jnz 8f
+	jnz 7f
+	movq METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi), %rdx
 	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
 	subq %rsi, %rdi
 	subq $METERS_FRAME, %rdi
 	movq %rdi, METERS_TOP(%rsi)
-	leaq -DUTY_HIST(%rsi, %rcx), %rsi
+	leaq -DUTY_HIST(%rsi, %rdx), %rsi
 	addq %rax, HIST_SUM(%rsi)
 	movq %rax, %rdi
 3:	movq HIST_MAX(%rsi), %rax
@@ -353,6 +363,7 @@
 	jnz 8f
 	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
 	jz 1f
+	movl %eax, %edi
 	movq rt_duties(%rip), %rdx
 	movl (%rdx, %r11, 4), %edx
 	movl %edx, %eax
@@ -361,22 +372,25 @@
 	cmpl $DUTY_COUNT, %eax
 	.if \kind == 1 || \kind == 4
 	jne 3f
-	movq SLOT_METERS(%rcx), %rsi
-	testq %rsi, %rsi
-	jz 8f
+	hold_guard \up
 	incq -DUTY_COUNT(%rsi, %rdx)
+	movq $0, SLOT_GUARD(%rcx)
 	jmp 5b
 	.else
 	je 5b
 	.endif
 3:	cmpl $DUTY_HIST, %eax
 	jne 8f
+	.if \kind != 4
+	hold_guard \up
 	.if \kind == 1
 	enter_frame \up
 	.elseif \kind == 2
 	leave_frame \up
-	.elseif \kind == 3
+	.else
 	leave_frame (\up - 8)
+	.endif
+	movq $0, SLOT_GUARD(%rcx)
 	.endif
 	jmp 5b
 	/* it is logged */
