@@ -387,8 +387,10 @@ static int show(const char *dir, const struct cli_dump_options *options)
 	}
 	if (ret == 0)
 		ret = print_all(&d, options->filter.tid);
-	if (ret == 0)
+	if (ret == 0) {
 		cli_reader_warn(d.trace);
+		cli_reader_warn_counted(d.trace);
+	}
 	clear(&d);
 	return ret < 0 ? cli_fail() : 0;
 }

@@ -130,8 +130,10 @@ static int show(const char *dir, exporter run, const struct cli_filter *filter, 
 		selected = cli_reader_select(trace, filter->functions);
 		options.selected = selected;
 		ret = selected ? write_file(trace, run, &options, path) : -1;
-		if (ret == 0)
+		if (ret == 0) {
 			cli_reader_warn(trace);
+			cli_reader_warn_counted(trace);
+		}
 		ip_trace_reader_close(trace);
 	}
 	return ret < 0 ? cli_fail() : 0;

@@ -148,6 +148,7 @@ static int show(const char *dir, const struct options *o)
 	}
 	if (ret == 0) {
 		cli_reader_warn(g.trace);
+		cli_reader_warn_counted(g.trace);
 		if (o->json)
 			cli_graph_json(&g);
 		else if (o->dot)

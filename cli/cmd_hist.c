@@ -98,6 +98,27 @@ static void make_histogram(const struct hist *h, uint32_t function, struct histo
 	ip_latency_peaks(&counted, ret->peaks);
 }
 
+static bool any_measured(const struct hist *h)
+{
+	for (size_t i = 0; i < h->counts->nfunctions; i++)
+		if (h->counts->functions[i].ended)
+			return true;
+	return false;
+}
+
+/* Histograms that were made in the process know no thread and no time. */
+static void warn_of_measured(const struct hist *h)
+{
+	if (h->latencies->tid && any_measured(h))
+		fprintf(stderr,
+			"iprobe: %s: --payload hist does not tell threads apart: with --tid only functions that were logged are "
+			"shown\n",
+			h->trace->dir);
+	if (h->latencies->nslices && any_measured(h))
+		fprintf(stderr, "iprobe: %s: --payload hist keeps no times: --over-time shows these functions as without it\n",
+			h->trace->dir);
+}
+
 struct key {
 	uint64_t total;
 	uint32_t function;
@@ -124,7 +145,11 @@ static int make_order(struct hist *h, const bool *selected, size_t limit)
 		if (selected[i] && calls_of(h, i))
 			keys[h->n++] = (struct key){total_of(h, i), i};
 	if (!h->n)
-		return ip_error("%s: none of the functions has a call that ended", h->trace->dir);
+		return ip_error("%s: none of the functions has a call that ended%s", h->trace->dir,
+				!l->tid	       ? ""
+				: any_measured(h) ? " in that thread and was logged (--payload hist does not tell threads apart: leave "
+						    "--tid out)"
+						  : " in that thread");
 	qsort(keys, h->n, sizeof(*keys), by_total);
 	for (size_t i = 0; i < h->n; i++)
 		h->order[i] = keys[i].function;
@@ -303,6 +328,7 @@ static int show(const char *dir, const struct options *o)
 		ret = make_order(&h, selected, o->filter.limit);
 	if (ret == 0) {
 		cli_reader_warn(h.trace);
+		warn_of_measured(&h);
 		if (o->json)
 			print_json(&h);
 		else

@@ -116,6 +116,19 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 			trace->dir, ip_format_count(trace->missing, count));
 }
 
+void cli_reader_warn_counted(const struct ip_trace_reader *trace)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < trace->session->nnumbers; i++)
+		n += trace->session->numbers[i].payload != IP_RECORDING_LOG;
+	if (n)
+		fprintf(stderr,
+			"iprobe: %s: what was counted or measured instead of logged (--payload) has no events: iprobe report and "
+			"iprobe hist show it\n",
+			trace->dir);
+}
+
 int cli_reader_check_stdout(void)
 {
 	if (fflush(stdout) != 0 || ferror(stdout))

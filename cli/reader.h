@@ -21,6 +21,9 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *selecti
 /* After the events have been read: tells on stderr what is damaged, cut off or lost. */
 void cli_reader_warn(const struct ip_trace_reader *trace);
 
+/* The same for who shows events: what was counted or measured in the process has none. */
+void cli_reader_warn_counted(const struct ip_trace_reader *trace);
+
 /* "stdout" could not be written, if so: an error, and -1. */
 int cli_reader_check_stdout(void);
 

@@ -213,7 +213,8 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 					   .lost = c->lost_done + c->beyond,
 					   .filtered = c->filtered_done,
 					   .invalid = c->invalid,
-					   .processes = c->processes};
+					   .processes = c->processes,
+					   .threads = c->threads};
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		const struct ip_slot *slot = &c->area->slots[i];
 		uint64_t position = slot->cur & IP_POSITION_MASK;

@@ -25,6 +25,7 @@ struct ip_collector_stats {
 	uint64_t overwritten; /* of sessions that overwrite */
 	uint64_t invalid;   /* words that were no record: the target scribbled over its rings */
 	uint64_t processes; /* that recorded anything */
+	uint64_t threads;   /* the same */
 	uint64_t plain;	    /* packets of a compressed trace that are not: the press fell behind */
 	uint64_t pending;   /* recorded but not drained yet (an estimate, for people) */
 };

@@ -45,7 +45,7 @@ struct ip_collector {
 	void *family;
 	struct ip_counters *counters;
 	uint8_t *pids; /* bitmap of processes that have recorded */
-	uint64_t processes;
+	uint64_t processes, threads;
 	struct ip_press *press; /* of compressed traces, once anything is to be written; NULL */
 	uint64_t on_its_way;	/* bytes of packets that are in the press, as if they were plain */
 	struct ip_window *window; /* of sessions that overwrite; NULL */

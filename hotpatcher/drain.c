@@ -82,6 +82,7 @@ void ip_drain_meet(struct ip_collector *c, uint32_t index)
 	s->p.tid = slot->tid;
 	s->p.pid = slot->pid;
 	s->p.released = 0;
+	c->threads++;
 	meet_process(c, s->p.pid);
 }
 

@@ -507,6 +507,9 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_trace_compresses(s->trace) && stats.plain)
 		ip_trace_add_compressed(s->trace, stats.plain);
 	sum->processes = stats.processes;
+	/* run goes live while there is only one */
+	if (stats.threads > sum->threads)
+		sum->threads = stats.threads;
 	sum->children_restored = s->restored_before + ip_family_restored(s->family);
 	sum->renewed = s->target->renewed.n;
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));

@@ -127,6 +127,46 @@ def test_hist_shows_it(me, programs):
     assert done.returncode == 0 and "calls counted" in done.stdout and " <" in done.stdout
 
 
+def test_room_follows_what_is_needed(actor, programs, targets):
+    """The session begins with one function, and four thousand are added to it: each is counted, in memory that was there."""
+    target = targets.start(actor, [programs.simple("many")])
+    directory = actor.dir() / "trace"
+    session = actor.start_iprobe("attach", target.pid, "--json", "-f", "f_000", "--payload", "count", "--payload", "hist:f_0*",
+                                 "-o", directory)
+    memory.wait_until_live(target.pid, session)
+
+    def call():
+        target.say()
+        assert target.proc.stdout.readline() == "called\n"
+
+    call()
+    done = actor.iprobe("attach", target.pid, "-f", "f_*")
+    assert done.returncode == 0, repr(done)
+    call()
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    _, functions = report_of(actor, directory)
+    assert len(functions) == 4096
+    assert {f: row["calls"] for f, row in functions.items() if row["calls"] != 1} == {"f_000": 4}
+    assert sum(row["payload"] == "hist" for row in functions.values()) == 256
+    assert all(row["unmeasured"] == 0 for row in functions.values() if row["payload"] == "hist")
+    target.finish()
+
+
+def test_traces_without_events_say_so(me, programs):
+    directory, summary, _, _ = record(me, programs.simple("count"), ["-t", 4, "-n", 1000], ["--payload", "hist"])
+    assert summary["threads"] == 4
+    for command in (["dump"], ["graph"], ["export", "--format", "folded"]):
+        done = me.iprobe(*command, directory)
+        assert done.returncode == 0, repr(done)
+        assert done.stderr.count("\n") == 1 and "iprobe report and iprobe hist show it" in done.stderr, repr(done)
+    done = me.iprobe("hist", "--over-time", directory)
+    assert done.returncode == 0 and "--payload hist keeps no times" in done.stderr, repr(done)
+    done = me.iprobe("hist", "--tid", "1", directory)
+    assert done.returncode == 1 and "does not tell threads apart" in done.stderr, repr(done)
+
+
 def wait_for_counts(directory, session):
     deadline = time.monotonic() + 60
     path = directory / "iprobe" / "counts"
