@@ -15,6 +15,9 @@
 struct ip_export_options {
 	const bool *selected; /* by function */
 	uint32_t tid;	      /* of this thread alone; 0: of all */
+	/* html: the trace that it is compared with, and what is selected there; NULL: none */
+	struct ip_trace_reader *other;
+	const bool *other_selected;
 };
 
 /* Every event: the Trace Event Format of chrome://tracing, Perfetto's UI, Firefox Profiler and speedscope ("Trace Event Format",
@@ -30,5 +33,8 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 
 /* Ways of calls with their number and own time: pprof (profile.proto, compressed). */
 int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
+/* A page for browsers that needs nothing else: timeline, flame graph, figures, histograms (analysis/html/). */
+int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
 #endif

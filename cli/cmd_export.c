@@ -21,15 +21,21 @@
 
 static const char help[] =
 	"usage: iprobe export --format FORMAT [OPTIONS] [DIR]\n\n"
-	"Writes a trace (iprobe.data) for other people's viewers.\n\n"
-	"      --format FORMAT  chrome     every event: Perfetto's UI, chrome://tracing, Firefox Profiler, "
+	"Writes a trace (iprobe.data) as a page to look at, or for other people's viewers.\n\n"
+	"      --format FORMAT  html       one page for any browser, without a network: timeline, flame "
+	"graph,\n"
+	"                                  figures, histograms, heat maps\n"
+	"                       chrome     every event: Perfetto's UI, chrome://tracing, Firefox Profiler, "
 	"speedscope\n"
 	"                       folded     own time of each way of calls: flamegraph.pl, speedscope\n"
 	"                       callgrind  functions and who calls whom: KCachegrind, callgrind_annotate\n"
-	"                       pprof      ways of calls, their number and own time, compressed: go tool pprof\n"
+	"                       pprof      ways of calls, their number and own time, compressed: go tool "
+	"pprof\n"
 	"  -o, --output FILE    write to FILE, not to stdout\n"
-	"  -f, --functions SEL  these functions only; folded, callgrind, pprof: ways of calls that begin at them\n"
-	"      --tid TID        this thread only\n";
+	"  -f, --functions SEL  these functions only; folded, callgrind, pprof, html's flame graph: ways of "
+	"calls that begin at them\n"
+	"      --tid TID        this thread only\n"
+	"      --diff OTHER     html: the flame graph shows what has changed since the trace OTHER\n";
 
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
@@ -37,10 +43,8 @@ static const struct {
 	const char *name;
 	exporter run;
 } formats[] = {
-	{"chrome", ip_export_chrome},
-	{"folded", ip_export_folded},
-	{"callgrind", ip_export_callgrind},
-	{"pprof", ip_export_pprof},
+	{"html", ip_export_html},	    {"chrome", ip_export_chrome}, {"folded", ip_export_folded},
+	{"callgrind", ip_export_callgrind}, {"pprof", ip_export_pprof},
 };
 
 static exporter find_format(const char *name)
@@ -119,7 +123,17 @@ static int write_file(struct ip_trace_reader *trace, exporter run, const struct 
 	return out ? close_output(out, path, temporary, run(trace, options, out)) : -1;
 }
 
-static int show(const char *dir, exporter run, const struct cli_filter *filter, const char *path)
+/* The trace that the page compares with. 0, or -1 with an error. */
+static int open_other(const char *dir, const struct cli_filter *filter, struct ip_export_options *options)
+{
+	if (ip_trace_reader_open(dir, &options->other) < 0)
+		return -1;
+	options->other_selected = cli_reader_select(options->other, filter->functions);
+	return options->other_selected ? 0 : -1;
+}
+
+static int show(const char *dir, const char *other, exporter run, const struct cli_filter *filter,
+		const char *path)
 {
 	struct ip_export_options options = {.tid = filter->tid};
 	_cleanup_free_ bool *selected = NULL;
@@ -129,11 +143,18 @@ static int show(const char *dir, exporter run, const struct cli_filter *filter, 
 	if (ret == 0) {
 		selected = cli_reader_select(trace, filter->functions);
 		options.selected = selected;
-		ret = selected ? write_file(trace, run, &options, path) : -1;
+		ret = selected && (!other || open_other(other, filter, &options) == 0)
+			      ? write_file(trace, run, &options, path)
+			      : -1;
 		if (ret == 0) {
 			cli_reader_warn(trace);
 			cli_reader_warn_counted(trace);
 		}
+		if (ret == 0 && options.other)
+			cli_reader_warn(options.other);
+		free((void *)options.other_selected);
+		if (options.other)
+			ip_trace_reader_close(options.other);
 		ip_trace_reader_close(trace);
 	}
 	return ret < 0 ? cli_fail() : 0;
@@ -145,10 +166,11 @@ int cmd_export(int argc, char **argv)
 						     {"output", required_argument, NULL, 'o'},
 						     CLI_FILTER_FUNCTIONS,
 						     CLI_FILTER_TID,
+						     {"diff", required_argument, NULL, 'd'},
 						     {"help", no_argument, NULL, 'h'},
 						     {0}};
 	struct cli_filter filter = CLI_FILTER_ALL;
-	const char *path = NULL, *dir;
+	const char *path = NULL, *other = NULL, *dir;
 	exporter run = NULL;
 	int option, code;
 
@@ -171,6 +193,9 @@ int cmd_export(int argc, char **argv)
 				return cli_usage(argv[0], "-o needs the name of a file");
 			path = optarg;
 			break;
+		case 'd':
+			other = optarg;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 0;
@@ -182,9 +207,11 @@ int cmd_export(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!run)
-		return cli_usage(argv[0], "--format is needed: chrome, folded, callgrind or pprof");
+		return cli_usage(argv[0], "--format is needed: html, chrome, folded, callgrind or pprof");
+	if (other && run != ip_export_html)
+		return cli_usage(argv[0], "--diff goes with --format html only");
 	/* a reader that was left ends us without a word */
 	if (!path)
 		signal(SIGPIPE, SIG_DFL);
-	return show(dir, run, &filter, path);
+	return show(dir, other, run, &filter, path);
 }

@@ -27,7 +27,7 @@ static const struct {
 	{"hist", cmd_hist, "latency histograms of functions, with their peaks; heat maps over time"},
 	{"trim", cmd_trim, "a part of a trace, as a trace of its own"},
 	{"split", cmd_split, "a trace in parts: by time, size, thread or process"},
-	{"export", cmd_export, "a trace for other viewers: Perfetto, flame graphs, KCachegrind"},
+	{"export", cmd_export, "a trace as a page for a browser, or for Perfetto, flame graphs, KCachegrind"},
 	{"info", cmd_info, "where a trace comes from: host, command, modules, clock, losses, stops"},
 	{"doctor", cmd_doctor, "what this machine, user and process allow, what not, and why"},
 };

@@ -1,0 +1,115 @@
+/* The document, and what all views share: formats, colours, search. */
+const data = JSON.parse(document.getElementById("data").textContent);
+const functions = data.functions, meta = data.meta;
+const $ = id => document.getElementById(id);
+
+const count = n => n.toLocaleString("en-US");
+const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+
+/* Nanoseconds with three digits, and a unit. */
+function time(ns) {
+  if (ns === undefined || ns === null) return "";
+  const units = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+  let at = 0;
+  while (at < 3 && Math.abs(ns) >= 999.5 * units[at][1]) at++;
+  const value = ns / units[at][1];
+  return (at === 0 ? Math.round(value) : value.toPrecision(value < 1000 ? 3 : 4)) + " " + units[at][0];
+}
+
+/* A share in percent. */
+function percent(part, whole) {
+  if (!whole) return "0 %";
+  const value = 100 * part / whole;
+  return (value && value < 0.1 ? "< 0.1" : value.toFixed(1)) + " %";
+}
+
+/* Paul Tol's light scheme: told apart with every kind of colour vision, dark text is readable on each. A function has the same in all views. */
+const palette = ["#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#eedd88", "#ee8866", "#ffaabb"];
+const colours = functions.map(f => {
+  let h = 2166136261;
+  for (let i = 0; i < f.name.length; i++) h = Math.imul(h ^ f.name.charCodeAt(i), 16777619);
+  return palette[(h >>> 8) % palette.length];
+});
+
+/* Between blue, light grey and orange: -1 .. 1. */
+function difference(x) {
+  const from = [221, 221, 221], to = x < 0 ? [68, 119, 170] : [238, 119, 51];
+  const s = Math.min(1, Math.abs(x));
+  return "rgb(" + from.map((c, i) => Math.round(c + (to[i] - c) * s)).join(",") + ")";
+}
+
+/* cividis (Nuñez, Anderton, Renslow, 2018), by some of its points: 0 .. 1. */
+function heat(x) {
+  const points = [[0, 34, 78], [53, 69, 107], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
+  const at = Math.min(Math.max(x, 0), 1) * (points.length - 1), i = Math.min(Math.floor(at), points.length - 2);
+  return "rgb(" + points[i].map((c, k) => Math.round(c + (points[i + 1][k] - c) * (at - i))).join(",") + ")";
+}
+
+/* Which functions the search means: null where there is none. */
+let matches = null;
+
+function find(text) {
+  let wanted;
+  if (!text) {
+    matches = null;
+    return "";
+  }
+  const expression = /^\/(.*)\/?$/.exec(text);
+  if (expression) {
+    try {
+      const re = new RegExp(expression[1].replace(/\/$/, ""), "i");
+      wanted = name => re.test(name);
+    } catch (e) {
+      return "no regular expression";
+    }
+  } else {
+    const low = text.toLowerCase();
+    wanted = name => name.toLowerCase().includes(low);
+  }
+  matches = functions.map(f => wanted(f.name));
+  let n = 0, calls = 0, self = 0, all = 0;
+  functions.forEach((f, i) => {
+    all += f.self || 0;
+    if (!matches[i]) return;
+    n++;
+    calls += f.calls || 0;
+    self += f.self || 0;
+  });
+  return n === 0 ? "nothing matches" : `${plural(n, "function")}, ${plural(calls, "call")}, ${percent(self, all)} of the time`;
+}
+
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/* Makes the canvas as sharp as the screen is; returns its context in CSS pixels. */
+function context(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.style.height = height + "px";
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  const c = canvas.getContext("2d");
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  c.clearRect(0, 0, width, height);
+  return c;
+}
+
+const font = "12px system-ui, sans-serif";
+
+/* text as far as it fits; widths are measured once for each character of the font. */
+const widths = new Map();
+function fitted(c, text, room) {
+  let sum = 0;
+  for (let i = 0; i < text.length; i++) {
+    let w = widths.get(text[i]);
+    if (w === undefined) widths.set(text[i], w = c.measureText(text[i]).width);
+    if (sum + w > room) return i > 2 ? text.slice(0, i - 1) + "…" : "";
+    sum += w;
+  }
+  return text;
+}
+
+function element(tag, text, attributes) {
+  const e = document.createElement(tag);
+  if (text !== undefined && text !== null) e.textContent = text;
+  for (const key in attributes || {}) e.setAttribute(key, attributes[key]);
+  return e;
+}
