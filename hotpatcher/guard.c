@@ -25,6 +25,8 @@
 #define LENT	      (IP_STOP_PRIORITY - 1)
 #define GUARD	      (IP_STOP_PRIORITY + 1)
 #define RESTORE_TRIES 3
+#define END_TRIES     5000
+#define END_PAUSE_US  200
 #define LENT_POLICY   (SCHED_FIFO | SCHED_RESET_ON_FORK)
 
 static struct {
@@ -215,9 +217,14 @@ void ip_guard_stop(void)
 	if (guard.pipe >= 0)
 		close(guard.pipe);
 	guard.pipe = -1;
-	if (guard.pid)
-		while (waitpid(guard.pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	/* It ends on that; where the pipe could not be closed, when we end: not waited for. */
+	for (int i = 0; guard.pid && i < END_TRIES; i++) {
+		pid_t ended = waitpid(guard.pid, NULL, WNOHANG);
+
+		if (ended == guard.pid || (ended < 0 && errno == ECHILD))
+			break;
+		usleep(END_PAUSE_US);
+	}
 	guard.pid = 0;
 	guard.tried = false;
 	if (guard.table)
