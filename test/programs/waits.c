@@ -4,8 +4,8 @@
  *
  *   waits read|epoll|poll|nanosleep|select|futex|wait|pause|thread|busy|seccomp
  *
- * Says "ready" first. read, epoll and thread take what is written to stdin; all others end by themselves within some seconds. The last line is
- * "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call at all, checking a
+ * Says "ready" first. read, epoll and thread take what is written to stdin, busy a SIGALRM (or it ends after a minute); all others end by
+ * themselves after a second. The last line is "good", or what was wrong. thread: in a thread with the smallest stack there is, in read. busy: in no call at all, checking a
  * random sequence against itself. seccomp: in nanosleep, under a filter that allows everything.
  */
 #define _GNU_SOURCE
@@ -70,10 +70,10 @@ KEEP static double scale(double x, double by)
 /* Integer and vector registers, and malloc, without a system call. */
 static int busy(void)
 {
-	double end = now() + 3, sum = 0;
+	double end = now() + 60, sum = 0;
 	uint64_t x = 88172645463325252u, y = x;
 
-	while (now() < end)
+	while (!alarms && now() < end)
 		for (int i = 0; i < 20000; i++) {
 			char *p;
 
@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 	const char *how = argc > 1 ? argv[1] : "";
 	double began = now();
 
+	signal(SIGALRM, on_alarm);
 	puts("ready");
 	fflush(stdout);
 	if (!strcmp(how, "read")) {
@@ -168,7 +169,6 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "pause")) {
 		int ret;
 
-		signal(SIGALRM, on_alarm);
 		alarm(1);
 		ret = pause();
 		return judge(how, ret == -1 && errno == EINTR && alarms == 1, ret);

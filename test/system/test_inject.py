@@ -281,6 +281,8 @@ def finish_waits(target, how):
     if how in ("read", "epoll", "thread"):
         target.proc.stdin.write("x")
         target.proc.stdin.flush()
+    elif how == "busy":
+        os.kill(target.pid, signal.SIGALRM)
     done = actors.last_words(target.proc)
     assert (done.returncode, done.stdout) == (0, "good\n"), repr(done)
 
@@ -289,7 +291,7 @@ def finish_waits(target, how):
 def test_the_thread_goes_on(me, programs, targets, how):
     target = start_waits(me, programs, targets, how)
     attach(me, target.pid)
-    if how in ("read", "epoll", "thread"): # the others may have ended by now, each by itself
+    if how in ("read", "epoll", "thread", "busy"): # the others may have ended by now, each by itself
         assert_clean(target.pid)
     finish_waits(target, how)
 

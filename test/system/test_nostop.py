@@ -200,6 +200,7 @@ def test_nobody_to_borrow_is_refused(me, programs, targets):
     actors.one_line(done)
     assert "--no-stop" in done.stderr and "borrowed" in done.stderr
     memory.assert_untouched(target.pid)
+    os.kill(target.pid, signal.SIGALRM)
     assert actors.last_words(target.proc).stdout == "good\n"
 
 
