@@ -166,24 +166,6 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f && code[1] == 0x05;
 }
 
-/* While a thread is ours we come first, where we may: its hold is mostly waiting for a CPU. */
-static void boost(struct ip_borrowed *b)
-{
-	const struct sched_param high = {.sched_priority = 10};
-
-	b->policy = sched_getscheduler(0);
-	b->boosted = b->policy >= 0 && sched_getparam(0, &b->priority) == 0 &&
-		     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) == 0;
-}
-
-static void unboost(struct ip_borrowed *b)
-{
-	/* who may have the priority by a limit only (RLIMIT_RTPRIO) may not take the flag away again */
-	if (b->boosted && sched_setscheduler(0, b->policy, &b->priority) < 0)
-		sched_setscheduler(0, b->policy | SCHED_RESET_ON_FORK, &b->priority);
-	b->boosted = false;
-}
-
 int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -196,18 +178,19 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 		return ip_error("pid %d has ended", target->pid);
 	while ((entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		bool boosted;
 
 		if (!tid || !is_candidate(target->pid, tid, which))
 			continue;
 		*ret = (struct ip_borrowed){.target = target, .tid = tid};
-		boost(ret);
+		boosted = ip_boost_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
 		/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
-		ret->raised = ret->boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
+		ret->raised = boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
 		if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 			int error = errno;
 
 			ip_guard_restore(ret->raised);
-			unboost(ret);
+			ip_boost_end(&ret->boost);
 			/* one that did not stop in time before is ours already */
 			if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 				return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
@@ -220,7 +203,7 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 			return 1;
 		ip_guard_restore(ret->raised);
 		ip_stop_end(&ret->stop);
-		unboost(ret);
+		ip_boost_end(&ret->boost);
 	}
 	return 0;
 }
@@ -428,6 +411,6 @@ uint64_t ip_borrow_end(struct ip_borrowed *b)
 	ip_guard_restore(b->raised);
 	b->astray = b->sent && !t->stopped && !t->gone;
 	held = ip_stop_end(&b->stop);
-	unboost(b);
+	ip_boost_end(&b->boost);
 	return held;
 }

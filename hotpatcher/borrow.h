@@ -20,9 +20,7 @@ struct ip_borrowed {
 	uint64_t mask; /* of signals */
 	bool confined; /* under seccomp: suspended while it is ours */
 	bool astray;   /* ip_borrow_end() could not stop it: it takes its own way back */
-	int policy;    /* of scheduling, ours before */
-	struct sched_param priority;
-	bool boosted;
+	struct ip_boost boost;
 	uint32_t raised;	   /* the thread's priority, as guard.h has it */
 	bool sent;		   /* it may run code of ours: */
 	uint64_t code, end, stack; /* the code, and the top of the stack that it has meanwhile; 0: its own */

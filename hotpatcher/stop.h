@@ -24,14 +24,12 @@
 #ifndef IP_STOP_H
 #define IP_STOP_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hotpatcher/boost.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/target.h"
-
-#define IP_STOP_PRIORITY 10 /* ours, real-time, while threads are stopped */
 
 struct ip_stopped_thread {
 	pid_t tid;
@@ -42,8 +40,8 @@ struct ip_stopped_thread {
 	bool stopped;
 	bool by_us; /* by our own INTERRUPT: neither a signal nor a stop of the whole process */
 	bool gone;
-	uint32_t raised; /* entry of the guard; 0: none */
-	uint64_t pc;	 /* read when it stopped */
+	uint32_t raised;	  /* entry of the guard; 0: none */
+	uint64_t pc;		  /* read when it stopped */
 	struct ip_time_left left; /* of the system call that starts again */
 };
 
@@ -54,16 +52,14 @@ struct ip_stop {
 	pid_t *kin;
 	size_t nkin;
 	struct ip_sleeps sleeps; /* of threads that were waiting before */
-	uint64_t began_ns; /* CLOCK_MONOTONIC at the first INTERRUPT */
+	uint64_t began_ns;	 /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
 	uint64_t running_began_ns; /* at the first INTERRUPT of a running thread; 0: there was none */
 	uint64_t running_ns;	   /* from there to the release of the last of them; set by ip_stop_end() */
 	uint64_t deadline_ns;
 	bool late; /* the deadline passed */
 	bool lend; /* threads may be raised */
-	bool boosted;
-	int policy; /* ours before the boost */
-	struct sched_param priority;
+	struct ip_boost boost;
 };
 
 /* Stops all threads within deadline_ns. 0; or -1 with the reason, everything released: already traced, gone,

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding all threads of a target while they run: steps 1, 2 and 4 of stop.h.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/kin.h"
+#include "hotpatcher/stop_internal.h"
+
+#define OPTIONS	   (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
+#define KIN_LOOKS  4 /* kin that is about to become another program does so in this many looks */
+#define KIN_NAP_NS 2000000l
+
+/* SEIZE did not work. 0: never mind; 1: list again; 2: it is ours already; -1: an error. */
+static int judge_refusal(pid_t pid, pid_t tid, int error)
+{
+	long tracer;
+
+	/* One that has just ended may have made the listing skip others. A leader that has ended stays listed. */
+	if (error == ESRCH)
+		return 1;
+	if (ip_stop_has_ended(pid, tid))
+		return 0;
+	tracer = ip_proc_status(tid, "TracerPid");
+	if (tracer == getpid()) /* born to a thread of ours, or held since an earlier stop */
+		return 2;
+	if (tracer > 0)
+		return ip_error("pid %d: thread %d is already traced by pid %ld (gdb, strace, another "
+				"iprobe?): end that "
+				"first",
+				pid, tid, tracer);
+	return ip_error(
+		"pid %d: thread %d cannot be traced (%s): needs the same user or root (CAP_SYS_PTRACE)", pid,
+		tid, strerror(error));
+}
+
+/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones, or -1. */
+static int seize_process(struct ip_stop *stop, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64];
+	int found = 0, vanished = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	if (!dir)
+		return pid == stop->target->pid ? ip_error("pid %d has ended", pid) : 0;
+	while ((entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		bool running;
+
+		if (!tid || ip_stop_find(stop, tid))
+			continue;
+		running = !stop->began_ns && ip_stop_state_of(dirfd(dir), entry->d_name) == 'R';
+		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) < 0) {
+			int refusal = judge_refusal(pid, tid, errno);
+
+			if (refusal < 0)
+				return -1;
+			vanished |= refusal == 1;
+			if (refusal != 2)
+				continue;
+		}
+		if (ip_stop_add(stop, pid, tid, running) < 0)
+			return -1;
+		found++;
+	}
+	return found + vanished;
+}
+
+int ip_stop_seize_new(struct ip_stop *stop)
+{
+	int found = seize_process(stop, stop->target->pid);
+
+	for (size_t i = 0; found >= 0 && i < stop->nkin; i++) {
+		int more = seize_process(stop, stop->kin[i]);
+
+		found = more < 0 ? -1 : found + more;
+	}
+	return found;
+}
+
+/* Step 4, the short way: /proc/PID/task has one link for each thread, besides its own two. A leader that has ended counts. */
+static bool has_all(const struct ip_stop *stop, pid_t pid)
+{
+	size_t stopped = 0;
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	if (stat(name, &st) < 0)
+		return false;
+	for (size_t i = 0; i < stop->n; i++)
+		stopped += stop->threads[i].pid == pid && stop->threads[i].stopped;
+	return st.st_nlink == stopped + 2 || (st.st_nlink == stopped + 3 && ip_stop_has_ended(pid, pid));
+}
+
+bool ip_stop_is_complete(const struct ip_stop *stop)
+{
+	if (!has_all(stop, stop->target->pid))
+		return false;
+	for (size_t i = 0; i < stop->nkin; i++)
+		if (!has_all(stop, stop->kin[i]))
+			return false;
+	return true;
+}
+
+/* After a failure: threads that were born to ours meanwhile are ours too, and wait. */
+void ip_stop_adopt_strays(struct ip_stop *stop)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", stop->target->pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (tid && !ip_stop_find(stop, tid) && ip_proc_status(tid, "TracerPid") == getpid())
+			ip_stop_add(stop, stop->target->pid, tid, false);
+	}
+}
+
+/* Those that an earlier stop had to leave behind and that are in the list now are not held any more. */
+void ip_stop_take_held(struct ip_stop *stop)
+{
+	struct ip_target *target = stop->target;
+	size_t left = 0;
+
+	for (size_t i = 0; i < target->nheld; i++)
+		if (!ip_stop_find(stop, target->held[i]))
+			target->held[left++] = target->held[i];
+	target->nheld = left;
+}
+
+/* A thread that has not ended; 0: none. The leader may have. */
+static pid_t live_thread(pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64], state;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		state = ip_stop_state_of(dirfd(dir), entry->d_name);
+		if (state != 'X' && state != 'Z')
+			return atoi(entry->d_name);
+	}
+	return 0;
+}
+
+/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent cannot stop before that is over. */
+int ip_stop_find_kin(struct ip_stop *stop)
+{
+	const struct timespec nap = {.tv_nsec = KIN_NAP_NS};
+	pid_t pid = stop->target->pid;
+
+	for (int i = 0;; i++) {
+		pid_t tid = live_thread(pid);
+
+		if (!tid)
+			return ip_error("pid %d has ended", pid);
+		if (ip_kin_find(pid, tid, &stop->kin, &stop->nkin) < 0)
+			return -1;
+		if (!stop->nkin || i == KIN_LOOKS)
+			return 0;
+		free(stop->kin);
+		nanosleep(&nap, NULL);
+	}
+}
