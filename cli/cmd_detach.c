@@ -13,6 +13,7 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
+#include "hotpatcher/borrow_search.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/flip.h"
@@ -20,7 +21,6 @@
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/slack.h"
-#include "hotpatcher/wake.h"
 
 #define TRIES 100 /* of 10 ms */
 
@@ -45,7 +45,7 @@ static void tidy(struct ip_target *target)
 
 	if (!ip_slack_left_behind(target))
 		return;
-	fd = ip_wake_lock(target->pid);
+	fd = ip_borrow_lock(target->pid);
 	if (fd >= 0 && ip_slack_tidy(target))
 		fprintf(stderr,
 			"iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",

@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/borrow_search.h"
 #include "hotpatcher/flip_plan.h"
 #include "hotpatcher/flip_room.h"
 #include "hotpatcher/restore.h"
@@ -181,7 +182,7 @@ int ip_flip_apply(struct ip_flip_plan *plan, int64_t gate_session, struct ip_fli
 		.sites = plan->nchanges, .pages = ip_flip_pages(plan), .pieces = plan->npieces};
 	if (ip_flip_check(plan) < 0) /* 2 */
 		return -1;
-	lock = ip_flip_thread_lock(plan->target->pid);
+	lock = ip_borrow_lock(plan->target->pid);
 	if (lock < 0)
 		return -1;
 	done = ip_flip_thread_clean(plan->target, &held);
@@ -243,6 +244,6 @@ int ip_flip_clean(struct ip_target *target, struct ip_flip_hold *ret)
 		return -1;
 	if (!n)
 		return 0;
-	lock = ip_flip_thread_lock(target->pid);
+	lock = ip_borrow_lock(target->pid);
 	return lock < 0 ? -1 : ip_flip_thread_clean(target, ret);
 }

@@ -4,57 +4,44 @@
  */
 #include "hotpatcher/flip_thread.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ptrace.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
-#include "hotpatcher/borrow.h"
-#include "hotpatcher/stop.h"
+#include "hotpatcher/borrow_search.h"
 
-#define LOCK_NS	    2000000000ull
 #define FIND_NS	    2000000000ull /* so long a thread is looked for */
-#define STOP_NS	    1000000000ull
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
 #define STACK_BYTES 65536ull /* flip.S */
 
 #define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_flip, member))
 
-static void nap(void)
-{
-	const struct timespec t = {.tv_nsec = NAP_NS};
-
-	nanosleep(&t, NULL);
-}
-
-/* What the anchor says of the code may have been scribbled over. */
-static bool is_sound(const struct ip_target *target)
+static struct ip_borrow_place place_of(const struct ip_target *target)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
-	const struct ip_mapping *code = ip_maps_find(&target->maps, a->flip),
-				*block = ip_maps_find(&target->maps, a->flip_block),
-				*last = ip_maps_find(&target->maps,
-						     a->flip_block + sizeof(struct ip_flip) - 1);
 
-	return code && code->perms[2] == 'x' && a->flip_end > a->flip && a->flip_end <= code->end && block &&
-	       last && block->perms[1] == 'w' && last->perms[1] == 'w' && !(a->flip_block % 16);
+	return (struct ip_borrow_place){.code = a->flip,
+					.end = a->flip_end,
+					.block = a->flip_block,
+					.size = sizeof(struct ip_flip),
+					.stack = STACK_BYTES,
+					.tid_at = BLOCK(target, back.tid)};
 }
 
 int ip_flip_thread_check(const struct ip_target *target)
 {
+	const struct ip_borrow_place place = place_of(target);
+
 	if (!target->has_runtime || !target->anchor.gate || !target->anchor.flip)
 		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit programs): "
 				"leave it out",
 				target->pid);
-	if (!is_sound(target))
+	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
 	if (ip_proc_status(target->pid, "Seccomp") > 0)
 		return ip_error("pid %d is under seccomp, whose filter might kill the thread that --no-stop "
@@ -64,76 +51,19 @@ int ip_flip_thread_check(const struct ip_target *target)
 	return ip_borrow_check(target->pid);
 }
 
-int ip_flip_thread_lock(pid_t pid)
-{
-	uint64_t limit = ip_now_ns() + LOCK_NS;
-	char name[64];
-	int fd;
-
-	snprintf(name, sizeof(name), "/proc/%d", pid);
-	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return ip_error("pid %d has ended", pid);
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (ip_now_ns() > limit) {
-			close(fd);
-			return ip_error("pid %d: another iprobe has borrowed one of its threads: try again",
-					pid);
-		}
-		nap();
-	}
-	return fd;
-}
-
-/* A thread that an iprobe which died has left in our code is there for a moment only. 1: still; 0: none; -1: an error. */
-static int is_occupied(struct ip_target *target)
-{
-	const struct ip_rt_anchor *a = &target->anchor;
-	struct user_regs_struct regs;
-	struct ip_stop stop;
-	char name[64];
-	uint64_t tid;
-	int ret = 0;
-
-	if (ip_target_read(target, BLOCK(target, back.tid), &tid, sizeof(tid)) < 0)
-		return -1;
-	/* of another process where this one was forked in the middle */
-	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
-	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0)
-		return 0;
-	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
-		return access(name, F_OK) == 0; /* who cannot be looked at may be there */
-	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
-		ret = regs.rsp - (a->flip_block - STACK_BYTES) <= STACK_BYTES + sizeof(struct ip_wake) ||
-		      regs.rip - a->flip < a->flip_end - a->flip;
-	ip_stop_end(&stop);
-	return ret;
-}
-
 /* A thread that waits, stopped. 0 or -1. */
 static int find_thread(struct ip_target *target, struct ip_borrowed *b)
 {
-	uint64_t limit = ip_now_ns() + FIND_NS;
+	const struct ip_borrow_search search = {
+		.place = place_of(target), .which = ip_borrow_waiting, .limit_ns = FIND_NS};
+	int got = ip_borrow_search(target, &search, b);
 
-	for (;;) {
-		int got = is_occupied(target);
-
-		ip_stop_let_go(target);
-		if (got < 0)
-			return -1;
-		if (!got)
-			got = ip_borrow_begin(target, IP_BORROW_WAITING, b);
-		else
-			got = 0;
-		if (got)
-			return got < 0 ? -1 : 0;
-		if (ip_now_ns() > limit)
-			return ip_error("pid %d: none of its threads waits in a system call that can be "
-					"broken off, so none can "
-					"be borrowed for --no-stop: try again, or leave it out",
-					target->pid);
-		nap();
-	}
+	if (got == 0)
+		return ip_error("pid %d: none of its threads waits in a system call that can be "
+				"broken off, so none can "
+				"be borrowed for --no-stop: try again, or leave it out",
+				target->pid);
+	return got < 0 ? -1 : 0;
 }
 
 /*
@@ -243,6 +173,8 @@ static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *
 int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 {
 	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
+	const struct ip_borrow_place place = place_of(target);
+	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uint32_t n;
 	size_t left = 0;
 
@@ -254,8 +186,9 @@ int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 	if (!n)
 		return 0;
 	/* a thread that was left there may be at work on them still */
-	for (uint64_t limit = ip_now_ns() + FIND_NS; is_occupied(target) == 1 && ip_now_ns() < limit;)
-		nap();
+	for (uint64_t limit = ip_now_ns() + FIND_NS;
+	     ip_borrow_is_occupied(target, &place) == 1 && ip_now_ns() < limit;)
+		nanosleep(&nap, NULL);
 	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
 	    ip_target_refresh(target) < 0)
 		return -1;

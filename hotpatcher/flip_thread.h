@@ -18,10 +18,7 @@ struct ip_flip_hold {
 /* Whether the target has a runtime that can do it, by what the anchor says. 0, or -1 with the reason. */
 int ip_flip_thread_check(const struct ip_target *target);
 
-/* Takes the lock that one iprobe at a time holds; a descriptor to close, or -1 with the reason. */
-int ip_flip_thread_lock(pid_t pid);
-
-/* Has a thread do what the pieces say, at most IP_FLIP_PIECES of them, and reads back what became of them. The lock must be held. 0
+/* Has a thread do what the pieces say, at most IP_FLIP_PIECES of them, and reads back what became of them. The lock (ip_borrow_lock) must be held. 0
  * where a thread was through with it, whatever came of the pieces; -1 with the reason where none could be had, or it was held
  * up in the middle (the pieces say how far it came). */
 int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, size_t n,

@@ -18,10 +18,9 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
-#include "hotpatcher/borrow.h"
+#include "hotpatcher/borrow_search.h"
 #include "hotpatcher/inject_code.h"
 #include "hotpatcher/slack.h"
-#include "hotpatcher/wake.h"
 
 #define LIMIT_NS    2000000000ull /* so long a thread is looked for */
 #define STOP_NS	    1000000000ull
@@ -294,7 +293,7 @@ static int make_memory(struct injection *in)
 		int got;
 
 		ip_stop_let_go(in->target);
-		got = ip_borrow_begin(in->target, ip_wake_whom(ip_now_ns() - began), &b);
+		got = ip_borrow_begin(in->target, ip_borrow_anyone(ip_now_ns() - began), &b);
 		if (got < 0)
 			return -1;
 		if (got) {
@@ -395,7 +394,7 @@ int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64
 		return 0;
 	if (ip_inject_check(target) < 0)
 		return -1;
-	fd = ip_wake_lock(target->pid);
+	fd = ip_borrow_lock(target->pid);
 	if (fd < 0 || ip_target_refresh(target) < 0)
 		return -1;
 	if (target->has_runtime)

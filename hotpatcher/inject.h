@@ -8,7 +8,7 @@
  * or linked in, its file may have been replaced, the root may be another. A thread's slot is found by its id, which the
  * C library keeps behind the thread pointer (runtime/self.h).
  *
- *   1. One iprobe at a time (ip_wake_lock). Nobody has put a runtime there meanwhile. Limits on address space and files have room for it.
+ *   1. One iprobe at a time (ip_borrow_lock). Nobody has put a runtime there meanwhile. Limits on address space and files have room for it.
  *      What an iprobe that was killed in here has left behind is cleared up or, where it made memory, used.
  *   2. Write inject.S into slack (slack.h): executable bytes that belong to nobody and are never run. (The process does not notice: a
  *      private copy of a page of code, the code in it unchanged.)

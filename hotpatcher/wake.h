@@ -42,8 +42,4 @@ bool ip_is_asleep(const struct ip_target *target);
  * reason, nothing changed. */
 int ip_wake(struct ip_target *target, uint64_t *ret_held_ns);
 
-/* Step 1, 2: the lock, or -1 with the reason (close the descriptor); which threads may be borrowed after so long a wait. */
-int ip_wake_lock(pid_t pid);
-enum ip_borrow_which ip_wake_whom(uint64_t ns);
-
 #endif
