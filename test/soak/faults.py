@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -133,6 +134,9 @@ def main():
         hear(args, runs, todo, results, counts, start)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
+        for worker in workers:  # who sent it may have sent it to us alone
+            if worker.is_alive():
+                os.kill(worker.pid, signal.SIGINT)
     finally:
         for worker in workers:
             worker.join(2 * faults.PATIENCE)
