@@ -16,6 +16,7 @@
 #include "analysis/html/parts.h"
 #include "analysis/latency.h"
 #include "analysis/names.h"
+#include "analysis/overlay.h"
 #include "analysis/stats.h"
 #include "analysis/timeline.h"
 #include "common/cleanup.h"
@@ -38,14 +39,10 @@ struct page {
 	struct ip_calltree *tree;
 	struct ip_timeline *timeline;
 	struct ip_latencies *latencies;
-	/* of the trace that it is compared with, by node of tree */
-	struct ip_call_node *other;
-	size_t nother;
-	uint64_t other_ticks;
-	uint32_t nfunctions; /* the session's, and behind them those that only the other trace has */
-	uint32_t *others;    /* of these last, the functions in the other session */
-	uint32_t *shown;     /* by function: its index in the page; UNUSED: it is not there */
-	bool *ranked;	     /* by function of the session: it has a histogram */
+	struct ip_overlay *other; /* the trace that it is compared with; NULL: none */
+	uint32_t nfunctions;	  /* the session's, and behind them those that only the other trace has */
+	uint32_t *shown;	  /* by function: its index in the page; UNUSED: it is not there */
+	bool *ranked;		  /* by function of the session: it has a histogram */
 	const char *separator;
 };
 
@@ -145,7 +142,7 @@ static void put_meta(struct page *p)
 	put_number(p, "deeper", p->timeline->deeper);
 	if (p->options->other) {
 		put_field(p, "other", p->options->other->dir);
-		put_number(p, "other_ns", ip_recording_ns(p->options->other->session, p->other_ticks));
+		put_number(p, "other_ns", ip_recording_ns(p->options->other->session, p->other->ticks));
 	}
 	putc('}', p->out);
 }
@@ -156,8 +153,9 @@ function_of(const struct page *p, uint32_t i, const struct ip_recording **ret_se
 	uint32_t own = p->trace->session->nfunctions;
 
 	*ret_session = i < own ? p->trace->session : p->options->other->session;
-	*ret_name = i < own ? ip_names_get(p->names, i) : ip_names_get(p->other_names, p->others[i - own]);
-	return &(*ret_session)->functions[i < own ? i : p->others[i - own]];
+	*ret_name = i < own ? ip_names_get(p->names, i)
+			    : ip_names_get(p->other_names, p->other->functions[i - own]);
+	return &(*ret_session)->functions[i < own ? i : p->other->functions[i - own]];
 }
 
 static void put_function(struct page *p, uint32_t i)
@@ -223,7 +221,7 @@ static int by_weight(const void *a, const void *b)
 
 static uint64_t weight(const struct page *p, uint32_t node)
 {
-	uint64_t other = p->other && node < p->nother ? p->other[node].total : 0;
+	uint64_t other = p->other ? p->other->nodes[node].total : 0;
 
 	return p->tree->nodes[node].total > other ? p->tree->nodes[node].total : other;
 }
@@ -278,9 +276,8 @@ static int put_tree(struct page *p)
 		if (p->other) {
 			const struct ip_recording *s = p->options->other->session;
 
-			fprintf(p->out, ",%" PRIu64 ",%" PRIu64,
-				i < p->nother ? ip_recording_ns(s, p->other[i].total) : 0,
-				i < p->nother ? ip_recording_ns(s, p->other[i].self) : 0);
+			fprintf(p->out, ",%" PRIu64 ",%" PRIu64, ip_recording_ns(s, p->other->nodes[i].total),
+				ip_recording_ns(s, p->other->nodes[i].self));
 		}
 		separator = ",";
 	}
@@ -396,80 +393,6 @@ static int rank(struct page *p)
 	return 0;
 }
 
-static uint32_t find_function(const struct ip_recording *s, const char *module, const char *linker_name)
-{
-	for (uint32_t i = 1; i < s->nfunctions; i++)
-		if (!strcmp(s->functions[i].linker_name, linker_name) &&
-		    !strcmp(ip_recording_module_name(s, &s->functions[i]), module))
-			return i;
-	return UNUSED;
-}
-
-/* Functions of the other trace by those of this one: the same linker name in a module of the same name. */
-static uint32_t *match_functions(struct page *p, const bool *used)
-{
-	const struct ip_recording *other = p->options->other->session;
-	uint32_t *match = malloc(other->nfunctions * sizeof(*match));
-
-	p->others = malloc(other->nfunctions * sizeof(*p->others));
-	if (!match || !p->others) {
-		free(match);
-		ip_error("out of memory");
-		return NULL;
-	}
-	for (uint32_t i = 0; i < other->nfunctions; i++) {
-		const struct ip_recording_function *f = &other->functions[i];
-
-		match[i] = used[i] && i ? find_function(p->trace->session, ip_recording_module_name(other, f),
-							f->linker_name)
-					: 0;
-		if (match[i] == UNUSED) {
-			p->others[p->nfunctions - p->trace->session->nfunctions] = i;
-			match[i] = p->nfunctions++;
-		}
-	}
-	return match;
-}
-
-/* Lays the other trace's ways of calls over this one's: nodes that it alone has are made. */
-static int compare(struct page *p)
-{
-	const struct ip_calltree_options options = {.roots = p->options->other_selected};
-	struct ip_trace_reader *other = p->options->other;
-	_cleanup_free_ uint32_t *match = NULL, *node = NULL;
-	_cleanup_free_ bool *used = calloc(other->session->nfunctions, sizeof(*used));
-	struct ip_calltree *tree;
-	int ret = 0;
-
-	if (!used)
-		return ip_error("out of memory");
-	if (ip_calltree_collect(other, &options, &tree) < 0)
-		return -1;
-	p->other_ticks = tree->ticks;
-	for (uint32_t i = 1; i < tree->n; i++)
-		used[tree->nodes[i].function] = true;
-	match = match_functions(p, used);
-	node = malloc(tree->n * sizeof(*node));
-	/* all nodes that there can be */
-	p->nother = p->tree->n + tree->n;
-	p->other = calloc(p->nother, sizeof(*p->other));
-	if (!match || !node || !p->other)
-		ret = ip_error("out of memory");
-	for (uint32_t i = 0; ret == 0 && i < tree->n; i++) {
-		node[i] = i ? ip_calltree_child(p->tree, node[tree->nodes[i].parent],
-						match[tree->nodes[i].function])
-			    : 0;
-		if (node[i] == IP_NO_NODE) {
-			ret = -1;
-			break;
-		}
-		p->other[node[i]].total += tree->nodes[i].total;
-		p->other[node[i]].self += tree->nodes[i].self;
-	}
-	ip_calltree_destroy(tree);
-	return ret;
-}
-
 static int collect(struct page *p)
 {
 	const struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
@@ -481,8 +404,12 @@ static int collect(struct page *p)
 	    ip_latencies_collect(p->trace, p->ranked, HEAT, p->options->tid, &p->latencies) < 0)
 		return -1;
 	p->nfunctions = p->trace->session->nfunctions;
-	if (p->options->other && compare(p) < 0)
-		return -1;
+	if (p->options->other) {
+		if (ip_overlay_create(p->tree, p->trace->session, p->options->other,
+				      p->options->other_selected, &p->other) < 0)
+			return -1;
+		p->nfunctions += p->other->nfunctions;
+	}
 	return choose_functions(p);
 }
 
@@ -514,8 +441,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	ip_latencies_destroy(p.latencies);
 	ip_names_destroy(p.names);
 	ip_names_destroy(p.other_names);
-	free(p.other);
-	free(p.others);
+	ip_overlay_destroy(p.other);
 	free(p.shown);
 	free(p.ranked);
 	return ret;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A parent stands before its children in a tree: one walk over the other's nodes finds or makes the place of each.
+ */
+#include "analysis/overlay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+static uint32_t find_function(const struct ip_recording *s, const char *module, const char *linker_name)
+{
+	for (uint32_t i = 1; i < s->nfunctions; i++)
+		if (!strcmp(s->functions[i].linker_name, linker_name) &&
+		    !strcmp(ip_recording_module_name(s, &s->functions[i]), module))
+			return i;
+	return UINT32_MAX;
+}
+
+/* What each function of other that the tree has is here. */
+static uint32_t *match_functions(struct ip_overlay *o, const struct ip_recording *session,
+				 const struct ip_recording *other, const struct ip_calltree *tree)
+{
+	_cleanup_free_ bool *done = calloc(other->nfunctions, sizeof(*done));
+	uint32_t *match = calloc(other->nfunctions, sizeof(*match));
+
+	o->functions = calloc(other->nfunctions, sizeof(*o->functions));
+	if (!done || !match || !o->functions) {
+		free(match);
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (uint32_t i = 1; i < tree->n; i++) {
+		uint32_t function = tree->nodes[i].function;
+		const struct ip_recording_function *f = &other->functions[function];
+
+		if (done[function])
+			continue;
+		done[function] = true;
+		/* function 0 is the unknown one, everywhere */
+		if (function)
+			match[function] =
+				find_function(session, ip_recording_module_name(other, f), f->linker_name);
+		if (match[function] != UINT32_MAX)
+			continue;
+		match[function] = session->nfunctions + o->nfunctions;
+		o->functions[o->nfunctions++] = function;
+	}
+	return match;
+}
+
+static int lay(struct ip_overlay *o, struct ip_calltree *tree, const struct ip_calltree *other,
+	       const uint32_t *match)
+{
+	_cleanup_free_ uint32_t *place = malloc(other->n * sizeof(*place));
+
+	/* as many as there can be */
+	o->nodes = calloc(tree->n + other->n, sizeof(*o->nodes));
+	if (!place || !o->nodes)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < other->n; i++) {
+		const struct ip_call_node *node = &other->nodes[i];
+
+		place[i] = i ? ip_calltree_child(tree, place[node->parent], match[node->function]) : 0;
+		if (place[i] == IP_NO_NODE)
+			return -1;
+		o->nodes[place[i]].total += node->total;
+		o->nodes[place[i]].self += node->self;
+	}
+	return 0;
+}
+
+int ip_overlay_create(struct ip_calltree *tree, const struct ip_recording *session,
+		      struct ip_trace_reader *other, const bool *roots, struct ip_overlay **ret)
+{
+	const struct ip_calltree_options options = {.roots = roots};
+	struct ip_overlay *o = calloc(1, sizeof(*o));
+	_cleanup_free_ uint32_t *match = NULL;
+	struct ip_calltree *others = NULL;
+	int done = -1;
+
+	if (!o)
+		return ip_error("out of memory");
+	if (ip_calltree_collect(other, &options, &others) == 0) {
+		o->ticks = others->ticks;
+		match = match_functions(o, session, other->session, others);
+		done = match ? lay(o, tree, others, match) : -1;
+		ip_calltree_destroy(others);
+	}
+	if (done < 0) {
+		ip_overlay_destroy(o);
+		return -1;
+	}
+	*ret = o;
+	return 0;
+}
+
+void ip_overlay_destroy(struct ip_overlay *o)
+{
+	if (!o)
+		return;
+	free(o->nodes);
+	free(o->functions);
+	free(o);
+}
