@@ -14,6 +14,7 @@
 
 #define REAP_INTERVAL_NS 50000000ull
 #define FLUSH_TURNS	 1000
+#define PRESS_NAP_NS	 1000000ull /* while packets are being compressed */
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -96,6 +97,18 @@ int ip_collector_poll(struct ip_collector *c)
 		}
 	}
 	return taken;
+}
+
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, uint64_t now_ns, uint64_t max_ns)
+{
+	int32_t nfree = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
+	unsigned total = c->area->nsubbufs, nready = nfree < 0 ? 0 : (unsigned)nfree > total ? total : (unsigned)nfree;
+
+	if (c->press && !ip_press_is_empty(c->press) && max_ns > PRESS_NAP_NS)
+		max_ns = PRESS_NAP_NS;
+	if (c->window) /* it takes nothing, and what is free says nothing */
+		nready = total;
+	return ip_pace_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
 int ip_collector_flush(struct ip_collector *c)

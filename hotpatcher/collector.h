@@ -11,6 +11,7 @@
 
 #include "hotpatcher/area.h"
 #include "hotpatcher/counters.h"
+#include "hotpatcher/pace.h"
 #include "hotpatcher/target.h"
 #include "hotpatcher/trace.h"
 #include "hotpatcher/window.h"
@@ -55,6 +56,9 @@ int ip_collector_finish(struct ip_collector *c);
 /* Drains what is full; now and then looks for threads that have ended. The number of packets written, or -1 where
  * the trace cannot be written (recording should end). */
 int ip_collector_poll(struct ip_collector *c);
+
+/* How long it may sleep after a turn of which ip_collector_poll() said taken (pace.h). */
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, uint64_t now_ns, uint64_t max_ns);
 
 /* Every thread the area knows is gone (the process ended or exec'ed): drains all of them and frees their
  * slots. */

@@ -12,6 +12,7 @@
 #include "hotpatcher/family.h"
 #include "hotpatcher/follow.h"
 #include "hotpatcher/modules.h"
+#include "hotpatcher/pace.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/pulse.h"
 #include "hotpatcher/session.h"
@@ -38,6 +39,8 @@ struct ip_session {
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
+	struct ip_pace pace;		 /* of its turns */
+	uint64_t attend_ns;		 /* until when somebody who has knocked is attended to */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
 	uint64_t names_ns;		 /* when to look at the names of all threads again */

@@ -16,6 +16,10 @@
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
 #define LISTEN_NS	   1000000ull
+#define LISTEN_LATE_NS	   20000000ull /* while nobody has knocked */
+#define ATTEND_NS	   50000000ull /* after somebody has */
+#define ATTENTIVE_NS	   1000000ull /* the longest nap while something is expected */
+#define LAUNCH_NS	   1000000000ull
 #define SYNC_NS		  500000000ull /* between writings of the session file, at least */
 #define SYNC_SHARE	  20
 #define LIVE_LINE_NS	  250000000ull
@@ -103,10 +107,42 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 	s->sync_ns = ip_now_ns() + SYNC_NS + SYNC_SHARE * (ip_now_ns() - now);
 }
 
-const char *ip_session_turn(struct ip_session *s)
+/* How long we may sleep for the sake of what comes by no descriptor. */
+static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
+{
+	/* the next image of a command waits for us; wrappers execute at their start */
+	if (s->launched && now - s->start_ns < LAUNCH_NS)
+		return ATTENTIVE_NS;
+	/* threads of which we have not said whether they are wanted record nothing */
+	if (s->options->filters.names)
+		return ATTENTIVE_NS;
+	if (s->execed || s->become || s->target->nheld)
+		return ATTENTIVE_NS;
+	return IP_PACE_MAX_NS;
+}
+
+/* Until something is to be done. The kernel wakes us for the target's end, and for who asks something. */
+static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 {
 	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
-	const struct timespec tick = {.tv_nsec = 1000000};
+	uint64_t now = ip_now_ns(), nap;
+	struct timespec t;
+
+	nap = ip_collector_nap(s->collector, &s->pace, taken, now, longest_nap(s, now));
+	if (!nap)
+		return;
+	t = (struct timespec){nap / 1000000000, nap % 1000000000};
+	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* a negative descriptor is left out */
+		return;
+	ip_pace_hurry(&s->pace);
+	if (p[0].revents) {
+		s->attend_ns = ip_now_ns() + ATTEND_NS;
+		s->listened_ns = 0;
+	}
+}
+
+const char *ip_session_turn(struct ip_session *s)
+{
 	uint64_t now;
 	const char *reason;
 	bool alive;
@@ -128,7 +164,7 @@ const char *ip_session_turn(struct ip_session *s)
 	if (s->write_failed)
 		return "the trace could not be written";
 	now = ip_now_ns();
-	if (now - s->listened_ns > LISTEN_NS) {
+	if (now - s->listened_ns > (now < s->attend_ns ? LISTEN_NS : LISTEN_LATE_NS)) {
 		ip_control_poll(s->control, ip_session_serve, s);
 		s->listened_ns = ip_now_ns();
 	}
@@ -151,7 +187,7 @@ const char *ip_session_turn(struct ip_session *s)
 	alive = ip_target_alive(s->target) && !s->execed;
 	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
 		return s->execed && !s->become ? "target exec'ed" : "target ended";
-	if (taken == 0 && grows <= 0)
-		ppoll(p, 1 + alive, &tick, NULL); /* a negative descriptor is left out */
+	if (grows <= 0)
+		sleep_a_little(s, taken, alive);
 	return NULL;
 }

@@ -5,7 +5,7 @@
  * frame that was opened is closed once, not before it began.
  *
  * covers: analysis/session.c analysis/session_lines.c analysis/session_functions.c analysis/stream.c analysis/unpack.c
- * analysis/values.c
+ * covers: analysis/values.c
  */
 #include <sys/stat.h>
 
