@@ -113,7 +113,8 @@ def check(me, target, before, what):
     target.wait_for_progress()
     done = me.iprobe("detach", target.pid)
     assert done.returncode == 0, f"{what}: {done!r}"
-    assert memory.text_differences(target.pid) == [], what
+    differences = memory.text_differences(target.pid)
+    assert not differences, f"{what}: {differences[:4]}"
     target.wait_for_progress()
 
 
