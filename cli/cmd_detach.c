@@ -23,6 +23,7 @@
 #include "hotpatcher/slack.h"
 
 #define TRIES 100 /* of 10 ms */
+#define LOOKS 10  /* 200 ms apart */
 
 static const char help[] =
 	"usage: iprobe detach [--no-stop] [--list FILE] [--json] PID\n\n"
@@ -38,18 +39,35 @@ static bool may_be_live(const struct ip_area *area, const struct ip_module *modu
 	       (module->elf && ip_area_has_stubs(area, module->load_bias));
 }
 
-/* What an iprobe that was killed while it put the runtime there has left: only where no other is at it now. */
-static void tidy(struct ip_target *target)
+/* What an iprobe that was killed while it put the runtime there has left: only where no other is at it now. A thread that it had borrowed
+ * goes back by itself after a tenth of a second (inject.h, 5). Each look at it breaks that wait off, and it begins anew: so we look less often.
+ * 0, or -1 with an error. */
+static int tidy(struct ip_target *target)
 {
+	const struct timespec nap = {.tv_nsec = 200000000};
 	_cleanup_close_ int fd = -1;
+	unsigned tidied = 0;
 
 	if (!ip_slack_left_behind(target))
-		return;
+		return 0;
 	fd = ip_borrow_lock(target->pid);
-	if (fd >= 0 && ip_slack_tidy(target))
+	if (fd < 0)
+		return 0;
+	for (int i = 0; i < LOOKS && ip_target_alive(target) && ip_slack_left_behind(target); i++) {
+		if (i)
+			nanosleep(&nap, NULL);
+		tidied += ip_slack_tidy(target);
+	}
+	if (tidied)
 		fprintf(stderr,
 			"iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
 			target->pid);
+	if (ip_target_alive(target) && ip_slack_left_behind(target))
+		return ip_error(
+			"pid %d: a thread is still in code at %#lx that an iprobe which was killed has left: "
+			"detach again when it has gone on",
+			target->pid, ip_slack_left_behind(target));
+	return 0;
 }
 
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
@@ -75,7 +93,6 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
-	tidy(target);
 	for (int i = 0; i < TRIES; i++) {
 		ret = no_stop ? ip_flip_restore(target, &modules, result)
 			      : ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);
@@ -116,6 +133,8 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 				"first at %#lx: left alone (a debugger's breakpoint, another patcher?)",
 				pid, modules.items[i].path, state.foreign, state.first_foreign);
 	}
+	if (ret == 0)
+		ret = tidy(target);
 out:
 	ip_modules_clear(&modules);
 	ip_area_close(area);
