@@ -26,12 +26,21 @@ void ip_histogram_deinit(struct ip_histogram *histogram);
 /* Makes a row; private to ip_histogram_add(). NULL where memory ran out. */
 uint32_t *ip_histogram_row(struct ip_histogram *histogram, unsigned row);
 
+/* Row 0 holds 0..63 one by one; row r > 0 the 64 steps of [64 << (r - 1), 64 << r). */
+static inline unsigned ip_histogram_row_of(uint64_t value)
+{
+	return 64 - __builtin_clzll(value | (IP_HISTOGRAM_STEPS - 1)) - IP_HISTOGRAM_STEP_BITS;
+}
+
+static inline unsigned ip_histogram_step_of(uint64_t value, unsigned row)
+{
+	return (row ? value >> (row - 1) : value) & (IP_HISTOGRAM_STEPS - 1);
+}
+
 /* A count stops at 2^32 - 1. */
 static inline void ip_histogram_add(struct ip_histogram *h, uint64_t value)
 {
-	/* Row 0 holds 0..63 one by one; row r > 0 the 64 steps of [64 << (r - 1), 64 << r). */
-	unsigned row = 64 - __builtin_clzll(value | (IP_HISTOGRAM_STEPS - 1)) - IP_HISTOGRAM_STEP_BITS;
-	unsigned step = (row ? value >> (row - 1) : value) & (IP_HISTOGRAM_STEPS - 1);
+	unsigned row = ip_histogram_row_of(value), step = ip_histogram_step_of(value, row);
 	uint32_t *counts = h->rows[row];
 
 	if (__builtin_expect(!counts, 0)) {

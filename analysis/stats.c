@@ -46,15 +46,14 @@ static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
 	ip_histogram_add(&f->histogram, ticks);
 }
 
-static void add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
-		     uint64_t end, enum ip_frame_end how, bool outermost)
+/* duration: what min to max get; it may be in another clock's ticks. */
+static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
+			    uint64_t end, enum ip_frame_end how, bool outermost, uint64_t duration)
 {
-	uint64_t ticks = ip_frame_ticks(frame, end);
-
 	f->calls++;
 	f->self += frame->self;
 	if (outermost)
-		f->total += ticks;
+		f->total += ip_frame_ticks(frame, end);
 	note_run(stats, f);
 	if (how == IP_END_UNKNOWN)
 		return;
@@ -67,7 +66,7 @@ static void add_call(struct ip_stats *stats, struct ip_call_stats *f, const stru
 		if (frame->flags & IP_FRAME_SUSPECT)
 			f->suspect++;
 		else
-			add_duration(f, ticks);
+			add_duration(f, duration);
 	}
 }
 
@@ -76,7 +75,29 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 {
 	struct ip_stats *stats = context;
 
-	add_call(stats, &stats->items[frame->function], frame, end, how, !(frame->flags & IP_FRAME_INNER));
+	add_call(stats, &stats->items[frame->function], frame, end, how, !(frame->flags & IP_FRAME_INNER),
+		 ip_frame_ticks(frame, end));
+}
+
+/* The same with batches. */
+static void on_batched(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		       enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+	struct ip_call_stats *f = &stats->items[frame->function];
+	uint64_t ended = f->histogram.count, ticks = ip_frame_ticks(frame, end);
+
+	if (stats->scale != 1)
+		ticks = (uint64_t)(ticks * stats->scale + 0.5);
+	add_call(stats, f, frame, end, how, !(frame->flags & IP_FRAME_INNER), ticks);
+	if (f->histogram.count == ended)
+		return;
+	if (!f->batches)
+		f->batches = calloc(1, sizeof(*f->batches));
+	if (f->batches)
+		ip_batches_add(f->batches, ticks);
+	else
+		stats->failed = stats->failed || ip_error("out of memory");
 }
 
 static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -175,7 +196,7 @@ static void on_group_closed(void *context, const struct ip_frame *frame, size_t 
 	if (frame->tag == TAG_OUTSIDE)
 		return;
 	stats->open[group] -= how != IP_END_UNWOUND; /* else it was left before */
-	add_call(stats, &stats->items[group], frame, end, how, !inner);
+	add_call(stats, &stats->items[group], frame, end, how, !inner, ip_frame_ticks(frame, end));
 }
 
 static void on_group_point(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -203,11 +224,13 @@ static void sum_up(struct ip_stats *stats)
 	}
 }
 
-int ip_stats_collect(struct ip_trace_reader *trace, enum ip_group_by by, const bool *selected,
+int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
 		     struct ip_stats **ret)
 {
 	static const struct ip_frames_ops functions = {
 		.closed = on_closed, .orphan = on_orphan, .point = on_point};
+	static const struct ip_frames_ops batched = {
+		.closed = on_batched, .orphan = on_orphan, .point = on_point};
 	static const struct ip_frames_ops groups = {.opened = on_group_opened,
 						    .left = on_group_left,
 						    .resumed = on_group_resumed,
@@ -216,18 +239,22 @@ int ip_stats_collect(struct ip_trace_reader *trace, enum ip_group_by by, const b
 						    .point = on_group_point,
 						    .values = on_values};
 	struct ip_stats *stats = calloc(1, sizeof(*stats));
-	struct ip_trace_visitor visitor = {
-		.ops = by == IP_GROUP_BY_FUNCTION ? &functions : &groups, .context = stats, .run = on_run};
+	struct ip_trace_visitor visitor = {.ops = options->by != IP_GROUP_BY_FUNCTION ? &groups
+						  : options->batches		      ? &batched
+										      : &functions,
+					   .context = stats,
+					   .run = on_run};
 
 	if (!stats)
 		return ip_error("out of memory");
-	stats->selected = selected;
-	if (by == IP_GROUP_BY_FUNCTION) {
+	stats->selected = options->selected;
+	stats->scale = options->scale;
+	if (options->by == IP_GROUP_BY_FUNCTION) {
 		stats->nitems = trace->session->nfunctions;
 		stats->items = calloc(stats->nitems, sizeof(*stats->items));
 		stats->failed = !stats->items && ip_error("out of memory");
 	} else {
-		stats->groups = ip_groups_create(trace, by);
+		stats->groups = ip_groups_create(trace, options->by);
 		stats->failed = !stats->groups;
 	}
 	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 || stats->failed) {
@@ -244,8 +271,10 @@ void ip_stats_destroy(struct ip_stats *stats)
 	if (!stats)
 		return;
 	for (size_t i = 0; stats->items && i < stats->nitems; i++)
-		if (stats->items[i].calls)
+		if (stats->items[i].calls) {
 			ip_histogram_deinit(&stats->items[i].histogram);
+			free(stats->items[i].batches);
+		}
 	ip_groups_destroy(stats->groups);
 	free(stats->items);
 	free(stats->open);

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "analysis/compare.h"
 #include "analysis/groups.h"
 #include "analysis/histogram.h"
 #include "analysis/trace.h"
@@ -32,6 +33,7 @@ struct ip_call_stats {
 	double offset, sum, squares; /* of calls in min .. max, durations less offset */
 	uint64_t run;		     /* private: the last run that called it */
 	struct ip_histogram histogram;
+	struct ip_batches *batches; /* NULL: nobody asked */
 };
 
 struct ip_stats {
@@ -48,7 +50,15 @@ struct ip_stats {
 	const bool *selected;
 	uint32_t *open; /* calls of each group that are */
 	size_t room;	/* of items and open */
+	double scale;
 	bool failed;
+};
+
+struct ip_stats_options {
+	enum ip_group_by by;
+	const bool *selected; /* by function, those that count; NULL: all */
+	bool batches;	      /* for compare.h; by function only */
+	double scale; /* with batches: durations of calls (min to max, histogram) are multiplied by it, so that they are in another clock's ticks */
 };
 
 /* Times in nanoseconds; all 0 but total and self where no call has ended. */
@@ -57,8 +67,8 @@ struct ip_stats_summary {
 	double stddev;
 };
 
-/* Reads the whole trace. selected: by function, those that count; NULL: all. 0, or -1 with an error. */
-int ip_stats_collect(struct ip_trace_reader *trace, enum ip_group_by by, const bool *selected,
+/* Reads the whole trace. 0, or -1 with an error. */
+int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
 		     struct ip_stats **ret);
 void ip_stats_destroy(struct ip_stats *stats);
 

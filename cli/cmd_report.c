@@ -38,5 +38,5 @@ int cmd_report(int argc, char **argv)
 		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	return show(dir, &options) < 0 ? cli_fail() : 0;
+	return (options.other ? cli_report_diff(dir, &options) : show(dir, &options)) < 0 ? cli_fail() : 0;
 }

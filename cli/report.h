@@ -42,7 +42,8 @@ struct cli_report_options {
 	struct cli_filter filter;
 	enum ip_group_by by;
 	enum cli_report_format format;
-	const char *sort; /* a column's name; NULL: as is usual */
+	const char *sort;  /* a column's name; NULL: as is usual */
+	const char *other; /* --diff: directory of the trace to compare with; NULL: none */
 	enum cli_report_column columns[CLI_REPORT_COLUMNS];
 	size_t ncolumns; /* that text shows in front of names */
 	struct cli_report_condition conditions[CLI_CONDITIONS_MAX];
@@ -73,7 +74,8 @@ struct cli_report {
 	struct ip_names *names;
 	struct cli_report_row *rows;
 	size_t nrows;
-	uint64_t uncounted; /* calls that were counted, and belong to no row */
+	const struct ip_recording *clock; /* that durations of calls are in ticks of */
+	uint64_t uncounted;		  /* calls that were counted, and belong to no row */
 };
 
 /* "calls", "p99.9" ...; of the last one what rows are. */
@@ -87,6 +89,9 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
 /* Reads the trace and makes a row for each group with calls that is wanted, sorted. To be cleared even if it fails. 0, or -1 with an
  * error. report_rows.c */
 int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *ret);
+/* The same, to be compared (analysis/compare.h) with one that has been loaded; base NULL: this is the first. */
+int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
+			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
 bool cli_report_has_times(const struct cli_report_row *row);
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
@@ -116,5 +121,8 @@ const char *cli_report_caller_from(const struct ip_group *group);
 int cli_report_table(const struct cli_report *r);
 void cli_report_json(const struct cli_report *r);
 void cli_report_csv(const struct cli_report *r);
+
+/* report --diff: dir compared with options->other, 0, or -1 with an error. report_diff.c */
+int cli_report_diff(const char *dir, const struct cli_report_options *options);
 
 #endif

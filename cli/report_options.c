@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/report.h"
+#include "cli/report_diff.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -27,6 +28,9 @@ static const char help[] =
 	"      --columns LIST   what text shows: columns, separated by commas, or all\n"
 	"  -n, --limit N        the first N rows only\n"
 	"  -f, --functions SEL  these functions only\n"
+	"      --diff OTHER     how the trace differs from trace OTHER, function by function; a test tells "
+	"which\n"
+	"                       differences of their latency are more than chance\n"
 	"      --json           one JSON document, with all columns\n"
 	"      --csv            the rows with all columns, separated by commas\n";
 
@@ -38,7 +42,7 @@ static const char *const groups[] = {[IP_GROUP_BY_FUNCTION] = "function",  [IP_G
 				     [IP_GROUP_BY_CALL_SITE] = "callsite", [IP_GROUP_BY_THREAD] = "thread",
 				     [IP_GROUP_BY_MODULE] = "module",	   [IP_GROUP_BY_FILE] = "file"};
 
-enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_JSON, OPT_CSV };
+enum { OPT_BY = 256, OPT_BY_CALLER, OPT_COLUMNS, OPT_DIFF, OPT_JSON, OPT_CSV };
 
 const char *cli_report_column_name(enum cli_report_column column)
 {
@@ -142,7 +146,13 @@ static int check(const char *command, const struct cli_report_options *o)
 {
 	enum cli_report_column column;
 
-	if (o->sort && !find_column(o->sort, strlen(o->sort), &column))
+	if (o->other && o->by != IP_GROUP_BY_FUNCTION)
+		return cli_usage(command, "--diff compares functions: it does not go with --by");
+	if (o->other && o->nconditions)
+		return cli_usage(command, "--diff does not go with --where");
+	if (o->other && o->sort && !cli_diff_has_column(o->sort))
+		return cli_usage(command, "--diff cannot sort by '%s'", o->sort);
+	if (o->sort && !o->other && !find_column(o->sort, strlen(o->sort), &column))
 		return cli_usage(command, "there is no column '%s' to sort by", o->sort);
 	return -1;
 }
@@ -156,6 +166,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 						     {"sort", required_argument, NULL, 's'},
 						     {"where", required_argument, NULL, 'w'},
 						     {"columns", required_argument, NULL, OPT_COLUMNS},
+						     {"diff", required_argument, NULL, OPT_DIFF},
 						     {"json", no_argument, NULL, OPT_JSON},
 						     {"csv", no_argument, NULL, OPT_CSV},
 						     {"help", no_argument, NULL, 'h'},
@@ -195,6 +206,9 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 		case OPT_COLUMNS:
 			if (parse_columns(argv[0], optarg, o))
 				return 2;
+			break;
+		case OPT_DIFF:
+			o->other = optarg;
 			break;
 		case OPT_JSON:
 			o->format = CLI_REPORT_JSON;

@@ -4,6 +4,7 @@
  */
 #include "cli/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,15 @@ static bool is_wanted(const struct cli_report *r, const struct cli_report_row *r
 	return true;
 }
 
+static void summarize(const struct cli_report *r, struct cli_report_row *row)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	ip_stats_summarize(r->clock, row->stats, &row->summary);
+	row->summary.total = ip_recording_ns(s, row->stats->total);
+	row->summary.self = ip_recording_ns(s, row->stats->self);
+}
+
 /* One row for each function that was called. */
 static int make_functions(struct cli_report *r, const bool *selected)
 {
@@ -124,7 +134,7 @@ static int make_functions(struct cli_report *r, const bool *selected)
 		if (row->counted && !row->logged)
 			summarize_counted(r, row->counted, &row->summary);
 		else
-			ip_stats_summarize(s, row->stats, &row->summary);
+			summarize(r, row);
 		r->nrows += is_wanted(r, row);
 	}
 	return 0;
@@ -270,23 +280,50 @@ static void sort(struct cli_report *r)
 		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
 }
 
-int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
+/* Calibrations of one clock differ by less than that. */
+#define SAME_CLOCK 0.001
+
+static int load(const char *dir, const struct cli_report_options *options, bool compared,
+		const struct cli_report *base, struct cli_report *r)
 {
+	struct ip_stats_options wanted = {.by = options->by, .batches = compared, .scale = 1};
 	_cleanup_free_ bool *selected = NULL;
 	int ret;
 
 	*r = (struct cli_report){.options = options};
 	if (ip_trace_reader_open(dir, &r->trace) < 0)
 		return -1;
+	r->clock = r->trace->session;
+	if (base) {
+		double ratio = (double)base->clock->tsc_hz / r->clock->tsc_hz;
+
+		/* steps of the same duration must have the same ticks; between two calibrations rounding would tear ties apart */
+		if (fabs(ratio - 1) > SAME_CLOCK) {
+			wanted.scale = ratio;
+			r->clock = base->clock;
+		}
+	}
 	selected = cli_reader_select(r->trace, options->filter.functions);
+	wanted.selected = selected;
 	r->names = ip_names_create(r->trace->session);
 	if (!selected || !r->names || ip_counts_load(dir, r->trace->session, &r->counts) < 0 ||
-	    ip_stats_collect(r->trace, options->by, selected, &r->stats) < 0)
+	    ip_stats_collect(r->trace, &wanted, &r->stats) < 0)
 		return -1;
 	ret = options->by == IP_GROUP_BY_FUNCTION ? make_functions(r, selected) : make_groups(r, selected);
-	if (ret == 0 && r->nrows)
+	if (ret == 0 && r->nrows && !compared)
 		sort(r);
 	return ret;
+}
+
+int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
+			     const struct cli_report *base, struct cli_report *r)
+{
+	return load(dir, options, true, base, r);
+}
+
+int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *r)
+{
+	return load(dir, options, false, NULL, r);
 }
 
 void cli_report_clear(struct cli_report *r)

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe report --diff: finding pairs of functions, testing them, and what matters most.
+ */
+#include "cli/report_diff.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/reader.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+static const char *const names[] = {
+	[CLI_SLOWER] = "slower",       [CLI_FASTER] = "faster", [CLI_TAIL_UP] = "tail up",
+	[CLI_TAIL_DOWN] = "tail down", [CLI_NEW] = "new",	[CLI_GONE] = "gone",
+	[CLI_CALLS] = "calls",	       [CLI_SAME] = "same",	[CLI_FEW] = "few"};
+
+static const char *const columns[] = {"calls", "total", "self", "p50", "p99", "q", "function"};
+
+enum { BY_CALLS, BY_TOTAL, BY_SELF, BY_P50, BY_P99, BY_Q, BY_FUNCTION, NCOLUMNS };
+
+const char *cli_verdict_name(enum cli_verdict verdict)
+{
+	return names[verdict];
+}
+
+static size_t find_column(const char *name)
+{
+	size_t i = 0;
+
+	while (i < NCOLUMNS && strcmp(columns[i], name))
+		i++;
+	return i;
+}
+
+bool cli_diff_has_column(const char *name)
+{
+	return find_column(name) < NCOLUMNS;
+}
+
+/* Pairs of one name stand together, those of one module as well; the first trace's in front. */
+struct order {
+	const struct cli_report_row *row;
+	const char *module;
+	bool after;
+};
+
+static int by_name(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+	int order = strcmp(x->row->function->linker_name, y->row->function->linker_name);
+
+	if (!order)
+		order = strcmp(x->module, y->module);
+	return order ? order : x->after - y->after;
+}
+
+static void add_orders(const struct cli_report *r, bool after, struct order *ret, size_t *n)
+{
+	for (size_t i = 0; i < r->nrows; i++)
+		ret[(*n)++] = (struct order){
+			&r->rows[i], ip_recording_module_name(r->trace->session, r->rows[i].function), after};
+}
+
+/* Within the rows of one name: those of one module are a pair. If then one is left over on each side, its module has another name now. */
+static void pair_name(struct cli_diff *d, const struct order *rows, size_t n)
+{
+	size_t first = d->n, before = 0, after = 0, one = 0, other = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool both = i + 1 < n && !rows[i].after && rows[i + 1].after &&
+			    !strcmp(rows[i].module, rows[i + 1].module);
+
+		if (both)
+			d->pairs[d->n++] = (struct cli_pair){.before = rows[i].row, .after = rows[i + 1].row};
+		else
+			d->pairs[d->n++] = rows[i].after ? (struct cli_pair){.after = rows[i].row}
+							 : (struct cli_pair){.before = rows[i].row};
+		i += both;
+	}
+	for (size_t i = first; i < d->n; i++)
+		if (!d->pairs[i].after) {
+			before++;
+			one = i;
+		} else if (!d->pairs[i].before) {
+			after++;
+			other = i;
+		}
+	if (before != 1 || after != 1)
+		return;
+	d->pairs[one].after = d->pairs[other].after;
+	d->pairs[other] = d->pairs[--d->n];
+}
+
+static int make_pairs(struct cli_diff *d)
+{
+	_cleanup_free_ struct order *rows = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
+	size_t n = 0;
+
+	d->pairs = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*d->pairs));
+	if (!rows || !d->pairs)
+		return ip_error("out of memory");
+	add_orders(&d->before, false, rows, &n);
+	add_orders(&d->after, true, rows, &n);
+	qsort(rows, n, sizeof(*rows), by_name);
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && !strcmp(rows[end].row->function->linker_name,
+						     rows[i].row->function->linker_name);)
+			end++;
+		pair_name(d, rows + i, end - i);
+	}
+	return 0;
+}
+
+static bool is_logged(const struct cli_report_row *row)
+{
+	return row->logged && row->stats->histogram.count;
+}
+
+static bool is_measured(const struct cli_report_row *row)
+{
+	return !row->logged && row->counted && row->counted->ended;
+}
+
+static struct ip_durations durations_of(const struct cli_report *r, const struct cli_report_row *row)
+{
+	if (is_logged(row))
+		return (struct ip_durations){.histogram = &row->stats->histogram,
+					     .batches = row->stats->batches};
+	return (struct ip_durations){.buckets = row->counted->buckets, .nbuckets = r->counts->nbuckets};
+}
+
+static int compare(const struct cli_diff *d, struct cli_pair *p)
+{
+	struct ip_durations before, after;
+	bool measured;
+
+	p->comparison = (struct ip_comparison){.superior = 0.5, .location = NAN, .tail = NAN};
+	if (!p->before || !p->after)
+		return 0;
+	/* buckets are in ticks of their own clock */
+	measured = is_measured(p->before) && is_measured(p->after) &&
+		   d->after.clock == d->after.trace->session &&
+		   d->before.counts->shift == d->after.counts->shift;
+	if (!measured && !(is_logged(p->before) && is_logged(p->after)))
+		return 0;
+	before = durations_of(&d->before, p->before);
+	after = durations_of(&d->after, p->after);
+	return ip_compare(&before, &after, &p->comparison);
+}
+
+/* Both tests of all functions are one family. */
+static int adjust(struct cli_diff *d)
+{
+	_cleanup_free_ double *p = calloc(2 * d->n + 1, sizeof(*p)), *q = calloc(2 * d->n + 1, sizeof(*q));
+
+	if (!p || !q)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < d->n; i++) {
+		if (compare(d, &d->pairs[i]) < 0)
+			return -1;
+		p[2 * i] = d->pairs[i].comparison.location;
+		p[2 * i + 1] = d->pairs[i].comparison.tail;
+	}
+	if (ip_compare_adjust(p, 2 * d->n, q) < 0)
+		return -1;
+	for (size_t i = 0; i < d->n; i++) {
+		d->pairs[i].q = q[2 * i];
+		d->pairs[i].tail_q = q[2 * i + 1];
+	}
+	return 0;
+}
+
+static double difference(const struct cli_pair *p, enum cli_report_column column)
+{
+	bool times = column != CLI_BY_CALLS,
+	     single = times && column != CLI_BY_TOTAL && column != CLI_BY_SELF;
+	const struct cli_report_row *const rows[] = {p->before, p->after};
+	double values[2] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		const struct cli_report_row *row = rows[i];
+
+		if (row && ((times && !cli_report_has_times(row)) || (column == CLI_BY_SELF && !row->logged)))
+			return NAN;
+		if (single && (!row || (row->logged && !row->stats->histogram.count)))
+			return NAN;
+		values[i] = row ? cli_report_value(row, column) : 0;
+	}
+	return values[1] - values[0];
+}
+
+static bool matters(const struct cli_pair *p)
+{
+	const enum cli_report_column single[] = {CLI_BY_P50, CLI_BY_AVG};
+
+	for (size_t i = 0; i < sizeof(single) / sizeof(*single); i++)
+		if (fabs(difference(p, single[i])) >= CLI_DIFF_MIN * cli_report_value(p->before, single[i]))
+			return true;
+	return false;
+}
+
+static enum cli_verdict judge(const struct cli_pair *p)
+{
+	double before, after;
+
+	if (!p->before)
+		return CLI_NEW;
+	if (!p->after)
+		return CLI_GONE;
+	if (p->q <= CLI_DIFF_Q && matters(p))
+		return p->comparison.superior > 0.5 ? CLI_SLOWER : CLI_FASTER;
+	if (p->tail_q <= CLI_DIFF_Q)
+		return p->comparison.tail2 > p->comparison.tail1 ? CLI_TAIL_UP : CLI_TAIL_DOWN;
+	before = p->before->count;
+	after = p->after->count;
+	if (fabs(after - before) >= CLI_DIFF_CALLS * fmax(before, after))
+		return CLI_CALLS;
+	return isnan(p->q) ? CLI_FEW : CLI_SAME;
+}
+
+/* By its own time each nanosecond is of one function: the one that changed, not of those that call it. */
+static double weight(const struct cli_pair *p)
+{
+	return isnan(p->self) ? isnan(p->total) ? 0 : fabs(p->total) : fabs(p->self);
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct cli_pair *x = a, *y = b;
+	bool certain = x->verdict < CLI_SAME;
+	int order;
+
+	if (certain != (y->verdict < CLI_SAME))
+		return certain ? -1 : 1;
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	order = strcmp(cli_pair_row(x)->name, cli_pair_row(y)->name);
+	return order ? order
+		     : strcmp(cli_pair_row(x)->function->linker_name, cli_pair_row(y)->function->linker_name);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct cli_pair *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	return by_weight(a, b);
+}
+
+static int by_function(const void *a, const void *b)
+{
+	int order = strcmp(cli_pair_row(a)->name, cli_pair_row(b)->name);
+
+	return order ? order : by_weight(a, b);
+}
+
+/* Largest differences first, whichever way; what is not known last. */
+static void sort(struct cli_diff *d)
+{
+	size_t column = d->options->sort ? find_column(d->options->sort) : NCOLUMNS;
+
+	for (size_t i = 0; i < d->n; i++) {
+		struct cli_pair *p = &d->pairs[i];
+		const double keys[] = {[BY_CALLS] = fabs(p->calls),
+				       [BY_TOTAL] = fabs(p->total),
+				       [BY_SELF] = fabs(p->self),
+				       [BY_P50] = fabs(p->p50),
+				       [BY_P99] = fabs(p->p99),
+				       [BY_Q] = -fmin(p->q, p->tail_q),
+				       [BY_FUNCTION] = 0};
+
+		p->key = column < NCOLUMNS ? keys[column] : weight(p);
+		if (isnan(p->key))
+			p->key = -INFINITY;
+	}
+	if (d->n)
+		qsort(d->pairs, d->n, sizeof(*d->pairs),
+		      column == NCOLUMNS      ? by_weight
+		      : column == BY_FUNCTION ? by_function
+					      : by_key);
+}
+
+static int make(const char *dir, struct cli_diff *d)
+{
+	if (cli_report_load_compared(d->options->other, d->options, NULL, &d->before) < 0 ||
+	    cli_report_load_compared(dir, d->options, &d->before, &d->after) < 0 || make_pairs(d) < 0 ||
+	    adjust(d) < 0)
+		return -1;
+	for (size_t i = 0; i < d->n; i++) {
+		struct cli_pair *p = &d->pairs[i];
+
+		p->calls = difference(p, CLI_BY_CALLS);
+		p->total = difference(p, CLI_BY_TOTAL);
+		p->self = difference(p, CLI_BY_SELF);
+		p->p50 = difference(p, CLI_BY_P50);
+		p->p99 = difference(p, CLI_BY_P99);
+		p->verdict = judge(p);
+	}
+	sort(d);
+	return 0;
+}
+
+int cli_report_diff(const char *dir, const struct cli_report_options *options)
+{
+	struct cli_diff d = {.options = options};
+	int ret = make(dir, &d);
+
+	if (ret == 0) {
+		cli_reader_warn(d.before.trace);
+		cli_reader_warn(d.after.trace);
+		if (options->format == CLI_REPORT_JSON)
+			cli_diff_json(&d);
+		else if (options->format == CLI_REPORT_CSV)
+			cli_diff_csv(&d);
+		else
+			ret = cli_diff_table(&d);
+	}
+	if (ret == 0)
+		ret = cli_reader_check_stdout();
+	free(d.pairs);
+	cli_report_clear(&d.before);
+	cli_report_clear(&d.after);
+	return ret;
+}
