@@ -396,8 +396,9 @@ static int rank(struct page *p)
 static int collect(struct page *p)
 {
 	const struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
+	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION};
 
-	if (ip_stats_collect(p->trace, IP_GROUP_BY_FUNCTION, NULL, &p->stats) < 0 || rank(p) < 0 ||
+	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
 	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
 	    ip_timeline_collect(p->trace, p->options->selected, p->options->tid, STAYS, SLICES,
 				&p->timeline) < 0 ||
