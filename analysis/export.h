@@ -24,6 +24,9 @@ struct ip_export_options {
  * Google, 2016). Frames are pairs of B and E, points instant events, values arguments. */
 int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
+/* The same for Perfetto, in its own format: smaller, and read faster (TrackEvent). */
+int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
+
 /* One line for each way of calls with its own time in nanoseconds: flamegraph.pl, inferno, speedscope. Selected functions are where
  * ways begin. */
 int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);

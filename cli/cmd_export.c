@@ -27,6 +27,7 @@ static const char help[] =
 	"                                  figures, histograms, heat maps\n"
 	"                       chrome     every event: Perfetto's UI, chrome://tracing, Firefox Profiler, "
 	"speedscope\n"
+	"                       perfetto   the same in Perfetto's own format: smaller, arguments as JSON\n"
 	"                       folded     own time of each way of calls: flamegraph.pl, speedscope\n"
 	"                       callgrind  functions and who calls whom: KCachegrind, callgrind_annotate\n"
 	"                       pprof      ways of calls, their number and own time, compressed: go tool "
@@ -43,8 +44,8 @@ static const struct {
 	const char *name;
 	exporter run;
 } formats[] = {
-	{"html", ip_export_html},	    {"chrome", ip_export_chrome}, {"folded", ip_export_folded},
-	{"callgrind", ip_export_callgrind}, {"pprof", ip_export_pprof},
+	{"html", ip_export_html},     {"chrome", ip_export_chrome},	  {"perfetto", ip_export_perfetto},
+	{"folded", ip_export_folded}, {"callgrind", ip_export_callgrind}, {"pprof", ip_export_pprof},
 };
 
 static exporter find_format(const char *name)
@@ -207,7 +208,8 @@ int cmd_export(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!run)
-		return cli_usage(argv[0], "--format is needed: html, chrome, folded, callgrind or pprof");
+		return cli_usage(argv[0],
+				 "--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
 	if (other && run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
 	/* a reader that was left ends us without a word */

@@ -213,3 +213,54 @@ def test_pprof_is_the_folded_stacks_with_calls(me, seed):
     assert shown == folded and shown
     report = json.loads(me.iprobe("report", "--json", directory).stdout)
     assert calls == collections.Counter({f["function"]: f["calls"] for f in report["functions"] if f["calls"]})
+
+
+def perfetto(me, directory, *options):
+    """(threads {track: (pid, tid, name)}, [(time, track, type, name, category, annotations)])"""
+    out = me.dir() / "trace.pftrace"
+    export(me, directory, "perfetto", "-o", out, *options)
+    threads, events, names, categories = {}, [], {}, {}
+    packets = [fields(v) for field, v in fields(out.read_bytes()) if field == 1]
+    assert dict(packets[0])[13] == 1  # nothing of what was before counts
+    for packet in packets:
+        one = dict(packet)
+        assert one[10] == 1
+        for field, v in fields(one.get(12, b"")):
+            entry = dict(fields(v))
+            (names if field == 2 else categories)[entry[1]] = entry[2].decode()
+        if 60 in one:
+            track = dict(fields(one[60]))
+            if 4 in track:
+                thread = dict(fields(track[4]))
+                threads[track[1]] = thread[1], thread[2], thread.get(5, b"").decode()
+        if 11 in one:
+            assert one[13] == 2
+            event = dict(fields(one[11]))
+            annotations = {dict(fields(v))[10].decode(): json.loads(dict(fields(v))[9]) for f, v in fields(one[11]) if f == 4}
+            events.append((one.get(8, 0), event[11], event[9], names.get(event.get(10)), categories.get(event.get(3)), annotations))
+    return threads, events
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_perfetto_is_chrome(me, seed):
+    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+    document = json.loads(export(me, directory, "chrome"))
+    threads, events = perfetto(me, directory)
+    chrome = [e for e in document["traceEvents"] if e["ph"] != "M"]
+    kinds = {1: "B", 2: "E", 3: "i"}
+    assert [(threads[track][:2], ts, kinds[kind], name, category) for ts, track, kind, name, category, _ in events] == [
+        ((e["pid"], e["tid"]), round(e["ts"] * 1000), e["ph"], e.get("name"), e.get("cat")) for e in chrome]
+    tid = chrome[0]["tid"]
+    _, some = perfetto(me, directory, "--tid", tid)
+    assert len(some) == sum(e["tid"] == tid for e in chrome)
+
+
+def test_perfetto_names_threads_and_marks_points(me):
+    trace = tracegen.Trace()
+    t = trace.thread()
+    t.call("main")
+    t.point("tick")
+    t.ret()
+    threads, events = perfetto(me, trace.write(me.dir() / "trace"))
+    assert [thread[1:] for thread in threads.values()] == [(1000, "demo main")]
+    assert [(kind, name) for _, _, kind, name, _, _ in events] == [(1, "main"), (3, "tick"), (2, None)]
