@@ -179,6 +179,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->threads);
 	free(s->execs);
 	free(s->missing);
+	free(s->drops);
 	free(s->libraries);
 	free(s->others);
 	free(s->signatures);

@@ -58,6 +58,13 @@ struct ip_recording_missing {
 	uint64_t from, to;
 };
 
+/* --drop-hot took the probes of a function away. */
+struct ip_recording_drop {
+	uint32_t function; /* index into functions */
+	uint64_t tsc, per_second, own_ticks, percent; /* when, and why: calls a second, of so many ticks, and what part of its time probes took */
+	bool counted; /* its calls were counted from then on (counts.h) */
+};
+
 /* A library came or went while the process was recorded. */
 struct ip_recording_library {
 	const char *path, *build_id;
@@ -115,6 +122,8 @@ struct ip_recording {
 	struct ip_recording_missing *missing;
 	size_t nmissing;
 
+	struct ip_recording_drop *drops;
+	size_t ndrops;
 	struct ip_changes changes;
 	struct ip_recording_module *others; /* without probes; path, build_id and load_bias are known */
 	size_t nothers;

@@ -167,6 +167,23 @@ static int parse_change(struct ip_session_parser *p)
 	return wrong ? ip_session_bad(p, wrong) : 0;
 }
 
+static int parse_dropped(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+	struct ip_recording_drop drop = {.counted = p->nfields > 3 && !strcmp(p->fields[3], "count")};
+	uint64_t num;
+
+	if (ip_session_number(p, 1, UINT64_MAX, &drop.tsc) < 0 || ip_session_number(p, 2, IP_NUMBER_MAX, &num) < 0 ||
+	    ip_session_number(p, 4, UINT64_MAX, &drop.per_second) < 0 ||
+	    ip_session_number(p, 5, UINT64_MAX, &drop.own_ticks) < 0 || ip_session_number(p, 6, 100, &drop.percent) < 0 ||
+	    ip_grow(&s->drops, s->ndrops, sizeof(*s->drops)) < 0)
+		return -1;
+	drop.function = ip_recording_number(s, num).function;
+	s->payloads |= drop.counted;
+	s->drops[s->ndrops++] = drop;
+	return 0;
+}
+
 static int parse_library(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -255,6 +272,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"again", parse_again},
 		       {"missing", parse_missing},
 		       {"payload", parse_payload},
+		       {"dropped", parse_dropped},
 		       {"added", parse_change},
 		       {"removed", parse_change},
 		       {"other", parse_other},

@@ -53,6 +53,8 @@ static const char help[] =
 	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was not recorded\n"
 	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"
 	"                        (latency histograms); repeatable; where each has a SEL and there is no -f, these are live\n"
+	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) of its own time and 1 %\n"
+	"                        of its thread's: its calls are counted from then on, where that is cheap enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
 	"      --json            the summary as one line of JSON on stdout\n"

@@ -197,6 +197,46 @@ static size_t list_processes(const struct ip_trace_reader *t, struct process **r
 	return n;
 }
 
+static void json_drops(struct ip_json *j, const struct ip_trace_reader *t)
+{
+	const struct ip_recording *s = t->session;
+	struct ip_names *names = ip_names_create(s);
+
+	ip_json_array(j, "dropped");
+	for (size_t i = 0; names && i < s->ndrops; i++) {
+		const struct ip_recording_drop *d = &s->drops[i];
+
+		ip_json_object(j, NULL);
+		ip_json_string(j, "function", ip_names_get(names, d->function));
+		ip_json_uint(j, "ts", ip_recording_since_start(s, d->tsc));
+		ip_json_bool(j, "counted", d->counted);
+		ip_json_uint(j, "calls_per_second", d->per_second);
+		ip_json_uint(j, "own_ns", ip_recording_ns(s, d->own_ticks));
+		ip_json_uint(j, "probes_percent", d->percent);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+	ip_names_destroy(names);
+}
+
+static void print_drops(const struct ip_recording *s)
+{
+	struct ip_names *names = ip_names_create(s);
+	char at[16], own[16], rate[32];
+
+	for (size_t i = 0; names && i < s->ndrops; i++) {
+		const struct ip_recording_drop *d = &s->drops[i];
+
+		fputs("dropped    ", stdout);
+		ip_print_clean(stdout, ip_names_get(names, d->function));
+		printf(" after %s: %s calls a second of %s each, %" PRIu64 " %% of its time went to its probes; %s\n",
+		       ip_format_ns(ip_recording_since_start(s, d->tsc), at), ip_format_count(d->per_second, rate),
+		       ip_format_ns(ip_recording_ns(s, d->own_ticks), own), d->percent,
+		       d->counted ? "its calls were counted from then on" : "its calls from then on are not known");
+	}
+	ip_names_destroy(names);
+}
+
 static void json_processes(struct ip_json *j, const struct ip_trace_reader *t)
 {
 	_cleanup_free_ struct process *processes = NULL;
@@ -282,6 +322,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_double(&j, "more_stops_longest_us", s->more_stops_longest_ns / 1e3);
 	json_libraries(&j, s);
 	json_execs(&j, s);
+	json_drops(&j, t);
 	json_processes(&j, t);
 	json_threads(&j, s);
 	ip_json_end_object(&j);
@@ -374,6 +415,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_modules(s);
 	print_libraries(s);
 	print_execs(s);
+	print_drops(s);
 	print_processes(t);
 	print_stops(s);
 	for (size_t i = 0; i < s->nthreads; i++) {

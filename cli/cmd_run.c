@@ -41,6 +41,8 @@ static const char help[] =
 	"      --follow-exec     what the command executes is recorded anyway, without a gap\n"
 	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"
 	"                        (latency histograms); repeatable; where each has a SEL and there is no -f, these are live\n"
+	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) of its own time and 1 %\n"
+	"                        of its thread's: its calls are counted from then on, where that is cheap enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; repeatable\n"
 	"      --json            the summary as one line of JSON on stdout, after the command's own output\n"
 	"  -q, --quiet           no live line, no summary\n"

@@ -17,6 +17,7 @@
 #include "common/units.h"
 #include "common/values.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/hot.h"
 
 #define STOPS_SHOWN 16
 
@@ -45,6 +46,7 @@ enum {
 	OPT_CALLSITE,
 	OPT_FOLLOW_EXEC,
 	OPT_PAYLOAD,
+	OPT_DROP_HOT,
 	OPT_OVERWRITE,
 	OPT_COMPRESS
 };
@@ -76,6 +78,7 @@ static const struct option long_options[] = {
 	{"callsite", no_argument, NULL, OPT_CALLSITE},
 	{"follow-exec", no_argument, NULL, OPT_FOLLOW_EXEC},
 	{"payload", required_argument, NULL, OPT_PAYLOAD},
+	{"drop-hot", optional_argument, NULL, OPT_DROP_HOT},
 	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
 	{"compress", no_argument, NULL, OPT_COMPRESS},
 	{"quiet", no_argument, NULL, 'q'},
@@ -163,11 +166,27 @@ static int parse_filter(int option, const char *text, struct ip_session_options 
 	}
 }
 
+static int parse_drop_hot(const char *text, struct ip_session_options *session)
+{
+	char *end;
+	unsigned long percent = text ? strtoul(text, &end, 10) : IP_HOT_PERCENT;
+
+	if (text && (*text < '0' || *text > '9' || (*end && strcmp(end, "%")) || !percent || percent > 99))
+		return ip_error("--drop-hot=%s: from 1 to 99 per cent", text);
+	session->drop_hot = percent;
+	session->own = "--drop-hot";
+	return 0;
+}
+
 /* What cannot be had together; NULL: all can. */
 static const char *contradiction(const struct ip_session_options *o)
 {
 	if (o->filters.min_duration_ns && o->values.args)
 		return "--min-duration holds entries back, and --args records values with them: leave one out";
+	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork || o->follow_exec || o->resume ||
+			    ip_filters_any(&o->filters)))
+		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, --follow-fork, --follow-exec, --resume, nor "
+		       "with filters";
 	return NULL;
 }
 
@@ -272,6 +291,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			if (ip_payload_rules_add(&ret->session.payloads, optarg) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--payload";
+			break;
+		case OPT_DROP_HOT:
+			if (parse_drop_hot(optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_OVERWRITE:
 			ret->session.overwrite = true;
@@ -414,6 +437,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	ip_json_uint(&j, "filtered", s->filtered);
 	if (s->counting)
 		ip_json_uint(&j, "counted", s->calls);
+	if (options->session.drop_hot)
+		ip_json_uint(&j, "dropped", s->dropped);
 	if (options->session.overwrite)
 		ip_json_uint(&j, "overwritten", s->overwritten);
 	ip_json_uint(&j, "bytes", s->written);
@@ -525,6 +550,9 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			s->children_restored, s->children_restored == 1 ? "" : "es");
 	if (ip_filters_any(&options->session.filters))
 		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
+	if (s->dropped)
+		fprintf(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped, plural(s->dropped),
+			s->dropped_names ? s->dropped_names : "");
 	if (s->counting)
 		fprintf(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted), plural(s->calls));
 	if (options->session.overwrite)

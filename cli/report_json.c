@@ -102,6 +102,19 @@ static void json_fields(struct ip_json *j, const struct cli_report *r, const str
 				       fields[i].type == CLI_FIELD_NONE ? NULL : fields[i].string);
 }
 
+/* Its times and events are those until then; its calls too, unless they were counted. */
+static void json_dropped(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	for (size_t i = 0; i < s->ndrops && r->options->by == IP_GROUP_BY_FUNCTION; i++)
+		if (row->function == &s->functions[s->drops[i].function]) {
+			ip_json_uint(j, "dropped_after_ns", ip_recording_since_start(s, s->drops[i].tsc));
+			ip_json_bool(j, "counted_since", s->drops[i].counted);
+			return;
+		}
+}
+
 void cli_report_json(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
@@ -137,6 +150,7 @@ void cli_report_json(const struct cli_report *r)
 		ip_json_uint(&j, "calls", row->count);
 		if (r->options->by == IP_GROUP_BY_FUNCTION)
 			ip_json_string(&j, "payload", cli_report_payload(row));
+		json_dropped(&j, r, row);
 		ip_json_uint(&j, "points", row->stats->points);
 		if (row->counted && !row->logged)
 			json_counted(&j, r, row);

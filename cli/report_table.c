@@ -63,6 +63,24 @@ static void print_missing(const struct cli_report *r)
 		printf("  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
 }
 
+/* What their rows are about. */
+static void print_drops(const struct cli_report *r)
+{
+	const struct ip_recording *s = r->trace->session;
+	char at[16];
+
+	if (s->ndrops)
+		fputs("\nProbes took too much of the time of these functions, and were taken away (--drop-hot). Times and events are those "
+		      "until then:\n",
+		      stdout);
+	for (size_t i = 0; i < s->ndrops; i++) {
+		fputs("  ", stdout);
+		ip_print_clean(stdout, ip_names_get(r->names, s->drops[i].function));
+		printf(" after %s%s\n", ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
+		       s->drops[i].counted ? ", calls are all that were made" : ", later calls are not known");
+	}
+}
+
 static void print_header(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
@@ -217,5 +235,6 @@ int cli_report_table(const struct cli_report *r)
 	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)
 		print_callers(r);
 	print_missing(r);
+	print_drops(r);
 	return 0;
 }

@@ -61,6 +61,8 @@
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
  *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
  *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)
+ *   dropped TSC NUMBER KIND(count|idle) CALLS_A_SECOND OWN_TICKS PERCENT   (by --drop-hot: the function lost its probes at that moment, since they took
+ *            PERCENT of its time; count: its calls are counted from then on. It is in a "removed" line too)
  *   payload KIND(count|hist|user) NUMBERS  (what these functions did instead of logging, as long as they were live)
  *   stop    KIND(attach|change|dlopen|repair|detach) TSC DURATION_NS THREADS PAGES SITES
  *   exec    PID TSC                        (the process became another program: its frames are gone)

@@ -188,6 +188,11 @@ void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *count
 	c->counters = counters;
 }
 
+void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot)
+{
+	c->hot = hot;
+}
+
 void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
 			     void *data)
 {

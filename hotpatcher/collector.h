@@ -46,6 +46,9 @@ void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pi
 
 /* Who takes over what the block of an ended thread holds; borrowed. NULL: nobody. */
 void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters);
+/* Who looks at packets for what is hot (hot.h); borrowed. NULL: nobody. */
+struct ip_hot;
+void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot);
 /* The session overwrites (window.h). Before the gate opens. */
 int ip_collector_overwrite(struct ip_collector *c);
 /* Writes what the rings hold now into another trace. */

@@ -44,6 +44,7 @@ struct ip_collector {
 	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
 	void *family;
 	struct ip_counters *counters;
+	struct ip_hot *hot; /* NULL: nobody asks */
 	uint8_t *pids; /* bitmap of processes that have recorded */
 	uint64_t processes, threads;
 	struct ip_press *press; /* of compressed traces, once anything is to be written; NULL */

@@ -16,6 +16,7 @@
 
 #include "common/error.h"
 #include "hotpatcher/collector_internal.h"
+#include "hotpatcher/hot.h"
 #include "hotpatcher/stop.h"
 
 #define SUSPENSION_NS                                                                                        \
@@ -34,6 +35,8 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	next.holes += found.holes;
 	next.invalid += found.invalid;
 	next.next_ordinal++;
+	if (c->hot && found.words)
+		ip_hot_packet(c->hot, c->records, found.words, found.events, found.begin, found.end);
 	if (found.words)
 		return ip_drain_put(c, slot, subbuf, &next, &found, next.lost_before + lost + next.holes);
 	return ip_drain_note(c, slot, &next);

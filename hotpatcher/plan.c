@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "hotpatcher/drops.h"
 #include "hotpatcher/payloads.h"
 
 #define PAGE_SIZE 4096ull
@@ -26,14 +27,21 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 }
 
 /* What its probes do. Where there is no second moment there is no duration: calls are counted then. */
-static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const struct ip_payload_rules *rules,
+static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const struct ip_selections *selections,
 		      const struct ip_pl_probe *probe)
 {
+	const struct ip_payload_rules *rules = selections->rules;
 	const struct ip_probe_list *list = f->module->list;
 	const struct ip_pl_function *function = &list->functions[f->function];
 	const char *name = ip_probe_list_string(list, function->name);
 	const struct ip_payload_rule *rule, *other;
+	bool counted;
 
+	if (ip_drops_find(selections->drops, f->module, f->function, &counted)) {
+		f->duty = IP_DUTY_COUNT;
+		plan->ncounts++;
+		return;
+	}
 	if (!rules)
 		return;
 	rule = ip_payload_rules_find(rules, name, function->file ? ip_probe_list_string(list, function->file) : NULL,
@@ -53,7 +61,7 @@ static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const st
 }
 
 static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
-			const struct ip_pl_probe *probe, const struct ip_payload_rules *rules)
+			const struct ip_pl_probe *probe, const struct ip_selections *selections)
 {
 	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
@@ -63,7 +71,7 @@ static int add_function(struct ip_plan *plan, const struct ip_module *module, ui
 					  .function = probe->function,
 					  .inlined = !!(probe->flags & IP_PROBE_INLINED),
 					  .frame = UINT32_MAX};
-	give_duty(plan, &plan->functions[plan->nfunctions++], rules, probe);
+	give_duty(plan, &plan->functions[plan->nfunctions++], selections, probe);
 	return 0;
 }
 
@@ -86,6 +94,7 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 		bool inlined = probe->flags & IP_PROBE_INLINED;
 		uint32_t *s = &state[2 * probe->function + inlined],
 			 *other = &state[2 * probe->function + !inlined];
+		bool counted;
 		struct ip_change c = {.address = module->load_bias + probe->offset,
 				      .length = probe->length,
 				      .kind = probe->kind,
@@ -102,10 +111,12 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 							 module->path);
 
 			*s = 1;
+			if (selected && ip_drops_find(selections->drops, module, probe->function, &counted))
+				selected = counted;
 			if (selected) {
 				plan->ndistinct += !*other;
 				*s = 2 + plan->nfunctions;
-				if (add_function(plan, module, module_index, probe, selections->rules) < 0)
+				if (add_function(plan, module, module_index, probe, selections) < 0)
 					goto out;
 			}
 		}

@@ -14,6 +14,7 @@
 
 #include "common/selection.h"
 
+struct ip_drops;
 struct ip_payload_rules;
 
 struct ip_selections {
@@ -24,6 +25,7 @@ struct ip_selections {
 	} * items;
 	size_t n;
 	const struct ip_payload_rules *rules; /* what the probes of the functions do; NULL: log. Borrowed */
+	const struct ip_drops *drops; /* what --drop-hot has taken away; NULL: nothing. Borrowed */
 };
 
 /* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text void. -1 with an error: nothing

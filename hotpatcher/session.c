@@ -143,7 +143,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
 						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
-	if (s->selections.rules)
+	if (s->selections.rules || s->drops)
 		ip_counters_needs(plan, s->selections.rules, modules, area, &needs);
 	return ip_area_begin(area, s->target->pid, &needs);
 }
@@ -174,9 +174,10 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if (s->selections.rules && ip_counters_create(s->area, &s->counters) < 0)
+	if ((s->selections.rules || s->drops) && ip_counters_create(s->area, &s->counters) < 0)
 		return -1;
 	ip_collector_set_counters(s->collector, s->counters);
+	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
 	return 0;
 }
 
@@ -292,6 +293,11 @@ int ip_session_select(struct ip_session *s)
 		return -1;
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
+	if (s->options->drop_hot) {
+		s->drops = ip_drops_create(s->options->drop_hot);
+		s->selections.drops = s->drops;
+		return s->drops ? 0 : -1;
+	}
 	return 0;
 }
 
@@ -489,7 +495,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
 		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
-	sum->counting = s->counters != NULL;
+	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
+	sum->counting = s->selections.rules || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
 	sum->events = stats.events;
@@ -535,6 +542,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_watch_destroy(s->watch);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
+	ip_drops_destroy(s->drops);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs && !s->is_others)
 		ip_area_end(s->area);

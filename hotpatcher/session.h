@@ -41,6 +41,7 @@ struct ip_session_options {
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	bool compress; /* streams (press.h) */
+	unsigned drop_hot; /* per cent (hot.h); 0: not asked for */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
@@ -72,6 +73,8 @@ struct ip_session_summary {
 	uint64_t filtered; /* events that were left out on purpose */
 	uint64_t written;  /* bytes of packets */
 	uint64_t plain;	   /* packets that were not compressed, though they should have been */
+	size_t dropped;	     /* functions by --drop-hot; */
+	char *dropped_names; /* of them; malloc'ed or NULL */
 	bool counting;	    /* functions have payloads of their own */
 	uint64_t calls;	    /* that were counted or measured instead of logged */
 	uint64_t overwritten;

@@ -9,6 +9,7 @@
 #include "hotpatcher/collector.h"
 #include "hotpatcher/control.h"
 #include "hotpatcher/counters.h"
+#include "hotpatcher/drops.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/follow.h"
 #include "hotpatcher/modules.h"
@@ -30,6 +31,7 @@ struct ip_session {
 	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
+	struct ip_drops *drops;	      /* NULL: nothing is dropped */
 	uint64_t saved_ns, save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
 	struct ip_pulse *pulse; /* of coarse time; NULL: none */

@@ -60,6 +60,9 @@ size_t ip_trace_functions(const struct ip_trace *trace);
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan);
 /* What the functions of a plan that has been bound do, where it is not to log (enum ip_duty). */
 int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
+/* The functions with these two numbers lost their probes because they were hot (drops.h); their calls are counted from then on, or not. */
+void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted, uint64_t per_second,
+			  uint64_t own_ticks, unsigned percent);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
 /* A library came or went, just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);

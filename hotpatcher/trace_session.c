@@ -241,6 +241,15 @@ int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
 	return 0;
 }
 
+void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted, uint64_t per_second,
+			  uint64_t own_ticks, unsigned percent)
+{
+	uint32_t number = ip_trace_knows(trace, first) ? first : first + 1;
+
+	fprintf(trace->text_out, "dropped\t%lu\t%u\t%s\t%lu\t%lu\t%u\n", tsc, number, counted ? "count" : "idle", per_second,
+		own_ticks, percent);
+}
+
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
 {
 	/* each change writes the file anew: it must not grow for ever */

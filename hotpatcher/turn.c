@@ -155,6 +155,7 @@ const char *ip_session_turn(struct ip_session *s)
 	watch_confinement(s);
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names_ns);
 	watch_text(s);
+	ip_drops_turn(s);
 	save_counts(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
