@@ -277,6 +277,12 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 				      reply->failed ? ip_error_message() : selection);
 		return;
 	}
+	if (request->flags & IP_CONTROL_COUNTS) {
+		reply->failed = ip_session_serve_counts(s) < 0;
+		*text_size = reply->failed ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message())
+					   : describe(s, NULL, text);
+		return;
+	}
 	if (serve(s, request, selection, &r, &unused) < 0) {
 		reply->failed = 1;
 		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message());

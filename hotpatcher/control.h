@@ -30,7 +30,8 @@
 #define IP_CONTROL_ARGS	   0x2u
 #define IP_CONTROL_RETVAL  0x4u
 #define IP_CONTROL_SNAPSHOT 0x8u /* the text is the directory to write, absolute */
-#define IP_CONTROL_FLAGS   0xfu
+#define IP_CONTROL_COUNTS  0x10u /* writes DIR/iprobe/counts now; nothing else is done */
+#define IP_CONTROL_FLAGS   0x1fu
 
 /* Behind it: the selection, as ip_selection_text() makes it, without a zero. */
 struct ip_control_request {

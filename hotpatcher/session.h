@@ -125,4 +125,7 @@ struct ip_session_snapshot {
 };
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
 
+/* Asks the session of the target to write what it has counted and measured up to now (--payload). *ret_dir: the trace's directory, the caller's. */
+int ip_session_ask_counts(pid_t pid, char **ret_dir);
+
 #endif

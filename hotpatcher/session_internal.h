@@ -132,6 +132,12 @@ int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules,
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 
 /* Serves a request for a snapshot into dir. */
+/* Writes what has been counted up to now. live.c */
+int ip_session_serve_counts(struct ip_session *s);
+/* Asks the session of a process for something that is no change. nobody: what to do where there is none. *ret_text: the caller's. 0, or -1
+ * with an error. live.c */
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody, struct ip_control_reply *ret,
+		       char **ret_text);
 int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply);
 
 void ip_session_clear(struct ip_session *s);

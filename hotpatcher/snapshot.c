@@ -64,32 +64,15 @@ int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control
 
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret)
 {
-	struct ip_control_request request = {
-		.magic = IP_CONTROL_MAGIC, .flags = IP_CONTROL_SNAPSHOT, .max_stop_ns = 1};
+	_cleanup_free_ char *text = NULL, *nobody = NULL;
 	struct ip_control_reply reply;
-	_cleanup_free_ char *text = NULL;
-	struct ip_target *target;
-	struct ip_area *area = NULL;
-	size_t size;
-	int done = -1;
 
-	if (ip_target_open(pid, true, &target) < 0)
+	if (asprintf(&nobody, "iprobe attach --overwrite %d begins one", pid) < 0) {
+		nobody = NULL;
+		return ip_error("out of memory");
+	}
+	if (ip_session_request(pid, IP_CONTROL_SNAPSHOT, dir, nobody, &reply, &text) < 0)
 		return -1;
-	if (target->has_runtime && ip_area_open(target, &area) < 0)
-		goto out;
-	if (area)
-		request.inner_pid = target->inner_pid;
-	done = area ? ip_control_ask(area, pid, ip_proc_status(pid, "Uid"), &request, dir, &reply, &text,
-				     &size)
-		    : 1;
-	if (done > 0)
-		done = ip_error(
-			"pid %d has no session that could be asked: iprobe attach --overwrite %d begins one",
-			pid, pid);
-	if (done == 0)
-		*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.overwritten, reply.torn};
-out:
-	ip_area_close(area);
-	ip_target_close(target);
-	return done;
+	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.overwritten, reply.torn};
+	return 0;
 }

@@ -122,8 +122,8 @@ def test_for_people(me):
     assert me.iprobe("report", "--diff", before, "-n", "2", after).stdout.count("... and 4 more") == 1
     # asked for by name it is shown whatever it is
     assert "\nsame " in me.iprobe("report", "--diff", before, "-f", "f*", after).stdout
-    names = [line.split()[-1] for line in me.iprobe("report", "--diff", before, "-s", "function", after).stdout.splitlines()[head + 1:]]
-    assert names[:len(CHANGED)] == sorted(CHANGED)
+    lines = me.iprobe("report", "--diff", before, "-s", "function", after).stdout.splitlines()
+    assert [line.split()[-1] for line in lines[head + 1:head + 1 + len(CHANGED)]] == sorted(CHANGED)
 
 
 def test_clocks_of_different_frequency(me):

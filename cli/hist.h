@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What iprobe hist shows, and how.
+ */
+#ifndef IP_CLI_HIST_H
+#define IP_CLI_HIST_H
+
+#include "analysis/counts.h"
+#include "analysis/latency.h"
+#include "analysis/names.h"
+#include "cli/filter_options.h"
+
+struct cli_hist {
+	const char *dir;
+	const struct ip_recording *session;
+	uint64_t lost;
+	struct ip_names *names;
+	const struct ip_latencies *latencies; /* NULL: what was logged is not looked at */
+	const struct ip_counts *counts;
+	int pid;	 /* of a session that goes on; 0: none */
+	uint32_t *order; /* functions, the most expensive first */
+	size_t n;
+};
+
+uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function);
+uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function);
+
+/* Whether some were made in the process. */
+bool cli_hist_any_measured(const struct cli_hist *h);
+
+/* Puts those that are selected in order, at most limit. 0, or -1 with an error: there are none. */
+int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit);
+
+/* Of the functions in order. */
+void cli_hist_text(const struct cli_hist *h);
+void cli_hist_json(const struct cli_hist *h);
+
+struct cli_hist_options {
+	struct cli_filter filter;
+	uint64_t interval_ns; /* of a session: again and again; 0: once */
+	bool over_time, json;
+};
+
+/* Of the session of a process. 0, or -1 with an error. hist_live.c */
+int cli_hist_live(int pid, const struct cli_hist_options *options);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which functions iprobe hist shows.
+ */
+#include <stdlib.h>
+
+#include "cli/hist.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+struct key {
+	uint64_t total;
+	uint32_t function;
+};
+
+static int by_total(const void *a, const void *b)
+{
+	const struct key *x = a, *y = b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+bool cli_hist_any_measured(const struct cli_hist *h)
+{
+	for (size_t i = 0; i < h->counts->nfunctions; i++)
+		if (h->counts->functions[i].ended)
+			return true;
+	return false;
+}
+
+static int none(const struct cli_hist *h)
+{
+	if (!h->latencies)
+		return ip_error(
+			"pid %d: no call of a function with a histogram has ended yet (--payload hist)",
+			h->pid);
+	return ip_error(
+		"%s: none of the functions has a call that ended%s", h->dir,
+		!h->latencies->tid ? ""
+		: cli_hist_any_measured(h)
+			? " in that thread and was logged (--payload hist does not tell threads apart: leave "
+			  "--tid out)"
+			: " in that thread");
+}
+
+int cli_hist_order(struct cli_hist *h, const bool *selected, size_t limit)
+{
+	size_t n = h->session->nfunctions;
+	_cleanup_free_ struct key *keys = calloc(n, sizeof(*keys));
+
+	h->order = calloc(n, sizeof(*h->order));
+	if (!keys || !h->order)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++)
+		if (selected[i] && cli_hist_calls(h, i))
+			keys[h->n++] = (struct key){cli_hist_total(h, i), i};
+	if (!h->n)
+		return none(h);
+	qsort(keys, h->n, sizeof(*keys), by_total);
+	for (size_t i = 0; i < h->n; i++)
+		h->order[i] = keys[i].function;
+	if (h->n > limit)
+		h->n = limit;
+	return 0;
+}

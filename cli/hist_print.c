@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Histograms and heat maps, for people and as JSON.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/hist.h"
+#include "common/json.h"
+#include "common/units.h"
+
+#define BAR 50u
+
+/* Of one function, whether its calls were logged or its histogram was made in the process (--payload hist). */
+struct histogram {
+	uint64_t count, min, max, total; /* ns */
+	unsigned nbuckets;
+	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
+	bool peaks[IP_LATENCY_BUCKETS];
+	const struct ip_latency *logged; /* NULL: it was not logged */
+};
+
+static const struct ip_latency *logged_of(const struct cli_hist *h, uint32_t function)
+{
+	static const struct ip_latency none;
+
+	return h->latencies ? &h->latencies->functions[function] : &none;
+}
+
+uint64_t cli_hist_calls(const struct cli_hist *h, uint32_t function)
+{
+	uint64_t logged = logged_of(h, function)->count;
+
+	/* histograms that were made in the process know no thread */
+	return logged ? logged : h->latencies && h->latencies->tid ? 0 : h->counts->functions[function].ended;
+}
+
+uint64_t cli_hist_total(const struct cli_hist *h, uint32_t function)
+{
+	const struct ip_latency *f = logged_of(h, function);
+
+	return f->count ? f->total : ip_recording_ns(h->session, h->counts->functions[function].sum);
+}
+
+static void make_histogram(const struct cli_hist *h, uint32_t function, struct histogram *ret)
+{
+	const struct ip_latency *f = logged_of(h, function);
+	const struct ip_count *c = &h->counts->functions[function];
+	const struct ip_recording *s = h->session;
+	struct ip_latency counted = {.count = c->ended};
+
+	*ret = (struct histogram){
+		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
+	ret->total = cli_hist_total(h, function);
+	if (f->count) {
+		ret->logged = f;
+		memcpy(ret->calls, f->calls, sizeof(ret->calls));
+		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+			ret->from[b] = ip_latency_from(b);
+			ret->to[b] = ip_latency_to(b);
+		}
+		ip_latency_peaks(f, ret->peaks);
+		return;
+	}
+	ret->count = c->ended;
+	ret->min = ip_recording_ns(s, c->min);
+	ret->max = ip_recording_ns(s, c->max);
+	ret->nbuckets = h->counts->nbuckets;
+	for (unsigned b = 0; b < ret->nbuckets; b++) {
+		ret->calls[b] = counted.calls[b] = c->buckets[b];
+		ret->from[b] = ip_counts_from(h->counts, s, b);
+		ret->to[b] = ip_counts_to(h->counts, s, b);
+	}
+	ip_latency_peaks(&counted, ret->peaks);
+}
+
+/* First and last bucket with calls. */
+static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsigned *ret_last)
+{
+	*ret_first = *ret_last = 0;
+	for (unsigned b = 0, found = 0; b < n; b++)
+		if (calls[b]) {
+			*ret_first = found++ ? *ret_first : b;
+			*ret_last = b;
+		}
+}
+
+static void print_head(const struct cli_hist *h, uint32_t function, const struct histogram *f)
+{
+	char count[32], min[16], max[16], mean[16];
+
+	ip_print_clean(stdout, ip_names_get(h->names, function));
+	printf(": %s call%s, %s to %s, %s in the mean\n", ip_format_count(f->count, count),
+	       f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
+	       ip_format_ns((double)f->total / f->count, mean));
+}
+
+static void print_bars(const struct histogram *f)
+{
+	unsigned first, last;
+	uint64_t most = 1;
+
+	bounds(f->calls, f->nbuckets, &first, &last);
+	for (unsigned b = first; b <= last; b++)
+		most = f->calls[b] > most ? f->calls[b] : most;
+	printf("%9s   %8s %13s\n", "from", "below", "calls");
+	for (unsigned b = first; b <= last; b++) {
+		char from[16], to[16], count[32];
+		unsigned length = f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
+
+		printf("%9s - %8s %13s ", ip_format_ns(f->from[b], from),
+		       f->to[b] == UINT64_MAX ? "" : ip_format_ns(f->to[b], to),
+		       ip_format_count(f->calls[b], count));
+		for (unsigned i = 0; i < length; i++)
+			putchar('#');
+		puts(f->peaks[b] ? " < peak" : "");
+	}
+}
+
+/* Rows are buckets, the longest on top; a darker cell has more calls, each shade four times the one before. */
+static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
+{
+	static const char shades[] = " .:-=+*#%@";
+	unsigned first, last;
+	char from[16], length[16];
+
+	bounds(f->calls, IP_LATENCY_BUCKETS, &first, &last);
+	for (unsigned b = last + 1; b-- > first;) {
+		printf("%9s |", ip_format_ns(ip_latency_from(b), from));
+		for (size_t s = 0; s < h->latencies->nslices; s++) {
+			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
+			unsigned shade = n ? 1 + (31 - __builtin_clz(n)) / 2 : 0;
+
+			putchar(shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
+		}
+		puts("|");
+	}
+	printf("%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
+	       ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
+	printf("%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n", "");
+}
+
+void cli_hist_text(const struct cli_hist *h)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		struct histogram f;
+
+		make_histogram(h, h->order[i], &f);
+		if (i)
+			putchar('\n');
+		print_head(h, h->order[i], &f);
+		if (h->latencies && h->latencies->nslices && f.logged)
+			print_heat(h, f.logged);
+		else
+			print_bars(&f);
+	}
+}
+
+static void json_over_time(struct ip_json *j, const struct cli_hist *h, const struct ip_latency *f)
+{
+	ip_json_array(j, "over_time");
+	for (size_t s = 0; s < h->latencies->nslices; s++)
+		for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++) {
+			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
+
+			if (!n)
+				continue;
+			ip_json_object(j, NULL);
+			ip_json_uint(j, "begin_ns", s * h->latencies->slice_ns);
+			ip_json_uint(j, "from_ns", ip_latency_from(b));
+			ip_json_uint(j, "calls", n);
+			ip_json_end_object(j);
+		}
+	ip_json_end_array(j);
+}
+
+void cli_hist_json(const struct cli_hist *h)
+{
+	struct ip_json j;
+
+	ip_json_init(&j, stdout);
+	ip_json_object(&j, NULL);
+	if (h->latencies) {
+		ip_json_uint(&j, "events", h->latencies->events);
+		ip_json_uint(&j, "lost", h->lost);
+	} else {
+		ip_json_int(&j, "pid", h->pid);
+		ip_json_string(&j, "dir", h->dir);
+		ip_json_uint(&j, "ts", ip_recording_since_start(h->session, h->counts->tsc));
+	}
+	if (h->latencies && h->latencies->nslices)
+		ip_json_uint(&j, "slice_ns", h->latencies->slice_ns);
+	ip_json_array(&j, "functions");
+	for (size_t i = 0; i < h->n; i++) {
+		const struct ip_recording *s = h->session;
+		struct histogram f;
+
+		make_histogram(h, h->order[i], &f);
+		ip_json_object(&j, NULL);
+		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
+		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[h->order[i]]));
+		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
+		ip_json_uint(&j, "calls", f.count);
+		ip_json_uint(&j, "min_ns", f.min);
+		ip_json_uint(&j, "max_ns", f.max);
+		ip_json_uint(&j, "total_ns", f.total);
+		ip_json_array(&j, "buckets");
+		for (unsigned b = 0; b < f.nbuckets; b++) {
+			if (!f.calls[b])
+				continue;
+			ip_json_object(&j, NULL);
+			ip_json_uint(&j, "from_ns", f.from[b]);
+			if (f.to[b] == UINT64_MAX)
+				ip_json_string(&j, "to_ns", NULL);
+			else
+				ip_json_uint(&j, "to_ns", f.to[b]);
+			ip_json_uint(&j, "calls", f.calls[b]);
+			ip_json_bool(&j, "peak", f.peaks[b]);
+			ip_json_end_object(&j);
+		}
+		ip_json_end_array(&j);
+		if (h->latencies && h->latencies->nslices && f.logged)
+			json_over_time(&j, h, f.logged);
+		ip_json_end_object(&j);
+	}
+	ip_json_end_array(&j);
+	ip_json_end_object(&j);
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""iprobe hist PID: histograms of a session that goes on, against a program that counts its own calls."""
+
+import json
+import signal
+
+import pytest
+
+from iptest import memory
+from iptest.actor import last_words, one_line
+
+from test_counting import own_counts
+
+
+@pytest.fixture
+def start(actor, programs, targets):
+    """A recorded target; its session."""
+    sessions = []
+
+    def attach(*options):
+        target = targets.start(actor, [programs.simple("count"), "-w", "-t", "2", "-n", "20000"])
+        session = actor.start_iprobe("attach", target.pid, "--json", *options, "-o", actor.dir() / "trace")
+        sessions.append(session)
+        memory.wait_until_live(target.pid, session)
+        return target, session
+
+    yield attach
+    for session in sessions:
+        if session.poll() is None:
+            session.send_signal(signal.SIGINT)
+            last_words(session)
+
+
+def work(target):
+    """The program does its work; what it says that it called."""
+    target.say()
+    lines = []
+    while not lines or not lines[-1].startswith("calls "):
+        lines.append(target.proc.stdout.readline())
+        assert lines[-1], "the target ended early"
+    return {f: n for f, n in own_counts("".join(lines))[0].items() if n}
+
+
+def end(target, session):
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
+
+
+def test_up_to_now(actor, start):
+    """Not up to when counts were last written: what has returned when we ask is there."""
+    target, session = start("--payload", "hist")
+    assert "has ended yet" in one_line(actor.iprobe("hist", target.pid))
+    calls = work(target)
+    done = actor.iprobe("hist", "--json", target.pid)
+    assert done.returncode == 0, repr(done)
+    shown = json.loads(done.stdout)
+    assert shown["pid"] == target.pid and shown["dir"].endswith("/trace") and shown["ts"] > 0
+    assert {f["function"]: f["calls"] for f in shown["functions"]} == calls
+    for f in shown["functions"]:
+        assert f["payload"] == "hist" and sum(b["calls"] for b in f["buckets"]) == f["calls"]
+        assert f["min_ns"] <= f["max_ns"]
+    done = actor.iprobe("hist", "-f", "leaf,half", target.pid)
+    assert done.returncode == 0 and done.stdout.count(" in the mean") == 2 and "< peak" in done.stdout
+    assert session.poll() is None
+    end(target, session)
+    assert "no such process" in one_line(actor.iprobe("hist", target.pid))
+
+
+def test_again_and_again(actor, start):
+    """One document each time; the end of the session is no error."""
+    target, session = start("--payload", "hist")
+    calls = work(target)
+    watcher = actor.start_iprobe("hist", "--json", "--interval", "20ms", target.pid)
+    for _ in range(3):
+        assert {f["function"]: f["calls"] for f in json.loads(watcher.stdout.readline())["functions"]} == calls
+    end(target, session)
+    assert last_words(watcher).returncode == 0
+
+
+def test_refusals(actor, start, targets, programs):
+    target = targets.start(actor, [programs.simple("count"), "-w"])
+    assert "has no session" in one_line(actor.iprobe("hist", target.pid))
+    target, session = start()
+    assert "keeps no histograms" in one_line(actor.iprobe("hist", target.pid))
+    work(target)
+    end(target, session)
+    assert actor.iprobe("hist", 2 ** 22 + 1).returncode == 1
+
+
+@pytest.mark.parametrize("args", [["--interval", "1s"], ["--interval", "0", "1"], ["--over-time", "1"], ["--tid", "3", "1"]], ids=" ".join)
+def test_wrong_usage(me, args):
+    assert me.iprobe("hist", *args).returncode == 2
