@@ -6,6 +6,7 @@ threads are in the middle of; and iprobe killed at any of its system calls.
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -95,14 +96,18 @@ def compile_with(actor, folder, source, name, *flags, cc=None, placement="fentry
     return folder / name
 
 
-def assert_clean(pid):
-    """Every byte of every executable mapping of a file is the file's, also behind the end of its code; no signal is blocked."""
-    memory.assert_untouched(pid)
+def assert_clean(pid, instead=None):
+    """
+    Every byte of every executable mapping of a file is the file's, also behind the end of its code; no signal is blocked. instead: as in
+    memory.text_differences().
+    """
+    memory.assert_untouched(pid, instead)
     for m in memory.mappings(pid):
         if m.perms != "r-xp" or not m.path.startswith("/"):
             continue
-        inside = f"/proc/{pid}/root{m.path}"
-        with open(inside if os.path.exists(inside) else m.path, "rb") as f:
+        path = (instead or {}).get(m.path, m.path)
+        inside = f"/proc/{pid}/root{path}"
+        with open(inside if os.path.exists(inside) else path, "rb") as f:
             f.seek(m.offset)
             want = f.read(m.end - m.start)
         assert memory.read_memory(pid, m.start, m.end - m.start) == want.ljust(m.end - m.start, b"\0"), m
@@ -181,7 +186,7 @@ def live_sites(actor, pid, session):
     return done.returncode == 0 and json.loads(done.stdout)["patched"]
 
 
-def count_exactly(actor, target):
+def count_exactly(actor, target, instead=None):
     """Sessions one after the other, each with new threads; none is lost, none too many."""
     for n in (1000, 50):
         directory = actor.dir() / "trace"
@@ -197,7 +202,7 @@ def count_exactly(actor, target):
         if not done.summary()["lost"]:
             assert {f["function"]: f["calls"] for f in report["functions"]} == {"leaf": 8 * n, "twice": 4 * n}
             assert report["threads"] == 4
-        assert_clean(target.pid)
+        assert_clean(target.pid, instead)
     target.proc.stdin.close()
     assert target.proc.wait(timeout=60) == 0
 
@@ -222,6 +227,32 @@ def test_linked_by_others(me, targets, cc, link):
         done = me.run(command, cwd=folder)
         assert done.returncode == 0, repr(done)
     count_exactly(me, targets.start(me, [folder / "counted"], preload=False))
+
+
+def test_upgraded_under_it(me, targets):
+    """The files of the C library and the loader have been replaced since the program was started, as packages are."""
+    folder = me.dir()
+    loader = folder / "ld-own.so"
+    program = compile_with(me, folder, COUNTED, "counted", f"-Wl,--dynamic-linker={loader}", f"-Wl,-rpath,{folder}")
+    shown = me.run(["ldd", "/bin/true"]).stdout
+    libc = re.search(r"libc.so.6 => (\S+)", shown)
+    real = re.search(r"(/\S*ld-linux\S*)", shown)
+    if not libc or not real:
+        pytest.skip(f"another C library: {shown!r}")
+    for source, name in ((libc[1], "libc.so.6"), (real[1], loader.name)):
+        shutil.copyfile(source, folder / name)
+        (folder / name).chmod(0o755)
+    target = targets.start(me, [program], preload=False)
+    mapped = pathlib.Path(f"/proc/{target.pid}/maps").read_text()
+    assert f"{folder}/libc.so.6" in mapped and str(loader) in mapped
+    instead = {}
+    for name in ("libc.so.6", loader.name):
+        shutil.copyfile(folder / name, folder / f"old-{name}")
+        instead[f"{folder}/{name} (deleted)"] = folder / f"old-{name}"
+        (folder / "new").write_bytes(b"\x7fELF of the next version")
+        os.replace(folder / "new", folder / name)
+    assert f"{folder}/libc.so.6 (deleted)" in pathlib.Path(f"/proc/{target.pid}/maps").read_text()
+    count_exactly(me, target, instead)
 
 
 def test_only_a_library_is_prepared(me, targets):
