@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/values.h"
 #include "hotpatcher/difference.h"
+#include "hotpatcher/loader.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/pump.h"
 #include "hotpatcher/session_internal.h"
@@ -57,6 +58,24 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 	return 0;
 }
 
+/* One live site of each library. */
+static int tell_loader(struct ip_loader *loader, const struct ip_plan *live)
+{
+	uint32_t last = UINT32_MAX;
+
+	for (size_t i = 0; loader && i < live->nchanges; i++) {
+		const struct ip_change *c = &live->changes[i];
+		uint32_t module = live->functions[live->function_of[i]].module_index;
+
+		if (!c->may_go || module == last)
+			continue;
+		last = module;
+		if (ip_loader_expect(loader, c->address, c->new_bytes, c->length) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* Steps 3 and 4. *ret_again: somebody else was at a site just now. */
 static int carry_out(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
 		     struct ip_change_result *ret, bool *ret_again)
@@ -86,6 +105,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	}
 	if (!o->child && ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
+	done = tell_loader(o->loader, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
 	ret->more_stops = result.more_stops;
@@ -102,7 +122,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	/* what is on disk is for who reads while we record, or after our death: not worth failing for */
 	if (d->idle.nchanges)
 		ip_trace_sync(s->trace);
-	return 0;
+	return done;
 }
 
 /* The watch must not bring back what is not selected any more. */

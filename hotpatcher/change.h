@@ -17,6 +17,7 @@
 #include "hotpatcher/control.h"
 #include "hotpatcher/session.h"
 
+struct ip_loader;
 struct ip_session;
 
 struct ip_change_options {
@@ -26,6 +27,7 @@ struct ip_change_options {
 	bool child; /* of a process that the session's target has forked: nothing is taken away, and its sites are not watched */
 	uint64_t max_stop_ns;
 	struct ip_value_options values; /* of what goes live */
+	struct ip_loader *loader; /* is told what went live in libraries that may go (ip_loader_expect()); NULL: nobody is */
 };
 
 struct ip_change_result {

@@ -71,7 +71,8 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	const struct ip_change_options options = {.kind = "dlopen",
 						  .child = true,
 						  .max_stop_ns = s->options->max_stop_ns,
-						  .values = s->options->values};
+						  .values = s->options->values,
+						  .loader = m->loader};
 	struct ip_session view = *s; /* the same session, of this process */
 	struct ip_change_result result;
 	struct ip_modules modules;

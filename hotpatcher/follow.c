@@ -28,6 +28,7 @@ struct ip_follow {
 	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	bool listless, retry;
+	bool wanted; /* an update, whatever the list says */
 };
 
 int ip_follow_begin(struct ip_session *s)
@@ -46,8 +47,13 @@ int ip_follow_begin(struct ip_session *s)
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
 	f->listless = ip_loader_note(f->loader, s->target) < 0;
 	f->retry = !f->listless;
-	for (size_t i = 0; i < s->modules.n; i++)
-		s->modules.items[i].fresh = false;
+	for (size_t i = 0; i < s->modules.n; i++) {
+		struct ip_module *m = &s->modules.items[i];
+
+		m->fresh = false;
+		/* a library may have been unloaded and loaded again since the plan */
+		f->wanted |= m->may_go && m->list;
+	}
 	return ip_loader_note_sites(f->loader, s->target, &s->modules);
 }
 
@@ -100,7 +106,7 @@ static bool anything_new(const struct ip_session *s)
 static int catch_up(struct ip_session *s)
 {
 	const struct ip_change_options options = {
-		.kind = "dlopen", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
+		.kind = "dlopen", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values, .loader = s->follow->loader};
 	struct ip_follow *f = s->follow;
 	struct ip_change_result result;
 	int noted = f->listless ? 1 : ip_loader_note(f->loader, s->target);
@@ -111,11 +117,12 @@ static int catch_up(struct ip_session *s)
 	if (ip_follow_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
-	if (!s->options->no_stop && (f->patience.failing_ns || anything_new(s)) &&
+	if (!s->options->no_stop && (f->patience.failing_ns || f->wanted || anything_new(s)) &&
 	    ip_session_update(s, &options, &result) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
+	f->wanted = false;
 	return ip_loader_note_sites(f->loader, s->target, &s->modules) < 0 ? -1 : 1;
 }
 

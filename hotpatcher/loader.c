@@ -27,6 +27,7 @@
 struct place {
 	uint64_t address;
 	uint8_t size; /* bytes */
+	bool old;     /* of a site: it was not found live when the others were noted */
 	uint8_t bytes[8 * WORDS];
 };
 
@@ -163,6 +164,7 @@ static int add(struct place **places, size_t *n, uint64_t address, unsigned size
 	p = &(*places)[(*n)++];
 	p->address = address;
 	p->size = size;
+	p->old = false;
 	memcpy(p->bytes, bytes, size);
 	return 0;
 }
@@ -218,16 +220,49 @@ static int note_live(void *data, const struct ip_pl_probe *probe, uint64_t addre
 	return -1;
 }
 
+int ip_loader_expect(struct ip_loader *l, uint64_t address, const uint8_t *bytes, unsigned size)
+{
+	return add(&l->sites, &l->nsites, address, size, bytes);
+}
+
+/* None of the module's sites is live: what was noted before, unless that was so the last time too. */
+static int keep_old(struct ip_loader *l, const struct ip_module *module, const struct place *before, size_t n)
+{
+	for (size_t i = n; i-- > 0;) {
+		const struct place *p = &before[i];
+
+		if (p->address < module->start || p->address >= module->end)
+			continue;
+		if (p->old)
+			return 0;
+		if (add(&l->sites, &l->nsites, p->address, p->size, p->bytes) < 0)
+			return -1;
+		l->sites[l->nsites - 1].old = true;
+		return 0;
+	}
+	return 0;
+}
+
 int ip_loader_note_sites(struct ip_loader *l, const struct ip_target *target,
 			 const struct ip_modules *modules)
 {
+	_cleanup_free_ struct place *before = l->sites;
+	size_t nbefore = l->nsites;
 	struct search s = {l, target};
 
+	l->sites = NULL;
 	l->nsites = 0;
-	for (size_t i = 0; i < modules->n; i++)
-		if (modules->items[i].may_go && modules->items[i].list &&
-		    ip_module_is_mapped(target, &modules->items[i]))
-			ip_each_site(target, &modules->items[i], note_live, &s);
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *m = &modules->items[i];
+		size_t n = l->nsites;
+
+		if (!m->may_go || !m->list)
+			continue;
+		if (ip_module_is_mapped(target, m))
+			ip_each_site(target, m, note_live, &s);
+		if (l->nsites == n && keep_old(l, m, before, nbefore) < 0)
+			return -1;
+	}
 	return 0;
 }
 
