@@ -103,7 +103,8 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		*ret_again = !result.nstops && !result.transient; /* a site has changed since we looked */
 		return -1;
 	}
-	if (!o->child && ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
+	if (!o->child &&
+	    ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	done = tell_loader(o->loader, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));

@@ -431,7 +431,8 @@ int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct i
 	return 0;
 }
 
-int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), void *data, void (*forget)(void *))
+int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), void *data,
+		   void (*forget)(void *))
 {
 	int ret = 0;
 

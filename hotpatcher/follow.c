@@ -24,7 +24,7 @@
 
 struct ip_follow {
 	struct ip_loader *loader;
-	uint64_t next_ns;	    /* no look before */
+	uint64_t next_ns; /* no look before */
 	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	bool listless, retry;
@@ -73,6 +73,12 @@ struct ip_loader *ip_follow_loader(const struct ip_follow *f, bool *ret_behind)
 	return ip_loader_copy(f->loader);
 }
 
+void ip_follow_want(struct ip_follow *f)
+{
+	if (f)
+		f->wanted = f->retry = true;
+}
+
 int ip_follow_refresh(struct ip_session *s)
 {
 	struct ip_modules now;
@@ -80,8 +86,13 @@ int ip_follow_refresh(struct ip_session *s)
 	if (ip_target_refresh(s->target) < 0 || ip_modules_reload(s->target, &s->modules, &now) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
-		if (s->modules.items[i].list)
+		if (s->modules.items[i].list) {
 			ip_trace_add_library(s->trace, "unload", &s->modules.items[i]);
+			if (ip_watch_forget(s->watch, s->modules.items[i].start, s->modules.items[i].end,
+					    s->trace) < 0)
+				ip_watch_clear(s->watch,
+					       s->trace); /* no memory: what is left goes unwatched */
+		}
 	for (size_t i = 0; i < now.n; i++)
 		if (now.items[i].list && now.items[i].fresh)
 			ip_trace_add_library(s->trace, "load", &now.items[i]);
@@ -105,8 +116,10 @@ static bool anything_new(const struct ip_session *s)
 /* Steps 2 to 4. 1; 0: the loader is at work; -1 with an error. */
 static int catch_up(struct ip_session *s)
 {
-	const struct ip_change_options options = {
-		.kind = "dlopen", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values, .loader = s->follow->loader};
+	const struct ip_change_options options = {.kind = "dlopen",
+						  .max_stop_ns = s->options->max_stop_ns,
+						  .values = s->options->values,
+						  .loader = s->follow->loader};
 	struct ip_follow *f = s->follow;
 	struct ip_change_result result;
 	int noted = f->listless ? 1 : ip_loader_note(f->loader, s->target);

@@ -46,6 +46,9 @@ const char *ip_follow_turn(struct ip_session *s);
  * list. follow may be NULL. */
 struct ip_loader *ip_follow_loader(const struct ip_follow *follow, bool *ret_behind);
 
+/* From the next turn on all is held against the text once more, whatever the list says: the watch has found sites idle. follow may be NULL. */
+void ip_follow_want(struct ip_follow *follow);
+
 /* The maps as they are now into s->target, modules as well: for who is about to put all back. -1 with an error. */
 int ip_follow_refresh(struct ip_session *s);
 

@@ -85,6 +85,10 @@ int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n,
 		uint8_t now[IP_SITE_MAX];
 
 		done = ip_target_read(target, changes[i].address, now, changes[i].length); /* 3 */
+		if (done < 0 && changes[i].may_go) {
+			done = 0;
+			continue;
+		}
 		if (done < 0 || memcmp(now, changes[i].old_bytes, changes[i].length))
 			continue;
 		done = write_site(target, &changes[i]);

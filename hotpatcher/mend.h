@@ -5,7 +5,8 @@
  *
  *   1. Stop all threads, within the deadline.
  *   2. No program counter may stand inside a site (patch.h, 4).
- *   3. Read each site again; one that does not hold its old bytes any more is left out: it is looked at again later.
+ *   3. Read each site again; one that does not hold its old bytes any more is left out: it is looked at again later. So is one
+ *      that is not mapped any more, of a library that may be unloaded; what is mapped stays so while all are stopped.
  *   4. Write the bytes from the first to the last that differ. Where they lie on two pages and the first byte is among them, in three
  *      writes as in patch.h; else the second page's first.
  *   5. Let the threads go.

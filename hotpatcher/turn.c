@@ -95,6 +95,8 @@ static void watch_text(struct ip_session *s)
 	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
 
 	ip_session_note_stop(s, "repair", &result);
+	if (ip_watch_wants_update(s->watch))
+		ip_follow_want(s->follow);
 }
 
 /* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */

@@ -27,9 +27,11 @@
 #define BACK_NS	   1000000000ull
 #define BACK_MAX   60000000000ull
 #define TELL_NS	   10000000000ull
+#define STANDS_MAX 64u /* sites that are read to see whether a library is the one that we have patched */
 
 struct site {
 	uint64_t address;
+	uint64_t library; /* where its module starts, if dlclose may take that away; 0: it stays */
 	uint32_t function;
 	uint8_t length, form, transit_regs;
 	uint8_t live[IP_SITE_MAX];
@@ -42,9 +44,11 @@ struct function {
 	bool suspect;	   /* to be looked at whole */
 	bool pending;	   /* it was suspect and has not been settled since */
 	bool disturbed;	   /* counted */
+	bool late;	   /* idle sites in a library: an update is to make them live */
 	bool removed;	   /* not selected any more: ours goes, and nothing comes back */
 	uint64_t seen_tsc; /* when its sites were all right for the last time */
 	uint64_t wait_ns, back_ns;
+	uint64_t ask_ns; /* late: when to ask for an update again */
 };
 
 struct piece {
@@ -65,6 +69,8 @@ struct ip_watch {
 	size_t npieces, at;
 	uint8_t *text;
 	uint64_t next_ns, told_ns;
+	bool late;  /* any function is */
+	bool wants; /* ip_watch_wants_update() */
 	struct ip_watch_summary summary;
 };
 
@@ -103,7 +109,8 @@ static int cut(struct ip_watch *w)
 	for (size_t first = 0, i = 1; i <= w->nsites; i++) {
 		if (i < w->nsites &&
 		    w->sites[i].address + w->sites[i].length - w->sites[first].address <= PIECE &&
-		    w->sites[i].address - w->sites[i - 1].address <= 4096)
+		    w->sites[i].address - w->sites[i - 1].address <= 4096 &&
+		    w->sites[i].library == w->sites[i - 1].library)
 			continue;
 		if (ip_grow(&w->pieces, w->npieces, sizeof(*w->pieces)) < 0)
 			return -1;
@@ -113,10 +120,36 @@ static int cut(struct ip_watch *w)
 	return 0;
 }
 
+struct known {
+	uint32_t number, place;
+};
+
+static int by_known(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The functions that are watched, by number; NULL: none, or no memory. */
+static struct known *list_known(const struct ip_watch *w, size_t *ret_n)
+{
+	struct known *known = calloc(w->nfunctions + 1, sizeof(*known));
+
+	*ret_n = 0;
+	for (size_t i = 0; known && i < w->nfunctions; i++)
+		if (!w->functions[i].removed)
+			known[(*ret_n)++] = (struct known){w->functions[i].number, i};
+	if (*ret_n)
+		qsort(known, *ret_n, sizeof(*known), by_known);
+	return known;
+}
+
 int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 {
 	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place)); /* + 1; 0: none */
-	size_t n = 0;
+	_cleanup_free_ struct known *known = NULL;
+	size_t n = 0, nknown;
 	struct function *functions;
 	struct site *sites;
 
@@ -124,6 +157,7 @@ int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 		return ip_error("out of memory");
 	if (ip_watch_drop(w, plan) < 0)
 		return -1;
+	known = list_known(w, &nknown);
 	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1, sizeof(*functions));
 	w->functions = functions ? functions : w->functions;
 	sites = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*sites));
@@ -132,12 +166,14 @@ int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 		return ip_error("out of memory");
 	for (n = 0; n < plan->nchanges; n++) {
 		const struct ip_change *c = &plan->changes[n];
+		const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
+		const struct known key = {.number = f->number}, *found;
 
-		/* what is there next may be another library's: hotpatcher/follow.h looks after these */
-		if (c->may_go)
-			continue;
+		/* of some functions a site was live before, or is still missed */
+		if (!place[plan->function_of[n]] && known &&
+		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
+			place[plan->function_of[n]] = found->place + 1;
 		if (!place[plan->function_of[n]]) {
-			const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
 			const struct ip_probe_list *list = f->module->list;
 
 			functions[w->nfunctions++] = (struct function){
@@ -147,9 +183,12 @@ int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 		}
 		struct site *site = &sites[w->nsites++];
 
-		*site = (struct site){c->address,      place[plan->function_of[n]] - 1,
-				      c->length,       c->form,
-				      c->transit_regs, {0}};
+		*site = (struct site){.address = c->address,
+				      .library = c->may_go ? f->module->start : 0,
+				      .function = place[plan->function_of[n]] - 1,
+				      .length = c->length,
+				      .form = c->form,
+				      .transit_regs = c->transit_regs};
 		memcpy(site->live, c->new_bytes, sizeof(site->live));
 	}
 	qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
@@ -213,6 +252,49 @@ static void note_missing(struct ip_watch *w, struct function *f, uint64_t until,
 	f->disturbed = true;
 	if (trace)
 		ip_trace_add_missing(trace, f->number, f->seen_tsc, until);
+}
+
+int ip_watch_forget(struct ip_watch *w, uint64_t start, uint64_t end, struct ip_trace *trace)
+{
+	_cleanup_free_ bool *lost = w ? calloc(w->nfunctions + 1, sizeof(*lost)) : NULL;
+	size_t n = 0;
+
+	if (!w || !w->nsites)
+		return 0;
+	if (!lost)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < w->nsites; i++) {
+		const struct site *s = &w->sites[i];
+
+		if (s->library && s->address >= start && s->address < end)
+			lost[s->function] = true;
+		else
+			w->sites[n++] = *s;
+	}
+	if (n == w->nsites)
+		return 0;
+	w->nsites = n;
+	/* a function lies in one module: all of its sites have gone */
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		struct function *f = &w->functions[i];
+
+		if (!lost[i])
+			continue;
+		if ((f->off || f->pending) && !f->removed)
+			note_missing(w, f, ip_arch_clock(), trace);
+		w->noff -= f->off;
+		f->off = f->pending = f->late = false;
+	}
+	return forget_functions(w) < 0 ? -1 : cut(w);
+}
+
+bool ip_watch_wants_update(struct ip_watch *w)
+{
+	bool wants = w && w->wants;
+
+	if (w)
+		w->wants = false;
+	return wants;
 }
 
 static int by_number(const void *a, const void *b)
@@ -311,6 +393,10 @@ struct settling {
 	struct ip_change *changes;
 	size_t n;
 	uint8_t *blocked;	  /* by function: somebody else is still there */
+	uint8_t *gone;		  /* its library has, or was loaded anew */
+	uint8_t *late;		  /* it has idle sites that are to be live, which is not ours to do */
+	uint64_t library;	  /* asked for last */
+	bool stands;		  /* what the answer was */
 	const struct site *first; /* that is not as it should be */
 	enum ip_site_state first_state;
 	size_t sites;
@@ -329,14 +415,50 @@ static bool stub_stands(const struct ip_watch *w, const struct site *s)
 	       memcmp(bytes, nothing, sizeof(bytes)) != 0;
 }
 
+/* Step 3: no file has such bytes, so the page is the one that we have written. */
+static bool holds_ours(enum ip_site_state state)
+{
+	return state == IP_SITE_LIVE || state == IP_SITE_ORPHAN || state == IP_SITE_TRAPPED_LIVE;
+}
+
+/* Step 3: whether the library is the one that we have patched. */
+static bool library_stands(const struct ip_watch *w, struct settling *g, uint64_t library)
+{
+	unsigned looks = 0;
+
+	if (g->library == library)
+		return g->stands;
+	g->library = library;
+	g->stands = false;
+	for (size_t i = 0; i < w->nsites && looks < STANDS_MAX && !g->stands; i++) {
+		const struct site *s = &w->sites[i];
+		uint8_t bytes[IP_SITE_MAX];
+
+		if (s->library != library)
+			continue;
+		looks++;
+		g->stands = ip_target_read(w->target, s->address, bytes, s->length) == 0 &&
+			    holds_ours(ip_site_state_of_form(w->target, s->form, s->length, s->transit_regs,
+							     s->address, bytes));
+	}
+	return g->stands;
+}
+
 static int add_change(struct settling *g, const struct ip_watch *w, const struct site *s,
 		      enum ip_site_state state, const uint8_t *bytes, bool live)
 {
-	struct ip_change c = {
-		.address = s->address, .length = s->length, .form = s->form, .transit_regs = s->transit_regs};
+	struct ip_change c = {.address = s->address,
+			      .length = s->length,
+			      .form = s->form,
+			      .transit_regs = s->transit_regs,
+			      .may_go = s->library};
 
 	if (state == IP_SITE_FOREIGN || state == IP_SITE_KERNEL || state == IP_SITE_TRAPPED_IDLE)
 		return 0;
+	if (s->library && !holds_ours(state)) {
+		g->late[s->function] |= live;
+		return 0;
+	}
 	memcpy(c.old_bytes, bytes, s->length);
 	memcpy(c.new_bytes, s->live, s->length);
 	if (!live && w->target->arch->idle(s->form, s->length, c.new_bytes) < 0)
@@ -361,8 +483,12 @@ static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
 			enum ip_site_state state;
 			uint8_t bytes[IP_SITE_MAX];
 
-			if (!f->suspect)
+			if (!f->suspect || g->gone[s->function])
 				continue;
+			if (s->library && pass == 0 && !library_stands(w, g, s->library)) {
+				g->gone[s->function] = true;
+				continue;
+			}
 			if (ip_target_read(w->target, s->address, bytes, s->length) < 0) {
 				g->blocked[s->function] = true;
 				continue;
@@ -373,7 +499,7 @@ static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
 				if ((ip_site_is_foreign(state) && state != IP_SITE_ORPHAN) ||
 				    !stub_stands(w, s) || f->removed || (f->off && now < f->back_ns))
 					g->blocked[s->function] = true;
-				if (!f->off && memcmp(bytes, s->live, s->length) && !g->sites++) {
+				if (!f->off && !f->late && memcmp(bytes, s->live, s->length) && !g->sites++) {
 					g->first = s;
 					g->first_state = state;
 				}
@@ -384,7 +510,7 @@ static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
 	return 0;
 }
 
-/* Step 3. */
+/* Step 4. */
 static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
 {
 	_cleanup_free_ char *name = NULL;
@@ -401,6 +527,16 @@ static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
 		ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
 }
 
+/* Step 3. It stays pending, or off, until its sites are found live. */
+static void ask(struct ip_watch *w, struct function *f, uint64_t now)
+{
+	if (!f->late || now >= f->ask_ns) {
+		w->wants = true;
+		f->ask_ns = now + BACK_NS;
+	}
+	f->late = w->late = true;
+}
+
 /* The suspects are as they should be now. */
 static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t now, struct ip_trace *trace)
 {
@@ -409,7 +545,15 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 
 		if (!f->suspect)
 			continue;
-		f->pending = false;
+		if (g->gone[i]) {
+			f->pending = f->pending && f->late;
+			continue;
+		}
+		if (g->late[i]) {
+			ask(w, f, now);
+			continue;
+		}
+		f->pending = f->late = false;
 		if (g->blocked[i] && !f->off) {
 			f->off = true;
 			w->noff++;
@@ -429,11 +573,13 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 /* Step 2: all suspects. */
 static struct ip_patch_result settle(struct ip_watch *w, struct ip_trace *trace)
 {
-	struct settling g = {.blocked = calloc(w->nfunctions, 1)};
+	struct settling g = {.blocked = calloc(w->nfunctions, 1),
+			     .gone = calloc(w->nfunctions, 1),
+			     .late = calloc(w->nfunctions, 1)};
 	struct ip_patch_result result = {0};
 	uint64_t now = ip_now_ns();
 
-	if (!g.blocked || ip_area_lock_patch(w->area, w->target->pid) < 0)
+	if (!g.blocked || !g.gone || !g.late || ip_area_lock_patch(w->area, w->target->pid) < 0)
 		goto out;
 	/* iprobe detach puts sites back from outside: then we are about to end */
 	if (w->area->header->ended != w->area->header->session && ip_target_refresh(w->target) == 0 &&
@@ -450,6 +596,8 @@ out:
 	for (size_t i = 0; i < w->nfunctions; i++)
 		w->functions[i].suspect = false;
 	free(g.blocked);
+	free(g.gone);
+	free(g.late);
 	free(g.changes);
 	return result;
 }
@@ -476,11 +624,16 @@ struct ip_patch_result ip_watch_turn(struct ip_watch *w, struct ip_trace *trace)
 	for (size_t i = 0; i < due && i < w->npieces && cost < TURN_NS; i++) {
 		suspects += look(w, &w->pieces[w->at]);
 		w->at = (w->at + 1) % w->npieces;
-		if (w->at == 0 && w->noff)
+		if (w->at == 0 && (w->noff || w->late)) {
+			w->late = false;
 			for (size_t k = 0; k < w->nfunctions; k++) {
-				suspects += w->functions[k].off;
-				w->functions[k].suspect |= w->functions[k].off;
+				struct function *f = &w->functions[k];
+
+				suspects += f->off || f->late;
+				f->suspect |= f->off || f->late;
+				w->late |= f->late;
 			}
+		}
 		cost = ip_now_ns() - now;
 	}
 	if (suspects) {

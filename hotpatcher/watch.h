@@ -11,7 +11,16 @@
  *          comes to no harm however they go, and entries and exits stay balanced. It goes live again when they have gone: after a second
  *          at the earliest, after twice as long each time it happens again.
  *      Sites are changed in a stop, no byte more than needed (mend.h), under the lock that guards changes of text.
- *   3. From when to when calls of the function are missing is told in the trace ("missing" lines), how many functions there were in the
+ *   3. Libraries that dlclose may take away are watched too: what is at a site of theirs may be another library's text. So
+ *        - only bytes that hold our displacement, or what a uprobe makes of them, are written (made idle, or live where only the first byte
+ *          is missing): no file has a call into the runtime's pool, so what holds one is the page that we have written; and in the
+ *          stop, in which nobody unloads anything, all bytes of the site must still be those (mend.h)
+ *        - an idle site is never made live from here: it may be that of a library that was loaded anew, or of another one. That is left to
+ *          the update that follows the loader (follow.h), which holds all of the text against the library's file; it is asked for at
+ *          once, and then once a second. The function is settled when its sites are found live again
+ *        - where no watched site of the library holds our displacement any more, it has gone or was loaded anew: nobody has
+ *          changed anything, and nothing is told. Its sites are forgotten when the loader's list says so (ip_watch_forget()).
+ *   4. From when to when calls of the function are missing is told in the trace ("missing" lines), how many functions there were in the
  *      summary, the first on stderr at once.
  *
  * The remaining window: between a uprobe's going (unhit, on a live site that we have not seen below it) and our next look a
@@ -39,8 +48,12 @@ int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max
 		    struct ip_watch **ret);
 void ip_watch_destroy(struct ip_watch *watch);
 
-/* The plan's sites are live from now on (those of libraries that can be unloaded are not watched); names and numbers are copied. Those of the same address that are known are replaced. */
+/* The plan's sites are live from now on; names and numbers are copied. Those of the same address that are known are replaced. */
 int ip_watch_add(struct ip_watch *watch, const struct ip_plan *plan);
+/* What was mapped from start to end has been unloaded: its sites are no more. watch may be NULL. */
+int ip_watch_forget(struct ip_watch *watch, uint64_t start, uint64_t end, struct ip_trace *trace);
+/* Whether idle sites of libraries wait for an update (step 3); asked once. watch may be NULL. */
+bool ip_watch_wants_update(struct ip_watch *watch);
 /* The plan's sites are made idle by us: to be called before that is done, or the watch takes it for somebody else's work. */
 int ip_watch_drop(struct ip_watch *watch, const struct ip_plan *plan);
 /* Whether sites of any function are idle for the sake of somebody else. watch may be NULL. */

@@ -190,6 +190,141 @@ def test_looking_costs_little(me, programs, targets):
     assert share < 0.10, share  # the loop looks at the rings a thousand times a second; the watch is 1 % of it at most
 
 
+def ask(target, line):
+    target.say(line)
+    return target.proc.stdout.readline().strip()
+
+
+class Library:
+    """libplug1.so, which dlclose may take away, live in a target that loads it."""
+
+    def __init__(self, root, programs, targets, functions="plug*,own"):
+        self.target = targets.start(root, programs.plugins())
+        self.path = programs.plugins()[1]
+        self.root = root
+        assert ask(self.target, "load 1") == "loaded"
+        self.session = Session(root, self.target, functions)
+        self.entry, self.exit = self.site("plug"), self.site("plug", "exit")
+        memory.wait_for("the library does not go live", lambda: self.entry.is_call() and self.exit.is_call())
+        self.live = self.entry.bytes(), self.exit.bytes()
+
+    def site(self, function, kind="entry"):
+        return Site(self.root, self.target, function, kind, self.path)
+
+    def is_live(self):
+        return (self.entry.bytes(), self.exit.bytes()) == self.live
+
+    def call(self, count=10):
+        assert ask(self.target, f"call 1 {count}") == "called"
+
+    def end(self):
+        memory.assert_untouched(self.target.pid)
+        self.call()
+        self.target.finish()
+
+
+def test_a_librarys_site_is_taken_and_given_back(root, programs, targets):
+    """A uprobe comes, is hit, and goes: what is left to us goes idle, and is live again by the update that follows the loader."""
+    library = Library(root, programs, targets)
+    uprobe = Uprobe(root, programs, library.target, library.entry)
+    uprobe.toggle()
+    memory.wait_for("the function is not put to rest", lambda: library.exit.bytes() == NOP5)
+    library.call()
+    assert library.site("plug_inner").is_call()
+    uprobe.toggle()
+    memory.wait_for("the function is not recorded again", library.is_live)
+    library.call(30)
+    done = library.session.end()
+    assert_missing(library.session, done, "plug")
+    calls = {f["function"]: f["calls"] for f in library.session.report()["functions"]}
+    assert calls["plug_inner"] == 80 and 30 <= calls["plug"] <= 40
+    library.end()
+
+
+@pytest.mark.parametrize("kind", ["entry", "exit"])
+def test_what_is_left_behind_in_a_library(root, programs, targets, kind):
+    """Unhit, in a target that stands still: what a uprobe leaves is repaired before anybody runs into it."""
+    library = Library(root, programs, targets)
+    site = library.entry if kind == "entry" else library.exit
+    live = site.bytes()
+    memory.freeze(library.target.pid)
+    uprobe = Uprobe(root, programs, library.target, site)
+    uprobe.toggle()
+    uprobe.toggle()
+    if site.bytes() != NOP5[:1] + live[1:]:
+        memory.wait_for("not repaired", lambda: site.bytes() == live)
+        site.write(NOP5[:1] + live[1:])
+    memory.wait_for("not repaired", lambda: site.bytes() == live)
+    # and one that stays
+    uprobe.toggle()
+    memory.wait_for("our bytes are left below it", lambda: site.bytes() == bytes([TRAP]) + NOP5[1:])
+    uprobe.toggle()
+    assert site.bytes() == NOP5
+    memory.thaw(library.target.pid)
+    memory.wait_for("the function is not recorded again", library.is_live)
+    library.call()
+    done = library.session.end()
+    assert done.summary()["disturbed"] == 1
+    library.end()
+
+
+def test_a_library_goes_with_a_uprobe_in_it(root, programs, targets):
+    """It is unloaded, another one takes its place, and it comes back: nobody's text is touched, and its end is the end of what is missing."""
+    library = Library(root, programs, targets)
+    target = library.target
+    uprobe = Uprobe(root, programs, target, library.entry)
+    uprobe.toggle()
+    memory.wait_for("the function is not put to rest", lambda: library.exit.bytes() == NOP5)
+    place = ask(target, "place 1")
+    assert ask(target, "close 1") == "closed"
+    assert ask(target, "load 2") == "loaded" and ask(target, "place 2") == place
+    assert ask(target, "call 2 10") == "called"
+    time.sleep(1.5)  # the function would be live again by now, in its own library
+    assert ask(target, "call 2 10") == "called"
+    assert ask(target, "close 2") == "closed"
+    uprobe.toggle()
+    assert ask(target, "load 1") == "loaded"
+    memory.wait_for("the library does not go live", lambda: library.site("plug").is_call() and library.site("plug", "exit").is_call())
+    library.call()
+    done = library.session.end()
+    assert_missing(library.session, done, "plug")
+    assert all(missing["function"] == "plug" for missing in library.session.report()["missing"])
+    library.end()
+
+
+def test_libraries_that_only_come_and_go_are_not_disturbed(root, programs, targets):
+    """Loaded and unloaded for a while, with nobody else's hand in them: nothing is told, and nothing missing."""
+    library = Library(root, programs, targets)
+    assert ask(library.target, "close 1") == "closed"
+    assert ask(library.target, "storm 2500").startswith("loads ")
+    assert ask(library.target, "load 1") == "loaded"
+    done = library.session.end()
+    assert done.summary()["disturbed"] == 0 and "somebody else" not in done.stderr, repr(done)
+    assert "missing" not in (library.session.directory / "iprobe" / "session").read_text()
+    library.end()
+
+
+def test_uprobes_in_libraries_that_come_and_go(root, programs, targets):
+    """All at once, for some seconds: every result is right, and in the end every byte is back."""
+    library = Library(root, programs, targets)
+    uprobes = [Uprobe(root, programs, library.target, library.site(name, kind)) for name in ("plug", "plug_inner")
+               for kind in ("entry", "exit")]
+    assert ask(library.target, "close 1") == "closed"
+    library.target.say("storm 2500")
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        for uprobe in uprobes:
+            uprobe.toggle()
+            time.sleep(0.02)
+        assert library.target.alive()
+    for uprobe in uprobes:
+        uprobe.end()
+    assert library.target.proc.stdout.readline().startswith("loads ")
+    library.session.end()
+    assert ask(library.target, "load 1") == "loaded"
+    library.end()
+
+
 def bpftrace(root, script, target):
     """bpftrace at work; its probes are set a moment later."""
     if not shutil.which("bpftrace"):
@@ -207,6 +342,20 @@ def hits(proc):
     """What it counted, when it has ended by itself."""
     match = re.search(r"@: (\d+)", actors.last_words(proc).stdout)
     return int(match[1]) if match else 0
+
+
+def test_bpftrace_in_a_library(root, programs, targets):
+    """It counts what it is asked for, and the function is recorded again when it has ended."""
+    library = Library(root, programs, targets)
+    proc = bpftrace(root, f"uprobe:{library.path}:plug {{ @ = count(); }} interval:s:2 {{ exit(); }}", library.target)
+    memory.wait_for("bpftrace sets no probe", lambda: library.entry.bytes() != library.live[0] or proc.poll() is not None)
+    library.call(50)
+    assert hits(proc) in (0, 50)  # 0: a busy machine, and it had ended
+    memory.wait_for("the function is not recorded again", library.is_live)
+    library.call(20)
+    done = library.session.end()
+    assert_missing(library.session, done, "plug")
+    library.end()
 
 
 def test_bpftrace_before_and_during(root, programs, targets):

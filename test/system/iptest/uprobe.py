@@ -13,14 +13,15 @@ TRAP = 0xcc
 
 
 class Site:
-    """One probe of a program that is mapped in a process."""
+    """One probe of a program, or of a library, that is mapped in a process."""
 
-    def __init__(self, actor, target, function, kind="entry"):
-        done = actor.iprobe("list", target.program, "-f", function, "--json")
+    def __init__(self, actor, target, function, kind="entry", module=None):
+        self.module = module or target.program
+        done = actor.iprobe("list", self.module, "-f", function, "--json")
         assert done.returncode == 0, repr(done)
         probe = next(p for p in json.loads(done.stdout)["modules"][0]["probes"] if p["kind"] == kind)
         self.pid, self.length, self.offset = target.pid, probe["length"], probe["offset"]
-        self.address = memory.segment_bias(target.pid, target.program) + self.offset
+        self.address = memory.segment_bias(target.pid, self.module) + self.offset
 
     def bytes(self):
         return memory.read_memory(self.pid, self.address, self.length)
@@ -37,7 +38,7 @@ class Uprobe:
 
     def __init__(self, who, programs, target, site):
         # text is at the same offset in memory and in the file where programs are linked as they are here
-        self.proc = who.popen([programs.simple("uprobe", prepared=False), target.program, hex(site.offset), target.pid])
+        self.proc = who.popen([programs.simple("uprobe", prepared=False), site.module, hex(site.offset), target.pid])
         if self.proc.stdout.readline() != "ready\n":
             pytest.skip("the kernel has no uprobes for perf")
 
