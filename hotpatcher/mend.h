@@ -11,6 +11,11 @@
  *      writes as in patch.h; else the second page's first.
  *   5. Let the threads go.
  *
+ * Also in a session that switches pages instead of stopping (flip.h). A page can be switched only to or from what its file holds; here neither the
+ * page before nor the one after is that. It would have to go by way of the file's, between two holds of a thread: meanwhile the other live sites of the
+ * page record nothing, and a breakpoint that somebody still has in it, of which the kernel knows by the address, is not where it should be.
+ * The stop is shorter than the two holds are.
+ *
  * Killed between 3 and 5 we leave each site old or new, or, where it crosses a page, in transit. One whose first byte stays (below a
  * breakpoint) and which crosses a page may be left half old, half new: it is not executed as long as the breakpoint is there.
  */
