@@ -25,6 +25,7 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/wake.h"
 #include "hotpatcher/clock.h"
+#include "hotpatcher/guard.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/restore.h"
 
@@ -138,6 +139,12 @@ static void examine_machine(struct examination *e)
 		     line);
 	else
 		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
+	if (ip_guard_may_lend())
+		tell(e, GOOD, "priority", "threads that are stopped or borrowed have real-time priority meanwhile");
+	else
+		tell(e, NOTE, "priority",
+		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for CPUs, tens of "
+		     "milliseconds");
 	if (try_mem_write())
 		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
 	else

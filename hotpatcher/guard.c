@@ -162,8 +162,8 @@ static void __attribute__((noreturn)) watch(int pipe, int process, struct ip_gua
 	_exit(0);
 }
 
-/* Whether priority can be lent and taken back: needs CAP_SYS_NICE. Tried on ourselves. */
-static bool may_lend(void)
+/* Tried on ourselves. */
+bool ip_guard_may_lend(void)
 {
 	const struct sched_param lent = {.sched_priority = LENT};
 	struct sched_param own;
@@ -188,7 +188,7 @@ void ip_guard_start(void)
 	if (guard.tried)
 		return;
 	guard.tried = true;
-	if (!may_lend())
+	if (!ip_guard_may_lend())
 		return;
 	table = mmap(NULL, sizeof(*guard.table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED)

@@ -43,6 +43,9 @@ struct ip_guard_table {
 	struct ip_guard_entry entries[IP_GUARD_THREADS];
 };
 
+/* Whether priority can be lent and taken back: needs CAP_SYS_NICE. */
+bool ip_guard_may_lend(void);
+
 /* Step 1. Does nothing where we may not lend priority, or a guard is there already. Never fails: without a guard nothing is lent. */
 void ip_guard_start(void);
 

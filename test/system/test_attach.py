@@ -287,9 +287,12 @@ def test_a_trace_reads_the_same_without_the_target(actor, programs, targets):
 
 def test_doctor(actor, steady):
     """It explains this machine, and this target."""
+    capabilities = int(memory.status_field(os.getpid(), "CapEff"), 16) if actor.is_root else 0
     for args in ([], [steady.pid]):
         done = actor.iprobe("doctor", *args)
         assert done.returncode == 0 and len(done.stdout.splitlines()) >= 3, repr(done)
+        priority = "ok" if capabilities >> 23 & 1 else "note"  # CAP_SYS_NICE
+        assert any(line.split()[:2] == [priority, "priority"] for line in done.stdout.splitlines()), repr(done)
     memory.assert_untouched(steady.pid)
 
 
