@@ -182,6 +182,8 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->drops);
 	free(s->libraries);
 	free(s->others);
+	free(s->filters);
+	free(s->selections);
 	free(s->signatures);
 	free(s->numbers);
 	ip_changes_clear(&s->changes);

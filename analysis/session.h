@@ -107,6 +107,11 @@ struct ip_recording {
 	uint64_t trimmed_from, trimmed_to;
 	bool payloads; /* some functions did something else than log */
 
+	const char **filters; /* what was left out, as the options said it; what was selected, in the order in which that changed */
+	size_t nfilters;
+	const char **selections;
+	size_t nselections;
+
 	struct ip_recording_module *modules;
 	size_t nmodules;
 	/* functions[0] stands for numbers that the file does not know; its module is NO_MODULE */

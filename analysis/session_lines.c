@@ -133,6 +133,24 @@ static int parse_coarse(struct ip_session_parser *p)
 		       : 0;
 }
 
+static int add_text(struct ip_session_parser *p, const char ***texts, size_t *n)
+{
+	if (ip_grow(texts, *n, sizeof(**texts)) < 0)
+		return -1;
+	(*texts)[(*n)++] = p->nfields > 1 ? p->fields[1] : "";
+	return 0;
+}
+
+static int parse_filter(struct ip_session_parser *p)
+{
+	return add_text(p, &p->session->filters, &p->session->nfilters);
+}
+
+static int parse_selection(struct ip_session_parser *p)
+{
+	return add_text(p, &p->session->selections, &p->session->nselections);
+}
+
 static int parse_payload(struct ip_session_parser *p)
 {
 	static const char *const kinds[] = {"log", "count", "hist", "user"};
@@ -271,6 +289,8 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"exec", parse_exec},
 		       {"again", parse_again},
 		       {"missing", parse_missing},
+		       {"filter", parse_filter},
+		       {"selection", parse_selection},
 		       {"payload", parse_payload},
 		       {"dropped", parse_dropped},
 		       {"added", parse_change},

@@ -8,27 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/trim_private.h"
 #include "analysis/trim_write.h"
-#include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
 
-#define BATCH  4096u
-#define SLICES (1u << 16)
-
-/* Who is told of each event that is chosen. 0, or -1 with an error. */
-struct chosen_ops {
-	int (*event)(void *context, const struct ip_event *e, const uint64_t *payload);
-	/* So many events were lost, at about ts. */
-	int (*lost)(void *context, uint64_t n, uint64_t ts);
-	int (*run)(void *context, const struct ip_run *run);
-	int (*stream_end)(void *context);
-};
+#define BATCH 4096u
 
 struct chooser {
 	struct ip_trace_reader *trace;
 	const struct ip_trim_options *options;
-	const struct chosen_ops *ops;
+	const struct ip_trim_chosen *ops;
 	void *context;
 	struct ip_frames *frames; /* NULL: depth does not matter */
 	size_t depth;		  /* of the event that was fed last */
@@ -153,8 +142,8 @@ static int choose_all(struct chooser *c)
 	return ret;
 }
 
-static int choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
-		  const struct chosen_ops *ops, void *context)
+int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		  const struct ip_trim_chosen *ops, void *context)
 {
 	static const struct ip_frames_ops frames_ops = {
 		.opened = opened, .closed = closed, .orphan = other, .point = other};
@@ -194,145 +183,14 @@ static int write_end(void *context)
 int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
 		  struct ip_trim_result *ret)
 {
-	static const struct chosen_ops ops = {write_event, write_lost, write_run, write_end};
+	static const struct ip_trim_chosen ops = {write_event, write_lost, write_run, write_end};
 	struct ip_trim_writer *writer;
 
 	if (ip_trim_writer_create(trace, options, dir, &writer) < 0)
 		return -1;
-	if (choose(trace, options, &ops, writer) < 0) {
+	if (ip_trim_choose(trace, options, &ops, writer) < 0) {
 		ip_trim_writer_discard(writer);
 		return -1;
 	}
 	return ip_trim_writer_finish(writer, options, ret);
-}
-
-/* Bytes of the records, by time. */
-struct sizes {
-	uint64_t from, width; /* of a slice */
-	uint64_t ts, sp;      /* of the record before; ts 0: there is none */
-	uint64_t bytes[SLICES];
-};
-
-static int size_event(void *context, const struct ip_event *e, const uint64_t *payload)
-{
-	struct sizes *s = context;
-	uint64_t slice = (e->ts - s->from) / s->width, words = 1;
-
-	if (payload)
-		words = IP_EXT_WORDS + 1 + IP_PAYLOAD_N(payload[0]);
-	else if (!s->ts || !ip_trim_is_compact(e, s->ts, s->sp))
-		words = IP_EXT_WORDS;
-	s->bytes[slice < SLICES ? slice : SLICES - 1] += 8 * words;
-	s->ts = e->ts;
-	s->sp = e->sp;
-	return 0;
-}
-
-/* Each run begins a packet; so does each loss. */
-static int size_packet(struct sizes *s, uint64_t ts)
-{
-	uint64_t slice = ts > s->from ? (ts - s->from) / s->width : 0;
-
-	s->bytes[slice < SLICES ? slice : SLICES - 1] += sizeof(struct ip_packet_header);
-	s->ts = 0;
-	return 0;
-}
-
-static int size_run(void *context, const struct ip_run *run)
-{
-	return size_packet(context, run->begin);
-}
-
-static int size_lost(void *context, uint64_t n, uint64_t ts)
-{
-	return size_packet(context, ts);
-}
-
-static int size_end(void *context)
-{
-	return 0;
-}
-
-struct cuts {
-	struct ip_trace_reader *trace;
-	struct ip_trim_options options;
-	uint64_t size; /* of records in a part */
-	bool newest;
-	uint64_t *cuts;
-	size_t n;
-	uint64_t used; /* of the part in hand */
-};
-
-static int cut_at(struct cuts *c, uint64_t ts)
-{
-	if (ip_grow(&c->cuts, c->n, sizeof(*c->cuts)) < 0)
-		return -1;
-	c->cuts[c->n++] = ts;
-	c->used = 0;
-	return 0;
-}
-
-/* Packs what lies in [from, to) into parts, the one in hand first; looks closer at slices that are too large for one. */
-static int pack(struct cuts *c, uint64_t from, uint64_t to)
-{
-	static const struct chosen_ops ops = {size_event, size_lost, size_run, size_end};
-	_cleanup_free_ struct sizes *s = calloc(1, sizeof(*s));
-	struct ip_trim_options options = c->options;
-
-	if (!s)
-		return ip_error("out of memory");
-	options.from = s->from = from;
-	options.to = to;
-	s->width = (to - from) / SLICES + 1;
-	if (choose(c->trace, &options, &ops, s) < 0)
-		return -1;
-	for (uint32_t i = 0; i < SLICES; i++) {
-		uint32_t slice = c->newest ? SLICES - 1 - i : i;
-		uint64_t begin = from + slice * s->width, end = begin + s->width < to ? begin + s->width : to;
-
-		if (!s->bytes[slice])
-			continue;
-		if (c->used + s->bytes[slice] <= c->size) {
-			c->used += s->bytes[slice];
-		} else if (s->bytes[slice] <= c->size / 8 || s->width == 1) {
-			if (c->used && cut_at(c, c->newest ? end : begin) < 0)
-				return -1;
-			c->used = s->bytes[slice];
-		} else if (pack(c, begin, end) < 0) {
-			return -1;
-		}
-	}
-	return 0;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-int ip_trim_cuts(struct ip_trace_reader *trace, const struct ip_trim_options *options, uint64_t size,
-		 bool newest, uint64_t **ret_cuts, size_t *ret_n)
-{
-	/* for each thread a packet that is not full, and what its first record takes; then the share of the headers and first records
-	 * of full packets */
-	uint64_t overhead = trace->nruns * 128ull;
-	struct cuts c = {.trace = trace, .options = *options, .newest = newest};
-	uint64_t from = options->from > trace->begin ? options->from : trace->begin;
-	uint64_t to = options->to <= trace->end ? options->to : trace->end + 1;
-
-	if (size <= 2 * overhead + 1024)
-		return ip_error("%s: has %zu threads: parts of less than %llu bytes cannot be made",
-				trace->dir, trace->nruns, (unsigned long long)(2 * overhead + 1024));
-	c.size = (size - overhead) / 256 * 253;
-	if (from < to && pack(&c, from, to) < 0) {
-		free(c.cuts);
-		return -1;
-	}
-	if (c.n)
-		qsort(c.cuts, c.n, sizeof(*c.cuts), by_time);
-	*ret_cuts = c.cuts;
-	*ret_n = c.n;
-	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "analysis/names.h"
 #include "cli/cli.h"
+#include "cli/info_recorded.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -303,6 +304,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
+	cli_info_recorded_json(&j, s);
 	ip_json_bool(&j, "ended", s->ended);
 	ip_json_string(&j, "time", s->coarse ? "coarse" : "precise");
 	if (s->coarse && s->tsc_hz) {
@@ -412,6 +414,7 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		printf(" (%s were written)", ip_format_count(s->events, count));
 	putchar('\n');
 	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
+	cli_info_recorded(s);
 	print_modules(s);
 	print_libraries(s);
 	print_execs(s);

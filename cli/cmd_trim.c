@@ -278,10 +278,12 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 {
 	struct parts p = {.options = o};
 	int ret = ip_trace_reader_open(dir, &p.trace);
+	bool failed;
 
 	if (ret < 0)
 		return cli_fail();
 	ret = write(&p, dir);
+	failed = ret < 0; /* parts that are whole stay, whatever becomes of what is said about them */
 	if (ret == 0) {
 		if (o->json)
 			print_json(&p);
@@ -290,7 +292,7 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 		ret = cli_reader_check_stdout();
 		cli_reader_warn(p.trace);
 	}
-	clear(&p, ret < 0);
+	clear(&p, failed);
 	ip_trace_reader_close(p.trace);
 	return ret < 0 ? cli_fail() : 0;
 }

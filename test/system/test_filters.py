@@ -156,6 +156,10 @@ def test_told(me, fentry):
     assert done.returncode == 0 and " events filtered" in done.stderr
     session = (directory / "iprobe" / "session").read_text()
     assert "filter\tdepth 1\n" in session and "\nfiltered\t" in session
+    done = me.iprobe("info", directory)
+    assert "filter     depth 1\n" in done.stdout and "selection  all\n" in done.stdout and "\npayload" not in done.stdout
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    assert info["filters"] == ["depth 1"] and info["selections"] == [""] and info["payloads"]["log"] == info["functions"]
     for options, what in ((["--depth", "0"], "--depth"), (["--sample", "x"], "--sample"), (["--tid", "1,b"], "--tid"),
                           (["--start-on", ":3"], "name"), (["--min-duration", "1ms", "--args"], "--args")):
         done = me.iprobe("run", "-o", directory, *options, "--", fentry)

@@ -108,6 +108,9 @@ def test_attach(actor, programs, targets):
     _, functions = report_of(actor, directory)
     assert {f: row["calls"] for f, row in functions.items()} == nonzero(calls)
     assert functions["leaf"]["payload"] == "count"
+    info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+    assert info["payloads"] == {"log": 0, "count": 1, "hist": info["functions"] - 1, "user": 0}
+    assert "payload    count: 1 function\n" in actor.iprobe("info", directory).stdout
 
 
 def test_hist_shows_it(me, programs):

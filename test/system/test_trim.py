@@ -162,3 +162,38 @@ def test_what_is_there_stays(me, folder):
 def test_usage(me, arguments):
     done = me.iprobe(*arguments)
     assert done.returncode == 2 and len(done.stderr.splitlines()) <= 2, repr(done)
+
+
+def test_parts_stay_when_stdout_fails(me, folder):
+    """They are whole; what could not be told about them is another matter."""
+    directory = tracegen.random_trace(6).write(folder / "trace")
+    done = me.run(["sh", "-c", f"{me.iprobe_path} split --json --by thread -o {folder}/p {directory} > /dev/full"])
+    assert done.returncode == 1 and "stdout" in done.stderr, repr(done)
+    parts = list(folder.glob("p.*"))
+    assert len(parts) == 4 and all(me.iprobe("info", p).returncode == 0 for p in parts)
+
+
+def test_dense_moments_do_not_cost_readings(me, folder):
+    """Many bursts, days apart: the trace is read a few times, not once for each of them."""
+    trace = tracegen.Trace()
+    t = trace.thread(capacity=4095)
+    t.call("main")
+    for _ in range(60):
+        for _ in range(400):
+            t.call("work")
+            t.advance(3)
+            t.ret()
+        t.advance(trace.hz * 3600)
+    t.ret()
+    directory = trace.write(folder / "trace")
+    size = size_of(directory) // 150
+    log = folder / "strace"
+    done = me.run(["strace", "-f", "-e", "trace=openat", "-o", log, me.iprobe_path, "split", "--json", "--size", size, "-o", folder / "p",
+                   directory])
+    assert done.returncode == 0, repr(done)
+    parts = json.loads(done.stdout)["parts"]
+    assert all(p["bytes"] <= size for p in parts) and len(parts) >= 150
+    assert sum(p["events"] for p in parts) == trace.events
+    # a part takes two, one of them for the trace's name
+    readings = sum('/trace/stream-0"' in line for line in log.read_text().splitlines())
+    assert readings <= 2 * len(parts) + 20, (readings, len(parts))

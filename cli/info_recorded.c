@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Selections, filters and payloads of a session.
+ */
+#include "cli/info_recorded.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/names.h"
+#include "common/cleanup.h"
+#include "common/units.h"
+
+static const char *const kinds[] = {[IP_RECORDING_LOG] = "log",
+				    [IP_RECORDING_COUNT] = "count",
+				    [IP_RECORDING_HIST] = "hist",
+				    [IP_RECORDING_USER] = "user"};
+
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
+/* Functions by payload; one of whose instances did different things counts for each. */
+static void count(const struct ip_recording *s, uint64_t ret[KINDS])
+{
+	_cleanup_free_ uint8_t *done = calloc(s->nfunctions, sizeof(*done));
+
+	for (size_t i = 0; i < KINDS; i++)
+		ret[i] = 0;
+	for (size_t i = 0; done && i < s->nnumbers; i++) {
+		const struct ip_recording_number *n = &s->numbers[i];
+
+		if (!n->function || n->payload >= KINDS || done[n->function] & 1 << n->payload)
+			continue;
+		done[n->function] |= 1 << n->payload;
+		ret[n->payload]++;
+	}
+}
+
+static void print_texts(const char *name, const char *const *texts, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		printf("%-10s ", name);
+		ip_print_clean(stdout, *texts[i] ? texts[i] : "all");
+		putchar('\n');
+	}
+}
+
+void cli_info_recorded(const struct ip_recording *s)
+{
+	uint64_t n[KINDS];
+	char number[32];
+
+	print_texts("selection", s->selections, s->nselections);
+	print_texts("filter", s->filters, s->nfilters);
+	if (!s->payloads)
+		return;
+	count(s, n);
+	for (size_t i = 0; i < KINDS; i++)
+		if (n[i])
+			printf("%-10s %s: %s function%s\n", "payload", kinds[i],
+			       ip_format_count(n[i], number), n[i] == 1 ? "" : "s");
+}
+
+static void json_texts(struct ip_json *j, const char *key, const char *const *texts, size_t n)
+{
+	ip_json_array(j, key);
+	for (size_t i = 0; i < n; i++)
+		ip_json_string(j, NULL, texts[i]);
+	ip_json_end_array(j);
+}
+
+void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *s)
+{
+	uint64_t n[KINDS];
+
+	json_texts(j, "selections", s->selections, s->nselections);
+	json_texts(j, "filters", s->filters, s->nfilters);
+	count(s, n);
+	ip_json_object(j, "payloads");
+	for (size_t i = 0; i < KINDS; i++)
+		ip_json_uint(j, kinds[i], n[i]);
+	ip_json_end_object(j);
+}
