@@ -96,6 +96,7 @@ struct ip_recording {
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
 	uint64_t overwritten;					  /* by newer events: the recording kept those */
 	bool overwrites;
+	bool monotonic;	   /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
 	bool compressed;   /* its streams are */
 	uint64_t plain;	   /* packets of them that are not */
 	uint64_t filtered; /* events that were left out on purpose; 0: none, or nothing was filtered */

@@ -118,6 +118,12 @@ static int parse_trimmed(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_clock(struct ip_session_parser *p)
+{
+	p->session->monotonic |= p->nfields > 1 && !strcmp(p->fields[1], "monotonic");
+	return 0;
+}
+
 static int parse_compressed(struct ip_session_parser *p)
 {
 	p->session->compressed = true;
@@ -301,7 +307,8 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"signature", parse_signature},
 		       {"trimmed", parse_trimmed},
 		       {"coarse", parse_coarse},
-		       {"compressed", parse_compressed}};
+		       {"compressed", parse_compressed},
+		       {"clock", parse_clock}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

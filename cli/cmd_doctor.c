@@ -163,7 +163,7 @@ static void examine_machine(struct examination *e)
 		     first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", line,
 				sizeof(line)));
 	else
-		tell(e, NOTE, "clock", "%s: times may be wrong across CPUs", why);
+		tell(e, NOTE, "clock", "%s: times are taken by clock_gettime, which costs more", why);
 	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_max < 4096)
 		tell(e, NOTE, "open files", "limit %lu: one file a thread is written (ulimit -n)",
 		     (unsigned long)r.rlim_max);

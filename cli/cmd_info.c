@@ -306,6 +306,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
 	cli_info_recorded_json(&j, s);
 	ip_json_bool(&j, "ended", s->ended);
+	ip_json_string(&j, "clock", s->monotonic ? "monotonic" : "tsc");
 	ip_json_string(&j, "time", s->coarse ? "coarse" : "precise");
 	if (s->coarse && s->tsc_hz) {
 		ip_json_double(&j, "late_ns", s->late * 1e9 / s->tsc_hz);
@@ -400,7 +401,10 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_field("start", format_time(s->start_realtime, buffer));
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
 	print_field("end", s->ended ? s->end : "none: still going on, or cut off");
-	printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
+	if (s->monotonic)
+		printf("%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
+	else
+		printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
 	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
 	if (s->compressed)
 		printf("%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",

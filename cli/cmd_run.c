@@ -22,6 +22,8 @@ static const char help[] =
 	"      --memory SIZE     ring memory (default 64M)\n"
 	"      --time WORD       precise (default), or coarse: some two fifths of the cost, true to some 10 us\n"
 	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that other readers open)\n"
+	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto (default): the one where the other cannot be\n"
+	"                        trusted\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
 	"      --max-stop T      no stop longer than T: several if need be (default 50ms)\n"

@@ -48,7 +48,8 @@ enum {
 	OPT_PAYLOAD,
 	OPT_DROP_HOT,
 	OPT_OVERWRITE,
-	OPT_COMPRESS
+	OPT_COMPRESS,
+	OPT_CLOCK
 };
 
 static const struct option long_options[] = {
@@ -81,6 +82,7 @@ static const struct option long_options[] = {
 	{"drop-hot", optional_argument, NULL, OPT_DROP_HOT},
 	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
 	{"compress", no_argument, NULL, OPT_COMPRESS},
+	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -112,6 +114,18 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 	default:
 		return ip_parse_duration(text, &session->max_stop_ns);
 	}
+}
+
+static int parse_clock(const char *text, enum ip_clock_source *ret)
+{
+	static const char *const names[] = {[IP_CLOCK_AUTO] = "auto", [IP_CLOCK_TSC] = "tsc", [IP_CLOCK_MONOTONIC] = "monotonic"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(text, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	return ip_error("--clock is auto, tsc or monotonic, not '%s'", text);
 }
 
 static int parse_string_limit(const char *text, unsigned *ret)
@@ -187,6 +201,8 @@ static const char *contradiction(const struct ip_session_options *o)
 			    ip_filters_any(&o->filters)))
 		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, --follow-fork, --follow-exec, --resume, nor "
 		       "with filters";
+	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
+		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic does not go with them";
 	return NULL;
 }
 
@@ -300,6 +316,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.overwrite = true;
 			ret->session.own = "--overwrite";
 			break;
+		case OPT_CLOCK:
+			if (parse_clock(optarg, &ret->session.clock) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			ret->session.own = "--clock";
+			break;
 		case OPT_COMPRESS:
 			ret->session.compress = true;
 			ret->session.own = "--compress";
@@ -351,9 +372,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume &&
-	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.coarse ||
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.clock || ret->session.coarse ||
 	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --time, filters and --dry-run");
+		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||

@@ -253,7 +253,7 @@ struct ip_area_header {
 	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
-	uint32_t may_read;    /* 1: hooks may read memory by a system call (no thread is under seccomp) */
+	uint32_t may_read;    /* 1: hooks may make system calls that read (no thread is under seccomp) */
 	uint32_t
 		last_session; /* atomic: the last number given, to a session or to a forked child that records */
 	uint32_t follow; /* number of a session whose forked children record too, by themselves; 0: none do */
@@ -280,7 +280,10 @@ struct ip_area_header {
 #define IP_MODE_COARSE	  2u /* stamps are the clock line's (struct ip_area_clock) */
 #define IP_MODE_PAYLOADS  4u /* duties[] say what a probe does */
 #define IP_MODE_OVERWRITE 8u /* where no sub-buffer is free, a thread writes over its oldest */
-#define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS)
+/* The TSC is not to be trusted: stamps are CLOCK_MONOTONIC_RAW, by a system call, in nanoseconds; every event goes through C. Where may_read
+ * is 0 they are the clock line's. */
+#define IP_MODE_MONOTONIC 16u
+#define IP_MODES_MARKED	  (IP_MODE_CAREFUL | IP_MODE_COARSE | IP_MODE_PAYLOADS | IP_MODE_MONOTONIC)
 
 #define IP_SESSION_MARK		  0x80000000u /* no session's number has it */
 #define IP_SESSION_NUMBER(marked) ((marked) & ~IP_SESSION_MARK)

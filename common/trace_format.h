@@ -70,6 +70,7 @@
  *   load | unload TSC LOAD_BIAS BUILDID PATH   (a library with probes came or went while we recorded, of the first 10000)
  *   filter  TEXT                          (what the session leaves out, as its options say it, one a line)
  *   filtered N                            (events that it has left out; when the session has ended properly)
+ *   clock   NAME                          (monotonic: times are nanoseconds of CLOCK_MONOTONIC_RAW, wherever TSC is said, and tsc_hz is 10^9. Left out: the TSC)
  *   compressed zstd N                     (streams are compressed; N packets were left as they were because the compressor fell behind)
  *   thread  TID NAME
  *   overwritten N                         (the session kept the newest events only: so many were there before them)

@@ -90,6 +90,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	int done = -1;
 
 	*ret = (struct ip_session_summary){.pid = pid};
+	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	ip_session_hurry(&s, true);

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/session_internal.h"
@@ -97,7 +98,7 @@ static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
 	if (ip_inject(s->target, modules, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		const struct ip_stop_record hold = {.tsc = ip_arch_clock(), .ns = held[i], .threads = 1};
+		const struct ip_stop_record hold = {.tsc = ip_clock_now(), .ns = held[i], .threads = 1};
 
 		if (held[i])
 			ip_session_add_stop(s, &hold);
@@ -226,7 +227,7 @@ static int take(struct ip_session *s)
 static void tell_success(struct ip_session *s)
 {
 	const struct ip_become *b = s->become;
-	uint64_t now_tsc = ip_arch_clock(), gap = ip_now_ns() - b->seen_ns;
+	uint64_t now_tsc = ip_clock_now(), gap = ip_now_ns() - b->seen_ns;
 	char path[256], length[16];
 
 	ip_trace_add_again(s->trace, s->target->inner_pid, b->seen_tsc, now_tsc);

@@ -19,6 +19,36 @@ static uint64_t now(clockid_t id)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+static enum ip_clock_source selected = IP_CLOCK_TSC;
+
+enum ip_clock_source ip_clock_select(enum ip_clock_source wanted, const char **ret_why)
+{
+	const char *why = NULL;
+
+	if (wanted == IP_CLOCK_AUTO)
+		wanted = ip_clock_trustworthy(&why) ? IP_CLOCK_TSC : IP_CLOCK_MONOTONIC;
+	if (ret_why)
+		*ret_why = why;
+	return selected = wanted;
+}
+
+enum ip_clock_source ip_clock_selected(void)
+{
+	return selected;
+}
+
+uint64_t ip_clock_now(void)
+{
+	return selected == IP_CLOCK_MONOTONIC ? now(CLOCK_MONOTONIC_RAW) : ip_arch_clock();
+}
+
+uint64_t ip_clock_now_after(void)
+{
+	uint64_t tsc = ip_arch_clock_after();
+
+	return selected == IP_CLOCK_MONOTONIC ? now(CLOCK_MONOTONIC_RAW) : tsc;
+}
+
 void ip_clock_read(struct ip_clock_reading *ret)
 {
 	uint64_t best = ~0ull;
@@ -32,7 +62,7 @@ void ip_clock_read(struct ip_clock_reading *ret)
 		if (after - before >= best)
 			continue;
 		best = after - before;
-		ret->tsc = before + best / 2;
+		ret->tsc = selected == IP_CLOCK_MONOTONIC ? raw : before + best / 2;
 		ret->raw_ns = raw;
 		ret->realtime_ns = realtime;
 	}
@@ -41,6 +71,8 @@ void ip_clock_read(struct ip_clock_reading *ret)
 uint64_t ip_clock_hz(const struct ip_clock_reading *from, struct ip_clock_reading *to, uint64_t min_ns)
 {
 	ip_clock_read(to);
+	if (selected == IP_CLOCK_MONOTONIC)
+		return 1000000000;
 	if (to->raw_ns - from->raw_ns < min_ns) {
 		uint64_t rest = min_ns - (to->raw_ns - from->raw_ns);
 		const struct timespec nap = {rest / 1000000000, rest % 1000000000};

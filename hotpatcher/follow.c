@@ -14,6 +14,7 @@
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/patience.h"
 #include "hotpatcher/session_internal.h"
@@ -43,7 +44,7 @@ int ip_follow_begin(struct ip_session *s)
 	if (!f->loader)
 		return -1;
 	f->seen_ns = ip_now_ns();
-	f->seen_tsc = ip_arch_clock();
+	f->seen_tsc = ip_clock_now();
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
 	f->listless = ip_loader_note(f->loader, s->target) < 0;
 	f->retry = !f->listless;
@@ -210,7 +211,7 @@ const char *ip_follow_turn(struct ip_session *s)
 		return leave_image(s);
 	}
 	f->seen_ns = now;
-	f->seen_tsc = ip_arch_clock();
+	f->seen_tsc = ip_clock_now();
 	if (now < f->next_ns || (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target)))
 		return NULL;
 	done = catch_up(s);

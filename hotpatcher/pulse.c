@@ -33,6 +33,7 @@
 #include "common/error.h"
 #include "common/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/clock.h"
 
 #define BUSY_NS	 10000 /* between refreshes */
 #define QUIET_NS 200000
@@ -91,10 +92,10 @@ static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
 
 static void refresh(struct ip_pulse *p)
 {
-	uint64_t v = ip_arch_clock(), w;
+	uint64_t v = ip_clock_now(), w;
 
 	__atomic_store_n(&p->area->clock->now, v, __ATOMIC_RELEASE);
-	w = ip_arch_clock_after();
+	w = ip_clock_now_after();
 	if (p->stats.refreshes++)
 		note(p, p->stamp, w - p->stamp);
 	if (p->stats.refreshes % WRITE == 0)

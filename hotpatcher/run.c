@@ -349,6 +349,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	int done = -1;
 
 	*ret = (struct ip_session_summary){0};
+	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	take_signals();

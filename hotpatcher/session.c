@@ -141,11 +141,33 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 	struct ip_area_needs needs = {.memory = s->options->memory,
 					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
 						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
+						     (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules || s->drops)
 		ip_counters_needs(plan, s->selections.rules, modules, area, &needs);
-	return ip_area_begin(area, s->target->pid, &needs);
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && ip_values_is_confined(s->target))
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be ended for a call of clock_gettime: take "
+				"--time coarse, or --clock tsc where that will do",
+				s->target->pid);
+	if (ip_area_begin(area, s->target->pid, &needs) < 0)
+		return -1;
+	if (needs.modes & IP_MODE_MONOTONIC)
+		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void ip_session_choose_clock(const struct ip_session_options *options)
+{
+	const char *why;
+
+	ip_clock_select(options->clock, &why);
+	if (why && (options->payloads.n || options->drop_hot)) { /* histograms are measured in the process, by the TSC */
+		fprintf(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
+		ip_clock_select(IP_CLOCK_TSC, NULL);
+	} else if (why)
+		fprintf(stderr, "iprobe: %s: events take their time from clock_gettime, which costs more (--clock tsc reads the TSC all the same)\n",
+			why);
 }
 
 static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
@@ -162,6 +184,8 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (s->options->filters.callsite)
 		ip_trace_add_others(s->trace, modules);
+	if (ip_clock_selected() == IP_CLOCK_MONOTONIC)
+		ip_trace_add_clock(s->trace, "monotonic");
 	if (s->options->compress) {
 		if (ip_trace_compress(s->trace) < 0)
 			return -1;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/clock.h"
 #include "hotpatcher/filters.h"
 #include "hotpatcher/patch.h"
 #include "hotpatcher/payloads.h"
@@ -19,6 +20,8 @@
 #define IP_DEFAULT_MEMORY   (64ull << 20)
 #define IP_DEFAULT_MAX_STOP 50000000ull
 
+/* The reason of one that took time by system calls, when the process came under seccomp. */
+#define IP_END_CONFINED "the process is under seccomp: its clock cannot be read"
 /* The reason why a recording ended that ran into --max-size. */
 #define IP_END_SIZE_LIMIT "size limit reached"
 /* The same of one for which the disk had no room left. */
@@ -40,6 +43,7 @@ struct ip_session_options {
 	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
 	bool live_line; /* show one on stderr */
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
+	enum ip_clock_source clock;
 	bool compress; /* streams (press.h) */
 	unsigned drop_hot; /* per cent (hot.h); 0: not asked for */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */

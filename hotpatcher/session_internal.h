@@ -54,11 +54,15 @@ struct ip_session {
 	bool live;			 /* sites of the target's present image may be live */
 	bool launched;			 /* by iprobe run, which knows of exec by itself */
 	bool execed;			 /* the target is another program now: nothing of it is ours */
+	bool confined;			 /* the target has come under seccomp, and its clock is read by system calls */
 	bool write_failed;
 	bool is_others; /* resume: what the area holds is still the killed iprobe's; it stays where we fail */
 	int own_nice; /* before ip_session_hurry() */
 	bool hurries;
 };
+
+/* The clock of the session, before anything of it is measured; says where it is not the TSC. */
+void ip_session_choose_clock(const struct ip_session_options *options);
 
 /* Makes the session's selections of its options. */
 int ip_session_select(struct ip_session *s);

@@ -97,6 +97,7 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be gone on with: iprobe detach "
 				"%d puts the sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
+	ip_clock_select(s->area->header->modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)
 		return -1;

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/stay.h"
 #include "hotpatcher/stop_internal.h"
@@ -95,7 +96,7 @@ static int stop_some(struct ip_stop *stop, bool running)
 			continue;
 		if (!stop->began_ns) {
 			stop->began_ns = ip_now_ns();
-			stop->began_tsc = ip_arch_clock();
+			stop->began_tsc = ip_clock_now();
 		}
 		if (running && !stop->running_began_ns)
 			stop->running_began_ns = ip_now_ns();

@@ -75,6 +75,8 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 /* Stamps are coarse; NULL: how coarse is not known yet. */
 struct ip_pulse_stats;
 void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
+/* Times are another clock's than the TSC's. */
+void ip_trace_add_clock(struct ip_trace *trace, const char *name);
 /* What the session leaves out ("depth 3"), and how many events it has left out in the end. */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
 /* The modules without probes. */

@@ -311,6 +311,11 @@ void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain)
 	fprintf(trace->text_out, "compressed\tzstd\t%lu\n", plain);
 }
 
+void ip_trace_add_clock(struct ip_trace *trace, const char *name)
+{
+	fprintf(trace->text_out, "clock\t%s\n", name);
+}
+
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events)
 {
 	fprintf(trace->text_out, "overwritten\t%lu\n", events);

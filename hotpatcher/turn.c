@@ -19,6 +19,7 @@
 #define LISTEN_LATE_NS	   20000000ull /* while nobody has knocked */
 #define ATTEND_NS	   50000000ull /* after somebody has */
 #define ATTENTIVE_NS	   1000000ull /* the longest nap while something is expected */
+#define STANDSTILL	   1000000ull /* ticks: ahead of what any thread has read */
 #define LAUNCH_NS	   1000000000ull
 #define SYNC_NS		  500000000ull /* between writings of the session file, at least */
 #define SYNC_SHARE	  20
@@ -61,6 +62,10 @@ static void watch_confinement(struct ip_session *s)
 	if (!s->area->header->may_read || now < s->watch_ns)
 		return;
 	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
+		if ((s->area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) == IP_MODE_MONOTONIC) {
+			__atomic_store_n(&s->area->clock->now, ip_clock_now() + STANDSTILL, __ATOMIC_RELEASE);
+			s->confined = true;
+		}
 		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
 		s->summary->value_gaps.no_reading = true;
 	}
@@ -177,6 +182,8 @@ const char *ip_session_turn(struct ip_session *s)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
+	if (s->confined)
+		return IP_END_CONFINED;
 	if (ip_filters_stopped(&s->options->filters, s->area))
 		return IP_END_STOP_ON;
 	if (ip_collector_full(s->collector))

@@ -14,6 +14,7 @@
 #include "common/grow.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/mend.h"
 #include "hotpatcher/site_state.h"
 #include "hotpatcher/stop.h"
@@ -101,7 +102,7 @@ static int by_address(const void *a, const void *b)
 /* Cuts the sites into pieces: within one there is no page without a site. */
 static int cut(struct ip_watch *w)
 {
-	uint64_t now = ip_arch_clock();
+	uint64_t now = ip_clock_now();
 
 	free(w->pieces);
 	w->pieces = NULL;
@@ -319,10 +320,10 @@ void ip_watch_select(struct ip_watch *w, uint32_t *numbers, size_t n, struct ip_
 		if (selected == !f->removed)
 			continue;
 		if (!selected && (f->off || f->pending))
-			note_missing(w, f, ip_arch_clock(), trace);
+			note_missing(w, f, ip_clock_now(), trace);
 		f->removed = !selected;
 		f->pending = false;
-		f->seen_tsc = ip_arch_clock();
+		f->seen_tsc = ip_clock_now();
 		f->back_ns = 0;
 		/* what is left of it is looked at with the others that are off: idle below somebody's breakpoint, or live again */
 		w->noff += !f->off;
@@ -336,7 +337,7 @@ void ip_watch_clear(struct ip_watch *w, struct ip_trace *trace)
 		return;
 	for (size_t i = 0; i < w->nfunctions; i++) {
 		if ((w->functions[i].off || w->functions[i].pending) && !w->functions[i].removed)
-			note_missing(w, &w->functions[i], ip_arch_clock(), trace);
+			note_missing(w, &w->functions[i], ip_clock_now(), trace);
 		free(w->functions[i].name);
 	}
 	free(w->sites);
@@ -366,7 +367,7 @@ struct ip_watch_summary ip_watch_summary(const struct ip_watch *w)
 static size_t look(struct ip_watch *w, struct piece *piece)
 {
 	const struct site *first = &w->sites[piece->first], *last = &w->sites[piece->end - 1];
-	uint64_t now = ip_arch_clock();
+	uint64_t now = ip_clock_now();
 	size_t found = 0;
 
 	/* what cannot be read is not mapped any more */
@@ -563,7 +564,7 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 			f->back_ns = now + f->wait_ns;
 		} else if (!g->blocked[i]) {
 			if (!f->removed)
-				note_missing(w, f, ip_arch_clock(), trace);
+				note_missing(w, f, ip_clock_now(), trace);
 			w->noff -= f->off;
 			f->off = false;
 		}

@@ -48,7 +48,7 @@
 _Static_assert(offsetof(struct ip_slot, meters) == SLOT_METERS && offsetof(struct ip_slot, modes) == SLOT_MODES &&
 		       offsetof(struct ip_area_clock, now) == 0 && IP_SESSION_MARK == SESSION_MARK &&
 		       IP_MODE_CAREFUL == MODE_CAREFUL && IP_MODE_COARSE == MODE_COARSE &&
-		       IP_MODE_PAYLOADS == MODE_PAYLOADS && offsetof(struct ip_meters, top) == METERS_TOP &&
+		       IP_MODE_PAYLOADS == MODE_PAYLOADS && IP_MODE_MONOTONIC == MODE_MONOTONIC && offsetof(struct ip_meters, top) == METERS_TOP &&
 		       offsetof(struct ip_meters, limit) == METERS_LIMIT && offsetof(struct ip_meters, frames) == METERS_FRAMES &&
 		       sizeof(struct ip_meters_frame) == METERS_FRAME && offsetof(struct ip_meters_frame, sp) == FRAME_SP &&
 		       offsetof(struct ip_meters_frame, time) == FRAME_TIME &&
@@ -70,10 +70,18 @@ _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_s
 	       "layout.h");
 
 /* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it never goes back either, and stands still
- * in between, so that many records have one stamp, in their order. */
+ * in between, so that many records have one stamp, in their order. The kernel's clock costs a system call, which a thread under seccomp might be
+ * ended for: as soon as iprobe sees one, the line stands still ahead of all stamps until the session ends. */
+static __attribute__((noinline, cold)) uint64_t other_clock(const struct ip_slot *slot)
+{
+	if (!(slot->modes & IP_MODE_COARSE) && __atomic_load_n(&rt_header->may_read, __ATOMIC_ACQUIRE))
+		return cpu_monotonic();
+	return cpu_load_word(&rt_clock->now);
+}
+
 static inline uint64_t clock_of(const struct ip_slot *slot)
 {
-	return rt_unlikely(slot->modes & IP_MODE_COARSE) ? cpu_load_word(&rt_clock->now) : cpu_clock();
+	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot) : cpu_clock();
 }
 
 static inline uint64_t *word_at(uint64_t cur)

@@ -9,6 +9,9 @@
 
 #include <elf.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+
+#define CPU_CLOCK_MONOTONIC_RAW 4 /* the kernel's number */
 
 /* A call reaches everything. */
 #define CPU_CALLS_ARE_NEAR 0
@@ -35,6 +38,15 @@ static inline long cpu_syscall6(long nr, long a, long b, long c, long d, long e,
 }
 
 #define cpu_syscall(nr, a, b, c, d) cpu_syscall6(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+
+/* CLOCK_MONOTONIC_RAW, nanoseconds. */
+static inline uint64_t cpu_monotonic(void)
+{
+	int64_t time[2] = {0, 0};
+
+	cpu_syscall(SYS_clock_gettime64, CPU_CLOCK_MONOTONIC_RAW, time, 0, 0);
+	return time[0] * 1000000000ull + time[1];
+}
 
 static inline uint64_t cpu_clock(void)
 {

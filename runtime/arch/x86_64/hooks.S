@@ -359,7 +359,7 @@
 	.macro by_modes kind, up
 9:
 	slot_with_mark
-	testb $MODE_CAREFUL, SLOT_MODES(%rcx)
+	testb $MODE_CAREFUL | MODE_MONOTONIC, SLOT_MODES(%rcx)
 	jnz 8f
 	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
 	jz 1f

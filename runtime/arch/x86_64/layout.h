@@ -23,6 +23,7 @@
 #define MODE_CAREFUL  1
 #define MODE_COARSE   2
 #define MODE_PAYLOADS 4
+#define MODE_MONOTONIC 16
 
 /* struct ip_meters, struct ip_meters_frame, struct ip_hist */
 #define DUTY_MASK     7
