@@ -122,10 +122,11 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 			return -1;
 		ip_trace_add_coarse(s->trace, NULL);
 	}
-	if (ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
-	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0) ||
-	    ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
-			     &s->family) < 0)
+	/* the family first: who has a collector has one */
+	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+			     &s->family) < 0 ||
+	    ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
+	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
