@@ -391,22 +391,55 @@ int ip_filters_check(const struct ip_filter_options *o, const struct ip_plan *pl
 		       : 0;
 }
 
-/* Whether a name matches one of the globs. */
-static bool match_name(const char *globs, const char *name)
+void ip_filters_tell_samples(const struct ip_filter_options *o, pid_t pid)
 {
-	for (const char *p = globs;; p++) {
+	for (size_t i = 0; i < o->nsamples; i++) {
+		_cleanup_free_ char *unused = ip_selection_unused(o->samples[i].selection);
+
+		if (unused)
+			fprintf(stderr,
+				"iprobe: pid %d: no function that is recorded matches %s of --sample %u\n",
+				pid, unused, o->samples[i].every);
+	}
+}
+
+void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_filter_names *names, pid_t pid)
+{
+	const char *p = o->names;
+
+	for (unsigned i = 0; p && i < 64; i++) {
+		int length = strcspn(p, ",");
+
+		if (length && !(names->seen & 1ull << i))
+			fprintf(stderr,
+				"iprobe: pid %d: no thread that called what is recorded had a name that "
+				"matches %.*s (--thread)\n",
+				pid, length, p);
+		p = p[length] ? p + length + 1 : NULL;
+	}
+}
+
+/* Whether a name matches one of the globs; which of them have matched any so far. */
+static bool match_name(const char *globs, const char *name, uint64_t *seen)
+{
+	bool matched = false;
+	unsigned i = 0;
+
+	for (const char *p = globs;; p++, i++) {
 		char glob[256];
 		size_t length = strcspn(p, ",");
 
 		if (length < sizeof(glob)) {
 			memcpy(glob, p, length);
 			glob[length] = '\0';
-			if (fnmatch(glob, name, 0) == 0)
-				return true;
+			if (fnmatch(glob, name, 0) == 0) {
+				*seen |= i < 64 ? 1ull << i : 0;
+				matched = true;
+			}
 		}
 		p += length;
 		if (!*p)
-			return false;
+			return matched;
 	}
 }
 
@@ -450,7 +483,7 @@ static bool named_by_id(const struct ip_filters *f, uint32_t tid)
 }
 
 void ip_filters_turn(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
-		     uint64_t *next_ns)
+		     struct ip_filter_names *names)
 {
 	uint32_t used = __atomic_load_n(&area->header->slots_used, __ATOMIC_ACQUIRE);
 	uint64_t now;
@@ -459,7 +492,7 @@ void ip_filters_turn(const struct ip_filter_options *o, struct ip_area *area, co
 	if (!o->names)
 		return;
 	now = ip_now_ns();
-	all = now >= *next_ns;
+	all = now >= names->next_ns;
 	for (uint32_t i = 0; i < used && i < IP_AREA_SLOTS; i++) {
 		struct ip_slot *slot = &area->slots[i];
 		uint32_t wanted;
@@ -469,14 +502,14 @@ void ip_filters_turn(const struct ip_filter_options *o, struct ip_area *area, co
 		    (!all && slot->wanted != IP_SLOT_UNDECIDED) || named_by_id(area->filters, slot->tid))
 			continue;
 		wanted = thread_name(target, slot->pid, slot->tid, name, sizeof(name)) &&
-					 match_name(o->names, name)
+					 match_name(o->names, name, &names->seen)
 				 ? IP_SLOT_WANTED
 				 : IP_SLOT_UNWANTED;
 		if (wanted != slot->wanted)
 			__atomic_store_n(&slot->wanted, wanted, __ATOMIC_RELEASE);
 	}
 	if (all)
-		*next_ns = ip_now_ns() + LOOK_NS;
+		names->next_ns = ip_now_ns() + LOOK_NS;
 }
 
 bool ip_filters_stopped(const struct ip_filter_options *o, const struct ip_area *area)

@@ -57,9 +57,21 @@ int ip_filters_add_plan(const struct ip_filter_options *options, struct ip_area 
 /* Whether a trigger that no function of the plan has is asked for: an error that names it. */
 int ip_filters_check(const struct ip_filter_options *options, const struct ip_plan *plan, pid_t pid);
 
-/* Looks up the names of threads that are new, and of all now and then. next_ns: 0 at first; when all are looked up again. */
+/* What is known of threads' names; all 0 at first. */
+struct ip_filter_names {
+	uint64_t next_ns; /* when all are looked up again */
+	uint64_t seen;	  /* bits: which of the first 64 globs some thread's name has matched */
+};
+
+/* Looks up the names of threads that are new, and of all now and then. */
 void ip_filters_turn(const struct ip_filter_options *options, struct ip_area *area,
-		     const struct ip_target *target, uint64_t *next_ns);
+		     const struct ip_target *target, struct ip_filter_names *names);
+
+/* One line on stderr for each --sample whose selection has no function that was recorded so far: misspelt, most likely. */
+void ip_filters_tell_samples(const struct ip_filter_options *options, pid_t pid);
+/* The same of the globs of --thread, at the end: threads get their names late. */
+void ip_filters_tell_names(const struct ip_filter_options *options, const struct ip_filter_names *names,
+			   pid_t pid);
 
 /* Whether --stop-on has come to pass. */
 bool ip_filters_stopped(const struct ip_filter_options *options, const struct ip_area *area);

@@ -349,6 +349,7 @@ void ip_session_tell_unused(const struct ip_session *s)
 			fprintf(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n", s->target->pid, missing,
 				rules->items[i].text);
 	}
+	ip_filters_tell_samples(&s->options->filters, s->target->pid);
 }
 
 static int try_go_live(struct ip_session *s, bool allow_none)
@@ -549,6 +550,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)
 		fputs("\r\033[K", stderr);
+	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	if (s->pulse) {
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);

@@ -45,7 +45,7 @@ struct ip_session {
 	uint64_t attend_ns;		 /* until when somebody who has knocked is attended to */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
-	uint64_t names_ns;		 /* when to look at the names of all threads again */
+	struct ip_filter_names names;	 /* of threads (--thread) */
 	uint64_t children_ns;		 /* when to look at what followed children load */
 	uint32_t changes;		 /* of the selection, by request */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */

@@ -160,7 +160,7 @@ const char *ip_session_turn(struct ip_session *s)
 		fprintf(stderr, "iprobe: %s\n", ip_error_message());
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
-	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names_ns);
+	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
 	ip_drops_turn(s);
 	save_counts(s);

@@ -110,6 +110,15 @@ def test_stop_on(me, fentry):
     assert r.own["slow"] == 60
 
 
+def test_what_matches_nothing_is_told(me, fentry):
+    """One line each; what matches goes unmentioned."""
+    r = record(me, fentry, "--sample", "2:level4,leaf7nowhere", "--thread", "filt*,nob?dy", args=["-n", "4"])
+    said = r.said.stderr.splitlines()
+    assert sum("--sample" in line for line in said) == 1 and sum("--thread" in line for line in said) == 1, said
+    assert any("no function" in line and "leaf7nowhere" in line and "level4" not in line for line in said), said
+    assert any("no thread" in line and "nob?dy" in line and "filt*" not in line for line in said), said
+
+
 def test_triggers_are_recorded_too(me, fentry):
     r = record(me, fentry, "-f", "level4", "--start-on", "begin:3")
     assert r.entries == {"begin": 8, "level4": 8}
