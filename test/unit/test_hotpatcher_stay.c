@@ -27,8 +27,9 @@ static pid_t make_sleeper(void)
 	return child;
 }
 
-/* A process that stops the target, sends itself the signal meanwhile, and lets the target go. Exit code 0: all went well. */
-static pid_t make_stopper(pid_t pid, int signal_number)
+/* A process that stops the target, sends itself the signal meanwhile, and lets the target go, past its deadline if late. Exit code 0: all went
+ * well. */
+static pid_t make_stopper_that(pid_t pid, int signal_number, bool late)
 {
 	pid_t child = fork();
 	struct ip_target *target;
@@ -44,8 +45,16 @@ static pid_t make_stopper(pid_t pid, int signal_number)
 	raise(signal_number);
 	if (ip_proc_status(pid, "TracerPid") != getpid())
 		_exit(2);
+	/* until SIGCONTs have come from our timer */
+	for (int i = 0; late && i < 30; i++)
+		usleep(10000);
 	ip_stop_end(&stop);
 	_exit(ip_proc_status(pid, "TracerPid") ? 3 : 0);
+}
+
+static pid_t make_stopper(pid_t pid, int signal_number)
+{
+	return make_stopper_that(pid, signal_number, false);
 }
 
 static void end(pid_t pid)
@@ -87,14 +96,14 @@ static void a_second_sigstop_too(void **state)
 }
 
 /* Ctrl-Z comes behind the stop. */
-static void sigtstp_waits(void **state)
+static void check_ctrl_z(int signal_number, bool late)
 {
-	pid_t sleeper = make_sleeper(), stopper = make_stopper(sleeper, SIGTSTP);
+	pid_t sleeper = make_sleeper(), stopper = make_stopper_that(sleeper, signal_number, late);
 	int status;
 
 	assert_int_equal(waitpid(stopper, &status, WUNTRACED), stopper);
 	assert_true(WIFSTOPPED(status));
-	assert_int_equal(WSTOPSIG(status), SIGTSTP);
+	assert_int_equal(WSTOPSIG(status), signal_number);
 	assert_int_equal(ip_proc_status(sleeper, "TracerPid"), 0);
 	kill(stopper, SIGCONT);
 	assert_int_equal(waitpid(stopper, &status, 0), stopper);
@@ -103,12 +112,25 @@ static void sigtstp_waits(void **state)
 	end(sleeper);
 }
 
+static void sigtstp_waits(void **state)
+{
+	check_ctrl_z(SIGTSTP, false);
+	check_ctrl_z(SIGTTOU, false);
+}
+
+/* The SIGCONTs that undo a SIGSTOP take nothing of it away. */
+static void sigtstp_waits_past_the_deadline(void **state)
+{
+	check_ctrl_z(SIGTSTP, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sigstop_lasts_for_a_moment),
 		cmocka_unit_test(a_second_sigstop_too),
 		cmocka_unit_test(sigtstp_waits),
+		cmocka_unit_test(sigtstp_waits_past_the_deadline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
