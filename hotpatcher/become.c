@@ -156,7 +156,9 @@ static int move(struct ip_session *s, struct ip_area *area)
 		ip_area_close(area);
 		return -1;
 	}
-	if (ip_collector_move(s->collector, area) < 0) {
+	/* what was recorded before is on disk by then */
+	if (ip_collector_move(s->collector, area) < 0 ||
+	    ip_trace_move_journal(s->trace, area->header->session) < 0) {
 		s->write_failed = true;
 		ip_family_destroy(family);
 		ip_area_close(area);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,14 @@ int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal *
 	if (!*ret)
 		return -1;
 	fd = -1;
+	return 0;
+}
+
+int ip_journal_set_session(struct ip_journal *journal, uint32_t session)
+{
+	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, session)) !=
+	    sizeof(session))
+		return ip_error_errno("cannot write the journal of the trace (%s)", IP_TRACE_JOURNAL);
 	return 0;
 }
 

@@ -65,6 +65,9 @@ int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_j
 /* Opens the one that a dead iprobe left. 1: there is none; -1: an iprobe that lives has it, or it is damaged. */
 int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret);
 
+/* The session goes on under another number (become.h). -1 with an error: it is not known by any. */
+int ip_journal_set_session(struct ip_journal *journal, uint32_t session);
+
 /* Whether an iprobe that lives writes this directory. */
 bool ip_journal_is_locked(const char *dir);
 

@@ -53,6 +53,11 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 	return ip_journal_create(trace->dirfd, &head, &trace->journal);
 }
 
+int ip_trace_move_journal(struct ip_trace *trace, uint32_t session)
+{
+	return trace->journal ? ip_journal_set_session(trace->journal, session) : 0;
+}
+
 /* \xHH in place. */
 static void unescape(char *text)
 {

@@ -163,6 +163,34 @@ def test_rings_that_fill_up_are_counted(actor, programs, targets):
     check(actor, target, directory, summary, total)
 
 
+def test_resumed_behind_an_exec(me, programs, targets):
+    """The session has followed its target into another image, under another number, when its iprobe is killed."""
+    target = targets.start(me, [programs.simple("become")])
+    directory = me.dir() / "trace"
+    proc = me.start_iprobe("attach", target.pid, "--follow-exec", "-f", "step*", "-q", "-o", directory)
+    is_live(me, target)
+    time.sleep(0.1)
+    before = memory.segment_bias(target.pid, target.program)
+    target.proc.stdin.write("x")
+    target.proc.stdin.flush()
+    assert target.proc.stdout.readline() == "ready\n"
+    assert memory.segment_bias(target.pid, target.program) != before
+    is_live(me, target)
+    memory.wait_for("the exec is not in the trace", lambda: "\nagain\t" in (directory / "iprobe" / "session").read_text(), 30)
+    kill(proc)
+    done = me.iprobe("attach", "--resume", target.pid, "--json", "--duration", "300ms", "-o", directory)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    events = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    assert len(events) == summary["events"] > 0
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    exec_at = info["execs"][0]["ts"]
+    assert {event["ts"] > exec_at for event in events} == {False, True}
+    assert {event["function"] for event in events} == {"step"}
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
 def test_refusals(actor, programs, targets):
     target, directory, proc = begin(actor, programs, targets, 1000)
     done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
