@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "analysis/calltree.h"
+#include "analysis/deep_ways.h"
 #include "analysis/export.h"
 #include "analysis/names.h"
 #include "common/cleanup.h"
@@ -185,9 +186,11 @@ static int put_type(struct pprof *p, const char *type, const char *unit)
 	return put_message(p->out, PROFILE_SAMPLE_TYPE, &m);
 }
 
-/* The leaf comes first. Locations have the numbers of their functions, from 1. */
-static int put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node)
+/* The leaf comes first. Locations have the numbers of their functions, from 1; one behind them stands for the calls that are left out
+ * where a way is cut. */
+static int put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node, uint64_t calls, uint64_t self)
 {
+	unsigned left = IP_WAY_MAX;
 	struct message m, way, values;
 	int bad;
 
@@ -195,12 +198,16 @@ static int put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t 
 	begin(&way);
 	begin(&values);
 	for (uint32_t at = node; at && way.out; at = tree->nodes[at].parent) {
+		if (!left--) {
+			put_number(way.out, p->session->nfunctions + 1ull);
+			break;
+		}
 		p->used[tree->nodes[at].function] = true;
 		put_number(way.out, tree->nodes[at].function + 1ull);
 	}
 	if (values.out) {
-		put_number(values.out, tree->nodes[node].calls);
-		put_number(values.out, ip_recording_ns(p->session, tree->nodes[node].self));
+		put_number(values.out, calls);
+		put_number(values.out, ip_recording_ns(p->session, self));
 	}
 	bad = m.out ? put_message(m.out, SAMPLE_LOCATION, &way) | put_message(m.out, SAMPLE_VALUE, &values)
 		    : -1;
@@ -226,10 +233,13 @@ static int put_mapping(struct pprof *p, uint32_t module)
 	return put_message(p->out, PROFILE_MAPPING, &m);
 }
 
+/* Number nfunctions is that of calls that are left out. */
 static int put_function(struct pprof *p, uint32_t function)
 {
-	const struct ip_recording_function *f = &p->session->functions[function];
-	uint32_t name = string_number(&p->strings, ip_names_get(p->names, function));
+	static const struct ip_recording_function left_out = {.linker_name = "[...]", .module = IP_NO_MODULE};
+	bool cut = function == p->session->nfunctions;
+	const struct ip_recording_function *f = cut ? &left_out : &p->session->functions[function];
+	uint32_t name = string_number(&p->strings, cut ? f->linker_name : ip_names_get(p->names, function));
 	uint32_t linker_name = string_number(&p->strings, f->linker_name),
 		 file = string_number(&p->strings, f->file ? f->file : "");
 	struct message m, line;
@@ -257,6 +267,26 @@ static int put_function(struct pprof *p, uint32_t function)
 	return put_message(p->out, PROFILE_LOCATION, &m);
 }
 
+static int put_samples(struct pprof *p, const struct ip_calltree *tree)
+{
+	struct ip_deep_ways deep;
+	int ret = ip_deep_ways_find(tree, &deep);
+
+	for (uint32_t i = 1; ret == 0 && i < tree->n; i++) {
+		const struct ip_call_node *node = &tree->nodes[i];
+
+		if (deep.depths[i] <= IP_WAY_MAX && (node->calls || node->self))
+			ret = put_sample(p, tree, i, node->calls, node->self);
+	}
+	for (size_t i = 0; ret == 0 && i < deep.size; i++)
+		if (deep.ways[i].node)
+			ret = put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls, deep.ways[i].self);
+	if (ret == 0 && deep.n)
+		ret = put_function(p, p->session->nfunctions);
+	ip_deep_ways_clear(&deep);
+	return ret;
+}
+
 static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t ticks)
 {
 	const struct ip_recording *s = p->session;
@@ -266,9 +296,7 @@ static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t
 	string_number(&p->strings, ""); /* the first one has to be that */
 	if (put_type(p, "calls", "count") < 0 || put_type(p, "time", "nanoseconds") < 0)
 		return -1;
-	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
-		if (tree->nodes[i].calls || tree->nodes[i].self)
-			ret = put_sample(p, tree, i);
+	ret = put_samples(p, tree);
 	for (uint32_t i = 0; ret == 0 && i < s->nmodules; i++)
 		if (s->modules[i].present && s->modules[i].same_as == i)
 			ret = put_mapping(p, i);

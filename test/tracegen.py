@@ -43,12 +43,21 @@ class Call:
     end: int = 0
     own: int = 0  # ticks as the innermost frame
     outermost: bool = True
-    above: tuple = ()  # the functions that are open around it, the outermost first
+    parent: "Call" = None  # the call around it
     how: str = "unfinished"
     sp: int = 0
     low: int = 0  # stack pointer of its body: below sp after alloca
     cfa: int = 0
     function: Function = None
+
+    @property
+    def above(self):
+        """The functions that are open around it, the outermost first."""
+        found, call = [], self.parent
+        while call:
+            found.append(call.function)
+            call = call.parent
+        return found[::-1]
 
 
 @dataclasses.dataclass
@@ -136,7 +145,7 @@ class Thread:
         sp = cfa - (0 if function.inlined else function.frame)
         call = Call(function.name, self.tid, self.trace.now, sp=sp, low=sp, cfa=cfa, function=function)
         call.outermost = all(c.name != call.name for _, frames in self.stacks.values() for c in frames)
-        call.above = tuple(c.function for _, frames in self.stacks.values() for c in frames)
+        call.parent = next((frames[-1] for _, frames in reversed(self.stacks.values()) if frames), None)
         self.record(ENTRY, function.number, sp)
         call.depth = len(self.frames)
         self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.trace.now))

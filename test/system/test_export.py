@@ -215,6 +215,36 @@ def test_pprof_is_the_folded_stacks_with_calls(me, seed):
     assert calls == collections.Counter({f["function"]: f["calls"] for f in report["functions"] if f["calls"]})
 
 
+def test_pprof_of_a_deep_recursion_stays_small(me):
+    """Ways beyond 512 calls keep the innermost ones, and are one where these are the same."""
+    trace = tracegen.Trace()
+    t = trace.thread()
+    depth = 5001
+    t.call("main")
+    for i in range(depth - 1):
+        t.advance(10)
+        t.call("even" if i % 2 else "odd")
+    for _ in range(depth):
+        t.advance(5)
+        t.ret()
+    directory = trace.write(me.dir() / "trace")
+    out = me.dir() / "profile.pb.gz"
+    export(me, directory, "pprof", "-o", out)
+    data = gzip.decompress(out.read_bytes())
+    assert len(data) < 1_000_000
+    profile = fields(data)
+    strings = [value.decode() for field, value in profile if field == 6]
+    names = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for field, v in profile if field == 5}
+    samples = [([names[n] for n in numbers(dict(fields(v))[1])], numbers(dict(fields(v))[2])) for field, v in profile if field == 2]
+    assert len(samples) == 514 and sum(calls for _, (calls, _) in samples) == depth
+    cut = [(way, values) for way, values in samples if way[-1] == "[...]"]
+    assert {(way[0], len(way)) for way, _ in cut} == {("odd", 513), ("even", 513)}
+    assert sum(calls for _, (calls, _) in cut) == depth - 512
+    assert all(way[-1] == "main" for way, _ in samples if way[-1] != "[...]")
+    own = (trace.now - trace.start) * 1_000_000_000 / trace.hz
+    assert abs(sum(ns for _, (_, ns) in samples) - own) < len(samples)
+
+
 def perfetto(me, directory, *options):
     """(threads {track: (pid, tid, name)}, [(time, track, type, name, category, annotations)])"""
     out = me.dir() / "trace.pftrace"
