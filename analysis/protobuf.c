@@ -48,6 +48,12 @@ static void put(struct ip_message *m, uint64_t n)
 	m->bytes[m->n++] = n;
 }
 
+void ip_message_element(struct ip_message *m, uint64_t n)
+{
+	if (make_room(m, NUMBER_MAX))
+		put(m, n);
+}
+
 void ip_message_number(struct ip_message *m, unsigned field, uint64_t n)
 {
 	if (!make_room(m, 2 * NUMBER_MAX))

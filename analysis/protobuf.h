@@ -24,6 +24,9 @@ void ip_message_deinit(struct ip_message *m);
 /* Empties it; its memory stays for the next. */
 void ip_message_reset(struct ip_message *m);
 
+/* An element of a packed list, which is put as bytes of its own message. */
+void ip_message_element(struct ip_message *m, uint64_t n);
+
 /* Numbers of 0 are written, too. */
 void ip_message_number(struct ip_message *m, unsigned field, uint64_t n);
 void ip_message_bytes(struct ip_message *m, unsigned field, const void *bytes, size_t n);
