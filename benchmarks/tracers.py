@@ -46,12 +46,12 @@ class Tracer:
 
 
 class Iprobe(Tracer):
-    def __init__(self, placement):
-        self.placement, self.name = placement, f"iprobe {placement}"
+    def __init__(self, placement, *options):
+        self.placement, self.options, self.name = placement, options, " ".join(["iprobe", placement, *options])
         self.compiler, self.env = bench.IPROBE_CC, {"IPROBE_PLACEMENT": placement}
 
     def trace(self, command, folder):
-        done = bench.run([bench.IPROBE, "run", "--json", "--max-size", "16G", "-o", folder / "data", "--", *command])
+        done = bench.run([bench.IPROBE, "run", "--json", "--max-size", "16G", *self.options, "-o", folder / "data", "--", *command])
         summary = json.loads(done.stdout.splitlines()[-1])
         report = json.loads(bench.run([bench.IPROBE, "report", "--json", folder / "data"]).stdout)
         if report["events"] != summary["events"]:
@@ -200,7 +200,8 @@ class IprobeCount(Iprobe):
 
 
 def everything():
-    return [Iprobe("fentry"), Iprobe("instrument"), Uftrace("-pg"), Uftrace("-finstrument-functions"), Xray(), Lttng()]
+    return [Iprobe("fentry"), Iprobe("instrument"), Iprobe("fentry", "--compress"), Uftrace("-pg"), Uftrace("-finstrument-functions"),
+            Xray(), Lttng()]
 
 
 def selective():
