@@ -7,6 +7,7 @@ themselves.
   IPROBE_TEST_CYCLES    attach/detach cycles of the survival tests (default 300; IPROBE_TEST_FULL=1: 1000; sanitizers: 100)
   IPROBE_TEST_KILLS     kills of a running attach (default 200; sanitizers: 30)
   IPROBE_TEST_SOAK      cycles of the torture test (default 100)
+  IPROBE_TEST_SERVE     seconds of the server that is recorded (default 15; IPROBE_TEST_FULL=1: 1800)
   IPROBE_TEST_FULL      1: all of what is otherwise sampled (each test says of what)
   IPROBE_TEST_SECONDS   length of the paced run (default 10)
   IPROBE_TEST_COMPILERS which of gcc,clang are used (default: those that are there)

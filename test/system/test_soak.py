@@ -4,6 +4,7 @@ Threads that come and go, forks, signals, slow disks: every event that the progr
 (test/programs/churn.c).
 
 IPROBE_TEST_FULL=1: 100,000 threads instead of 10,000, and half an hour of the server instead of 15 seconds.
+IPROBE_TEST_SERVE: so many seconds of the server.
 """
 
 import json
@@ -18,7 +19,7 @@ from iptest.actor import last_words
 
 FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 LIVES, CALLS = (100000, 5) if FULL else (10000, 5)
-SOAK_SECONDS = 1800 if FULL else 15
+SOAK_SECONDS = int(os.environ.get("IPROBE_TEST_SERVE", 1800 if FULL else 15))
 LONG = SOAK_SECONDS * 3 + 300
 MIB = 1 << 20
 
