@@ -38,7 +38,6 @@ def cycle(actor, target, directory, rng):
     assert done.returncode == 0, repr(done)
     summary = done.summary()
     assert summary["functions"] == len(chosen), (chosen, summary)
-    assert summary["events"] > 0, (chosen, summary)
     assert summary["pid"] == target.pid
     shutil.rmtree(directory)
     return summary
@@ -48,12 +47,14 @@ def survive(actor, targets, program, count, flags, seed):
     target = targets.steady(actor, program, *flags)
     directory = actor.dir() / "trace"
     rng = random.Random(seed)
+    events = 0  # of all cycles: on a busy machine the target may get no CPU in one that lasts 20 ms
     for n in range(count):
-        cycle(actor, target, directory, rng)
+        events += cycle(actor, target, directory, rng)["events"]
         assert target.alive(), f"cycle {n}: {target.proc.returncode} {target.proc.stderr.read()}"
         if n % 50 == 0 or n == count - 1:
             assert memory.text_differences(target.pid) == [], f"after cycle {n}"
             target.wait_for_progress()
+    assert events > 0
     assert_status_clean(actor, target.pid)
     memory.assert_untouched(target.pid)
     target.wait_for_progress()
