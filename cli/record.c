@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
+#include "common/trace_format.h"
 #include "common/values.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/hot.h"
@@ -571,6 +572,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			s->children_restored, s->children_restored == 1 ? "" : "es");
 	if (ip_filters_any(&options->session.filters))
 		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
+	if (options->session.payloads.object && !s->change.done)
+		fprintf(stderr, "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n", options->session.dir);
 	if (s->dropped)
 		fprintf(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped, plural(s->dropped),
 			s->dropped_names ? s->dropped_names : "");

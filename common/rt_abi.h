@@ -266,6 +266,10 @@ struct ip_area_header {
 	uint32_t meters_hint;  /* where the next search for a free block starts: the lowest come first */
 	uint32_t share;	       /* sessions that overwrite: sub-buffers that a thread may have */
 	uint32_t reserve;      /* the same: so many stay free for threads that have none yet */
+	uint32_t user_scratch; /* of the user's payload: offset in a block of what each thread has; 0: nothing */
+	uint32_t user_mask;    /* state components of the processor that it may change (bits of XCR0, 0: no XSAVE) */
+	uint32_t user_reserved;
+	uint64_t user_call;    /* its address in the present image; 0: it is not there */
 	uint32_t meters_all;   /* blocks that the session began with, a power of two; nmeters: that are handed out now */
 };
 
@@ -317,6 +321,7 @@ enum ip_duty {
 	IP_DUTY_LOG = 0,
 	IP_DUTY_COUNT = 1,
 	IP_DUTY_HIST = 2,
+	IP_DUTY_USER = 3,   /* calls the user's own (include/iprobe/payload.h); offset: of a struct ip_user_function in block 0, of the cell in others */
 	IP_DUTY_SILENT = 4, /* nothing */
 };
 
@@ -365,13 +370,23 @@ enum ip_meters_state {
 	IP_METERS_PART = 2, /* more room of another block: its state alone is a head's */
 };
 
+/* What a hook has to know of a function with IP_DUTY_USER, in the shared block. */
+struct ip_user_function {
+	uint32_t cell;	/* distance from the duty's offset to the function's cell, in each thread's block */
+	uint16_t frame; /* as struct ip_rule has them */
+	uint16_t flags;
+	char name[]; /* the linker's, and a zero */
+};
+
 /* Begins a block: this head, meters_depth frames, then the functions' meters, those of IP_DUTY_HIST aligned to cache lines. */
 struct ip_meters {
 	uint32_t state; /* atomic, enum ip_meters_state; block 0 is always owned */
 	uint32_t slot;	/* whose */
 	uint64_t top;	/* frames that are open, in bytes: the next one lies at frames + top */
 	uint64_t limit; /* of top */
-	uint64_t reserved[5];
+	uint64_t busy;	/* stack pointer of the hook that the user's payload runs in; 0: it does not */
+	uint64_t reentered; /* calls of it that were left out, since it was running */
+	uint64_t reserved[3];
 	struct ip_meters_frame frames[];
 };
 

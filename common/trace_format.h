@@ -11,6 +11,7 @@
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
  *                           from FROM to TO is at most WIDTH after its stamp, and never before it
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
+ *   DIR/iprobe/payload.txt  a table of what a payload of the user's has counted, columns separated by tabs (include/iprobe/payload.h)
  *   DIR/iprobe/counts       text, where functions were counted or their durations measured (--payload): see below
  *
  * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
@@ -137,5 +138,6 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 #define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (hotpatcher/journal.h) */
 #define IP_TRACE_STAMPS	 "iprobe/stamps"
 #define IP_TRACE_COUNTS	 "iprobe/counts"
+#define IP_TRACE_PAYLOAD "iprobe/payload.txt"
 
 #endif

@@ -13,8 +13,12 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/selection.h"
 #include "common/units.h"
+#include "hotpatcher/filters.h"
 #include "hotpatcher/payloads.h"
+#include "hotpatcher/trace_internal.h"
+#include "hotpatcher/user.h"
 
 /* For what comes later: libraries, other images, what a second attach adds. Where it is not enough there will be more (blocks.h). */
 #define MORE_ROOM    2048u
@@ -22,11 +26,14 @@
 
 struct meter {
 	uint32_t number;
-	uint32_t duty;	 /* IP_DUTY_COUNT or IP_DUTY_HIST */
+	uint32_t duty;	 /* IP_DUTY_COUNT, IP_DUTY_HIST or IP_DUTY_USER */
 	uint32_t offset; /* in a block */
 	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
 	uint64_t sum, min, max, unmeasured;
 	uint64_t buckets[IP_HIST_BUCKETS];
+	uint32_t cell;	/* IP_DUTY_USER: distance from offset; */
+	uint64_t *sums; /* of threads that have ended; */
+	char *name, *module;
 };
 
 struct ip_counters {
@@ -34,8 +41,10 @@ struct ip_counters {
 	struct ip_area *area;
 	struct meter *meters;
 	size_t nmeters;
-	uint32_t *meter_of;	  /* by number: index + 1 */
-	char **seen;		  /* by block, parts included: what it held when it was read last; NULL: zeroes */
+	const struct ip_user *user; /* NULL: none */
+	uint64_t reentered;	    /* calls of it that were left out, by threads that have ended */
+	uint32_t *meter_of;	    /* by number: index + 1 */
+	char **seen; /* by block, parts included: what it held when it was read last; NULL: zeroes */
 	uint32_t nblocks;
 };
 
@@ -45,16 +54,36 @@ static void unlock(pthread_mutex_t **lock)
 }
 
 /* To the end of the scope. */
-#define HOLD(c) __attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ = (pthread_mutex_lock(&(c)->lock), &(c)->lock)
+#define HOLD(c)                                                                                              \
+	__attribute__((unused)) _cleanup_(unlock) pthread_mutex_t *held_ =                                   \
+		(pthread_mutex_lock(&(c)->lock), &(c)->lock)
+
+/* What a function with the user's payload takes: struct ip_user_function with its name, and the cell. *ret_cell: where that begins. */
+static uint32_t user_room(const struct ip_user *user, const char *name, uint32_t *ret_cell)
+{
+	*ret_cell = (sizeof(struct ip_user_function) + strlen(name) + 1 + 7) / 8 * 8;
+	return *ret_cell + user->cell_size;
+}
+
+static const char *name_of(const struct ip_plan_function *f)
+{
+	return ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
+}
 
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
-		       const struct ip_modules *modules, const struct ip_area *area, struct ip_area_needs *ret)
+		       const struct ip_user *user, const struct ip_modules *modules,
+		       const struct ip_area *area, struct ip_area_needs *ret)
 {
 	uint32_t known = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
 	uint64_t numbers = 1 + MORE_NUMBERS;
+	uint32_t cell;
 
 	ret->modes |= IP_MODE_PAYLOADS;
 	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) + MORE_ROOM;
+	for (size_t i = 0; user && i < plan->nfunctions; i++)
+		if (plan->functions[i].duty == IP_DUTY_USER)
+			ret->room += user_room(user, name_of(&plan->functions[i]), &cell);
+	ret->room += user ? user->scratch_size : 0;
 	ret->frames = ip_payload_rules_measure(rules);
 	for (size_t i = 0; i < modules->n; i++)
 		numbers += modules->items[i].list ? (uint64_t)IP_NUMBERS_PER_FUNCTION *
@@ -65,7 +94,7 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 	ret->numbers = numbers < IP_AREA_DUTIES ? numbers : IP_AREA_DUTIES;
 }
 
-int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
+int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret)
 {
 	struct ip_counters *c = calloc(1, sizeof(*c));
 
@@ -73,6 +102,7 @@ int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
 		return ip_error("out of memory");
 	pthread_mutex_init(&c->lock, NULL);
 	c->area = area;
+	c->user = user;
 	c->nblocks = area->blocks.all;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
 	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
@@ -80,6 +110,8 @@ int ip_counters_create(struct ip_area *area, struct ip_counters **ret)
 		ip_counters_destroy(c);
 		return ip_error("out of memory");
 	}
+	if (user && user->scratch_size) /* the first of all: there is room */
+		area->header->user_scratch = ip_blocks_place(area, user->scratch_size);
 	*ret = c;
 	return 0;
 }
@@ -90,6 +122,11 @@ void ip_counters_destroy(struct ip_counters *c)
 		return;
 	for (uint32_t i = 0; c->seen && i < c->nblocks; i++)
 		free(c->seen[i]);
+	for (size_t i = 0; i < c->nmeters; i++) {
+		free(c->meters[i].sums);
+		free(c->meters[i].name);
+		free(c->meters[i].module);
+	}
 	free(c->seen);
 	free(c->meter_of);
 	free(c->meters);
@@ -109,12 +146,22 @@ static int reach(struct ip_counters *c, uint32_t number)
 	return 0;
 }
 
+static int no_room(const struct ip_counters *c)
+{
+	char have[16];
+
+	return ip_error("no memory is left to count calls or measure them of more than %zu functions in each "
+			"thread (%s a thread, "
+			"--memory gives more): begin another session",
+			c->nmeters,
+			ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
+}
+
 int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 {
 	HOLD(c);
 	struct meter *m;
 	uint32_t offset;
-	char have[16];
 
 	if (reach(c, number) < 0)
 		return -1;
@@ -124,18 +171,14 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 	}
 	/* one that was taken away and comes back goes on where it was */
 	if (!c->meter_of[number] || c->meters[c->meter_of[number] - 1].duty != duty) {
-		offset = ip_blocks_place(c->area, duty == IP_DUTY_COUNT ? sizeof(uint64_t) : sizeof(struct ip_hist));
+		offset = ip_blocks_place(c->area,
+					 duty == IP_DUTY_COUNT ? sizeof(uint64_t) : sizeof(struct ip_hist));
 		if (!offset)
-			return ip_error("no memory is left to count calls or measure them of more than %zu functions in each "
-					"thread (%s a thread, --memory gives more): begin another session",
-					c->nmeters, ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
+			return no_room(c);
 		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters++];
-		*m = (struct meter){.number = number,
-				    .duty = duty,
-				    .min = UINT64_MAX,
-				    .offset = offset};
+		*m = (struct meter){.number = number, .duty = duty, .min = UINT64_MAX, .offset = offset};
 		c->meter_of[number] = c->nmeters;
 	}
 	m = &c->meters[c->meter_of[number] - 1];
@@ -143,10 +186,56 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 	return 0;
 }
 
+static int set_user(struct ip_counters *c, const struct ip_plan_function *f, const struct ip_rule *rule)
+{
+	HOLD(c);
+	const char *name = name_of(f), *base = strrchr(f->module->path, '/');
+	struct ip_user_function *info;
+	uint32_t cell, room, inside, part;
+	struct meter *m;
+
+	if (reach(c, f->number) < 0)
+		return -1;
+	if (!c->meter_of[f->number]) {
+		room = user_room(c->user, name, &cell);
+		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
+			return -1;
+		m = &c->meters[c->nmeters];
+		*m = (struct meter){.number = f->number,
+				    .duty = IP_DUTY_USER,
+				    .offset = ip_blocks_place(c->area, room),
+				    .cell = cell,
+				    .sums = calloc(c->user->nfields + 1, sizeof(*m->sums)),
+				    .name = ip_demangle(name, true),
+				    .module = strdup(base ? base + 1 : f->module->path)};
+		c->meter_of[f->number] = ++c->nmeters;
+		if (!m->offset)
+			return no_room(c);
+		if (!m->sums || !m->name || !m->module)
+			return ip_error("out of memory");
+		part = ip_blocks_part(c->area, 0, m->offset, &inside);
+		info = (struct ip_user_function *)((char *)ip_area_meters(c->area, part) + inside);
+		*info = (struct ip_user_function){.cell = cell, .frame = rule->frame, .flags = rule->flags};
+		memcpy(info->name, name, strlen(name) + 1);
+	}
+	m = &c->meters[c->meter_of[f->number] - 1];
+	ip_area_set_duty(c->area, f->number, IP_DUTY_USER, m->offset);
+	return 0;
+}
+
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
 {
+	_cleanup_free_ struct ip_rule *rules = c->user ? ip_filters_call_sites(plan) : NULL;
+
+	if (c->user && !rules)
+		return -1;
+	for (size_t i = 0; c->user && i < plan->nfunctions; i++)
+		if (plan->functions[i].duty == IP_DUTY_USER &&
+		    set_user(c, &plan->functions[i], &rules[i]) < 0)
+			return -1;
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
+		if (plan->functions[i].duty != IP_DUTY_USER &&
+		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
 			return -1;
 	return ip_trace_add_payloads(trace, plan);
 }
@@ -220,7 +309,7 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 
 		if (m->duty == IP_DUTY_COUNT)
 			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
-		else
+		else if (m->duty == IP_DUTY_HIST)
 			collect_hist(m, (const struct ip_hist *)now, (struct ip_hist *)seen);
 	}
 	return true;
@@ -252,6 +341,65 @@ static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 	}
 }
 
+/* A thread has ended: its cells into the sums. */
+static void collect_user(struct ip_counters *c, uint32_t block)
+{
+	for (size_t i = 0; c->user && i < c->nmeters; i++) {
+		const struct meter *m = &c->meters[i];
+		uint32_t inside, part;
+
+		if (m->duty != IP_DUTY_USER || !m->offset)
+			continue;
+		part = ip_blocks_part(c->area, block, m->offset, &inside);
+		ip_user_merge(c->user, (const char *)ip_area_meters(c->area, part) + inside + m->cell,
+			      m->sums);
+	}
+}
+
+/* A line of DIR/iprobe/payload.txt: what ended threads have left, and what the others have. sums: room. */
+static void write_user(FILE *out, struct ip_counters *c, const struct meter *m, uint64_t *sums)
+{
+	memcpy(sums, m->sums, c->user->nfields * sizeof(*sums));
+	for (uint32_t b = 1; b < c->area->blocks.n; b++) {
+		uint32_t inside, part = ip_blocks_part(c->area, b, m->offset, &inside);
+
+		if (__atomic_load_n(&ip_area_meters(c->area, b)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED)
+			ip_user_merge(c->user, (const char *)ip_area_meters(c->area, part) + inside + m->cell,
+				      sums);
+	}
+	ip_trace_put_value(out, m->name);
+	putc('\t', out);
+	ip_trace_put_value(out, m->module);
+	for (uint32_t i = 0; i < c->user->nfields; i++)
+		fprintf(out, "\t%lu", sums[i]);
+	putc('\n', out);
+}
+
+static int save_user(struct ip_counters *c, struct ip_trace *trace)
+{
+	_cleanup_free_ uint64_t *sums = calloc(c->user->nfields + 1, sizeof(*sums));
+	_cleanup_free_ char *text = NULL;
+	uint64_t reentered = c->reentered;
+	size_t size;
+	FILE *out = sums ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return ip_error("out of memory");
+	for (uint32_t b = 1; b < c->area->blocks.n; b++)
+		reentered += load64(&ip_area_meters(c->area, b)->reentered);
+	fprintf(out, "# payload %s, %lu calls left out since it was running\nfunction\tmodule", c->user->path,
+		reentered);
+	for (uint32_t i = 0; i < c->user->nfields; i++)
+		fprintf(out, "\t%s", c->user->fields[i].name);
+	putc('\n', out);
+	for (size_t i = 0; i < c->nmeters; i++)
+		if (c->meters[i].duty == IP_DUTY_USER && c->meters[i].offset)
+			write_user(out, c, &c->meters[i], sums);
+	if (fclose(out) != 0)
+		return ip_error("out of memory");
+	return ip_trace_save(trace, IP_TRACE_PAYLOAD, text, size);
+}
+
 void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 {
 	uint32_t block = load32(&slot->block);
@@ -268,8 +416,11 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 	if (!collect_block(c, block))
 		return;
 	collect_open(c, meters);
+	collect_user(c, block);
+	c->reentered += load64(&meters->reentered);
 	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
-		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0, c->area->blocks.size - sizeof(meters->state));
+		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0,
+		       c->area->blocks.size - sizeof(meters->state));
 		memset(c->seen[i], 0, c->area->blocks.size);
 	}
 	__atomic_store_n(&meters->state, IP_METERS_FREE, __ATOMIC_RELEASE);
@@ -300,13 +451,17 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	if (!out)
 		return ip_error("out of memory");
 	HOLD(c);
+	if (c->user && save_user(c, trace) < 0) {
+		fclose(out);
+		return -1;
+	}
 	ip_clock_read(&now);
 	fprintf(out, "iprobe-counts\t1\ntime\t%lu\nbuckets\t%u\t%u\n", now.tsc, IP_HIST_BUCKETS,
 		IP_HIST_SHIFT);
 	for (size_t i = 0; i < c->nmeters; i++)
 		if (c->meters[i].duty == IP_DUTY_HIST)
 			write_hist(out, &c->meters[i]);
-		else
+		else if (c->meters[i].duty == IP_DUTY_COUNT)
 			fprintf(out, "count\t%u\t%lu\n", c->meters[i].number, c->meters[i].calls);
 	fputs("end\n", out);
 	if (fclose(out) != 0)

@@ -19,13 +19,15 @@
 struct ip_counters;
 
 struct ip_payload_rules;
+struct ip_user;
 
 /* What a plan needs of the area, with room for what may be added later. modules: all that are there. */
 void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules *rules,
-		       const struct ip_modules *modules, const struct ip_area *area, struct ip_area_needs *ret);
+		       const struct ip_user *user, const struct ip_modules *modules,
+		       const struct ip_area *area, struct ip_area_needs *ret);
 
-/* After ip_area_begin(). area is borrowed. */
-int ip_counters_create(struct ip_area *area, struct ip_counters **ret);
+/* After ip_area_begin(). area and user (NULL: the session has no payload of the user's) are borrowed. */
+int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret);
 void ip_counters_destroy(struct ip_counters *c);
 
 /* Gives the functions of a plan, which has been bound, their duties in this session, before any site of theirs is live, and tells the
@@ -41,7 +43,7 @@ void ip_counters_collect(struct ip_counters *c);
 /* The thread that has the slot has ended: takes over the last of its block and frees it. c may be NULL. */
 void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot);
 
-/* Writes DIR/iprobe/counts, atomically, where there is anything to count. c may be NULL. */
+/* Writes DIR/iprobe/counts and DIR/iprobe/payload.txt, atomically, where there is anything to count. c may be NULL. */
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace);
 
 /* Calls counted and measured so far. c may be NULL. */

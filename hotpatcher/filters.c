@@ -283,6 +283,23 @@ static struct ip_rule rule_for(const struct ip_filter_options *o, const struct i
 	return rule;
 }
 
+static void add_frames(struct ip_rule *rules, const struct ip_plan *plan);
+
+struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan)
+{
+	static const struct ip_filter_options none;
+	struct ip_rule *rules = calloc(plan->nfunctions + 1, sizeof(*rules));
+
+	if (!rules) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		rules[i] = rule_for(&none, &plan->functions[i]);
+	add_frames(rules, plan);
+	return rules;
+}
+
 /* Where the return address lies: only where all entry sites of the function agree. */
 static void add_frames(struct ip_rule *rules, const struct ip_plan *plan)
 {

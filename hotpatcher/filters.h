@@ -42,6 +42,9 @@ int ip_filter_parse_trigger(const char *text, struct ip_filter_trigger *ret);
 int ip_filter_check_tids(const char *text);
 void ip_filter_options_clear(struct ip_filter_options *options);
 
+/* Where the return addresses of a plan's functions lie: flags and frames, an array as plan->functions (malloc'ed). NULL with an error. */
+struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan);
+
 /* Whether anything is asked for that takes a careful session (IP_MODE_CAREFUL). */
 bool ip_filters_any(const struct ip_filter_options *options);
 

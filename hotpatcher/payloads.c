@@ -11,11 +11,12 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/rt_abi.h"
+#include "hotpatcher/user.h"
 
 #define RULES_MAX 256u
 
 static const char *const names[] = {
-	[IP_DUTY_LOG] = "log", [IP_DUTY_COUNT] = "count", [IP_DUTY_HIST] = "hist"};
+	[IP_DUTY_LOG] = "log", [IP_DUTY_COUNT] = "count", [IP_DUTY_HIST] = "hist", [IP_DUTY_USER] = "user"};
 
 const char *ip_duty_name(uint32_t duty)
 {
@@ -35,8 +36,31 @@ static int parse_payload(const char *text, size_t length, struct ip_payload_rule
 			rule->duty = duty;
 			return 0;
 		}
-	return ip_error("--payload %s: there are log, count and hist; a selection of functions may follow behind a colon",
+	return ip_error("--payload %s: there are log, count and hist, and user:FILE; a selection of functions may follow behind a colon",
 			text);
+}
+
+/* "user:FILE[:SEL]". *ret_length: up to the selection's colon. */
+static int parse_user(struct ip_payload_rules *rules, const char *text, size_t *ret_length)
+{
+	const char *file = text + strlen("user:");
+	size_t length = strcspn(file, ":");
+	_cleanup_free_ char *name = strndup(file, length), *object = name && *name ? realpath(name, NULL) : NULL;
+
+	*ret_length = file + length - text;
+	if (!length)
+		return ip_error("--payload user: needs a shared object: user:FILE.so[:SEL]");
+	if (!object)
+		return ip_error_errno("--payload user: %s", name ? name : "out of memory");
+	if (strpbrk(object, ": "))
+		return ip_error("--payload user: %s: the loader takes no names with blanks and colons", object);
+	if (rules->object && strcmp(rules->object, object))
+		return ip_error("--payload user: a session takes one object: %s, or %s", rules->object, object);
+	if (ip_user_check_file(object) < 0)
+		return -1;
+	if (!rules->object)
+		rules->object = ip_steal_ptr(object);
+	return 0;
 }
 
 int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
@@ -46,8 +70,13 @@ int ip_payload_rules_add(struct ip_payload_rules *rules, const char *text)
 
 	if (rules->n == RULES_MAX)
 		return ip_error("--payload %s: a session takes %u of them at most", text, RULES_MAX);
-	if (parse_payload(text, length, &rule) < 0)
+	if (!strncmp(text, "user:", 5)) {
+		rule.duty = IP_DUTY_USER;
+		if (parse_user(rules, text, &length) < 0)
+			return -1;
+	} else if (parse_payload(text, length, &rule) < 0) {
 		return -1;
+	}
 	if (text[length] && !text[length + 1])
 		return ip_error("--payload %s: a selection is missing behind the colon", text);
 	if (text[length] && ip_selection_parse(text + length + 1, &rule.selection) < 0)
@@ -74,6 +103,7 @@ void ip_payload_rules_clear(struct ip_payload_rules *rules)
 	for (size_t i = 0; i < rules->n; i++)
 		clear_rule(&rules->items[i]);
 	free(rules->items);
+	free(rules->object);
 	*rules = (struct ip_payload_rules){0};
 }
 

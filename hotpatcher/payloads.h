@@ -5,6 +5,7 @@
  *   log            each event goes to the trace
  *   count          calls are counted; entry probes alone go live
  *   hist           durations are put into a histogram
+ *   user:FILE      a shared object of the user's is called (user.h); one a session
  *
  * A rule with a selection is for what that selects; one without is for everything that no other rule names; where there is none that is
  * log. Two rules that name the same function and want different things of it contradict each other: an error where the session begins; of
@@ -30,6 +31,7 @@ struct ip_payload_rule {
 struct ip_payload_rules {
 	struct ip_payload_rule *items;
 	size_t n;
+	char *object; /* of user rules: the file, absolute; NULL: there is none */
 };
 
 /* Parses "P[:SEL]" as one rule more. -1 with an error: it is none, or there is one without a selection already. */

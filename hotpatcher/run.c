@@ -339,6 +339,20 @@ turn:
 	}
 }
 
+/* Behind the runtime. The loader says a line, and goes on, where the object cannot be had; we look for it then. */
+static int add_object(char **preload, const char *object)
+{
+	char *both;
+
+	if (!object)
+		return 0;
+	if (asprintf(&both, "%s:%s", *preload, object) < 0)
+		return ip_error("out of memory");
+	free(*preload);
+	*preload = both;
+	return 0;
+}
+
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status)
 {
@@ -354,6 +368,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	ip_guard_start();
 	take_signals();
 	if (ip_session_select(&s) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
+	    add_object(&preload, options->payloads.object) < 0 ||
 	    ip_area_create(options->memory, &s.area) < 0 || ip_area_lock_session(s.area, 0) < 0 ||
 	    launch(&l, argv, preload) < 0)
 		goto out;

@@ -146,7 +146,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules || s->drops)
-		ip_counters_needs(plan, s->selections.rules, modules, area, &needs);
+		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area, &needs);
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && ip_values_is_confined(s->target))
 		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be ended for a call of clock_gettime: take "
 				"--time coarse, or --clock tsc where that will do",
@@ -199,7 +199,7 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if ((s->selections.rules || s->drops) && ip_counters_create(s->area, &s->counters) < 0)
+	if ((s->selections.rules || s->drops) && ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
 	ip_collector_set_counters(s->collector, s->counters);
 	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
@@ -249,6 +249,21 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_fore
 	}
 }
 
+/* Where the user's payload is in this image. Another one's must have the same memory: there it goes on. */
+static int find_user(struct ip_session *s, const struct ip_modules *modules)
+{
+	struct ip_user user = {.path = s->options->payloads.object};
+
+	if (!user.path)
+		return 0;
+	if (ip_user_find(s->target, modules, user.path, s->launched, &user) < 0)
+		return -1;
+	if (s->trace && (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
+		return ip_error("pid %d: %s is another one in the program that it has executed", s->target->pid, user.path);
+	s->user = user;
+	return 0;
+}
+
 static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
 {
 	_cleanup_foreign_ struct ip_foreign foreign = {0};
@@ -266,10 +281,13 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	} else if (ip_plan_select(s->target, modules, &s->selections, plan) < 0) {
 		return -1;
 	}
-	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0)
+	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
 		return -1;
 	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 || begin_trace(s, plan, modules) < 0))
 		return -1;
+	/* before any site of this image is live */
+	s->area->header->user_mask = s->user.mask;
+	s->area->header->user_call = s->user.call;
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
 			   &s->summary->value_gaps) < 0)

@@ -18,6 +18,7 @@
 #include "hotpatcher/pulse.h"
 #include "hotpatcher/session.h"
 #include "hotpatcher/trace.h"
+#include "hotpatcher/user.h"
 #include "hotpatcher/watch.h"
 
 struct ip_session {
@@ -31,6 +32,7 @@ struct ip_session {
 	struct ip_selections selections;
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
+	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
 	struct ip_drops *drops;	      /* NULL: nothing is dropped */
 	uint64_t saved_ns, save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;

@@ -227,7 +227,7 @@ int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
 
 	if (!numbers)
 		return ip_error("out of memory");
-	for (uint32_t duty = IP_DUTY_LOG + 1; duty <= IP_DUTY_HIST; duty++) {
+	for (uint32_t duty = IP_DUTY_LOG + 1; duty <= IP_DUTY_USER; duty++) {
 		size_t n = 0;
 
 		for (size_t i = 0; i < plan->nfunctions; i++)

@@ -98,16 +98,14 @@ static inline uint32_t group_of(uint32_t number)
 	return group ? group : number;
 }
 
-/* The return address of the function at its entry; for an instance that was inlined the place that it was inlined at. 0: not known. */
-static uint64_t call_site(uint32_t number, uint64_t sp)
+uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp)
 {
-	struct ip_rule rule = rule_of(number);
 	uintptr_t at;
 
-	if (rule.flags & IP_RULE_SITE)
+	if (flags & IP_RULE_SITE)
 		at = sp - sizeof(uintptr_t);
-	else if (rule.frame)
-		at = sp + rule.frame - sizeof(uintptr_t);
+	else if (frame)
+		at = sp + frame - sizeof(uintptr_t);
 	else
 		return 0;
 	return *(const volatile uintptr_t *)at;
@@ -479,7 +477,7 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 		return;
 	}
 	if (f->callsite && kind == IP_PROBE_ENTRY)
-		event.caller = call_site(number, sp);
+		event.caller = rt_call_site(rule_of(number).flags, rule_of(number).frame, sp);
 	if (slot->memory)
 		m = rt_memory(slot->memory);
 	if (slot->guard && rt_is_nested(slot, sp)) {

@@ -18,6 +18,10 @@ struct rt_event {
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
 		const struct rt_payload *payload);
 
+/* The return address of the function at its entry; for an instance that was inlined the place that it was inlined at. 0: not known. flags,
+ * frame: as struct ip_rule has them. */
+uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp);
+
 /* record.c: writes the record of an event. The guard is ours (nested: that of a hook below). 0: there was no room, the loss is counted. */
 int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested);
 

@@ -35,14 +35,16 @@
 #include "runtime/meters.h"
 
 #include "common/probe_list.h"
+#include "include/iprobe/payload.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
-#define FRAME sizeof(struct ip_meters_frame)
-#define BELOW (1ull << 20)
-#define NEAR  (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
+#define SIGNAL_FRAME_MIN 512 /* as in record.c */
+#define FRAME		 sizeof(struct ip_meters_frame)
+#define BELOW		 (1ull << 20)
+#define NEAR		 (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
 
 static struct ip_meters *block(uint32_t i)
 {
@@ -187,6 +189,41 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 	add(hist_of(m, duty), now > time ? now - time : 0);
 }
 
+/*
+ * The user's payload. It is compiled code that knows nothing of us, so it is never entered twice in a thread: one that runs into probes of its
+ * own, or is interrupted by a handler that does, is left alone (busy holds the stack pointer of the hook it runs in; where a hook is not on top of that, a
+ * handler has left it by longjmp).
+ */
+static void call_user(struct ip_slot *slot, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+		      uint32_t number, uint32_t kind, uint64_t sp)
+{
+	const struct ip_user_function *f =
+		(const struct ip_user_function *)((char *)shared + IP_DUTY_OFFSET(word));
+	uint64_t function = cpu_load_word(&rt_header->user_call);
+	struct iprobe_call call = {.size = sizeof(call),
+				   .event = kind,
+				   .number = number,
+				   .thread = slot->tid,
+				   .function = f->name,
+				   .cell = (char *)m + IP_DUTY_OFFSET(word) + f->cell,
+				   .scratch = (char *)m + rt_header->user_scratch};
+
+	if (!function)
+		return;
+	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
+		cpu_increment_local(&m->reentered);
+		return;
+	}
+	if (kind == IP_PROBE_ENTRY || (kind == IP_PROBE_EXIT && f->flags & IP_RULE_EXACT))
+		call.caller = (const void *)(uintptr_t)rt_call_site(f->flags, f->frame, sp);
+	m->busy = sp;
+	cpu_store_order();
+	if (CPU_CALLS_USERS)
+		rt_user_call(function, &call, rt_header->user_mask);
+	cpu_store_order();
+	m->busy = 0;
+}
+
 /* Step G3. m: the thread's own block, or NULL; shared: block 0, or NULL. */
 static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, uint32_t kind, uint64_t sp)
 {
@@ -215,7 +252,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
 	    (duty == IP_DUTY_HIST && kind == IP_PROBE_POINT))
 		return 1;
-	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST)
+	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_USER)
 		return 0;
 	/* G1 */
 	if (below && !rt_is_nested(slot, sp)) {
@@ -229,8 +266,12 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	shared = *(volatile uint32_t *)&rt_header->nmeters ? block(0) : NULL;
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
-	if (rt_self_slot() == slot && (word & IP_DUTY_MASK) == duty)
-		work(m, shared, word, kind, sp);
+	if (rt_self_slot() == slot && (word & IP_DUTY_MASK) == duty) {
+		if (duty != IP_DUTY_USER)
+			work(m, shared, word, kind, sp);
+		else if (m && shared)
+			call_user(slot, m, shared, word, number, kind, sp);
+	}
 	cpu_store_order();
 	slot->guard = below;
 	return 1;

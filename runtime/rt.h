@@ -105,6 +105,10 @@ extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
 extern const char rt_payload_base[];
 extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 
+/* Calls the user's payload (arch/ARCH/user.S); mask: ip_area_header.user_mask. */
+struct iprobe_call;
+void rt_user_call(uint64_t function, const struct iprobe_call *call, uint32_t mask);
+
 /* Room for stubs (arch/ARCH/pool.S). */
 extern char rt_pool[];
 

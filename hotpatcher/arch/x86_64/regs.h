@@ -6,6 +6,7 @@
 #ifndef IP_ARCH_REGS_H
 #define IP_ARCH_REGS_H
 
+#include <cpuid.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,6 +92,18 @@ static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *ar
 static inline uint64_t ip_arch_clock(void)
 {
 	return __rdtsc();
+}
+
+/* Components of vector and x87 state that processor and kernel let programs use (bits of XCR0), as far as the runtime keeps them (user.S); 0: no
+ * XSAVE. */
+static inline uint32_t ip_arch_vector_state(void)
+{
+	uint32_t eax, ebx, ecx, edx;
+
+	if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & 1 << 27))
+		return 0;
+	__asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+	return eax & 0xe7;
 }
 
 /* Read after every store made before is seen by all processors. */

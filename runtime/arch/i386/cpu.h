@@ -15,6 +15,7 @@
 
 /* A call reaches everything. */
 #define CPU_CALLS_ARE_NEAR 0
+#define CPU_CALLS_USERS 0
 #define CPU_FLIPS	   0 /* a borrowed thread must be a 64-bit one */
 #define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
 

@@ -16,6 +16,7 @@
 /* A call reaches +-2 GiB. */
 #define CPU_CALLS_ARE_NEAR 1
 #define CPU_SYS_MMAP	   SYS_mmap
+#define CPU_CALLS_USERS 1 /* user.S */
 #define CPU_FLIPS	   1 /* flip.S is there */
 
 typedef Elf64_auxv_t cpu_auxv;
