@@ -25,7 +25,7 @@
 #define DEPTH	4u
 #define OLD_AT	256u /* where in a block the number counts and measures, in the old session; */
 #define NEW_AT	640u /* in the new one */
-#define HELD	3u
+#define HELD	2u
 
 /* What init.c has in the runtime. */
 volatile struct ip_gate *rt_gate;
