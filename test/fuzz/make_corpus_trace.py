@@ -98,6 +98,9 @@ def main():
         "unknown-kind": session + SEPARATOR + header + bytes(8) + stream[88:],
         "unknown-extended": session + SEPARATOR + header + b"\xff" * 24 + stream[104:],
         "compact-first": session + SEPARATOR + header + stream[104:],
+        "every-line": session + b"exec\t1000\t5\nagain\t1000\t5\t9\nmissing\t1\t2\t3\ntrimmed\t1\t99\nclock\tmonotonic\ncompressed\tzstd\t3\n"
+        b"filter\tdepth 3\nselection\tf*\npayload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
+        b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\noverwritten\t5\nfiltered\t6\n" + SEPARATOR + stream,
         "exec": smallest + b"exec\t7\t9\nend\tdone\nunknown\tx\n" + SEPARATOR,
         "version": b"iprobe-session\t2\n",
         "numbers": smallest + b"pid\t99999999999999999999\n",
