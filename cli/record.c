@@ -577,7 +577,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (s->dropped)
 		fprintf(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped, plural(s->dropped),
 			s->dropped_names ? s->dropped_names : "");
-	if (s->counting)
+	if (s->counting && (s->calls || !options->session.payloads.object))
 		fprintf(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted), plural(s->calls));
 	if (options->session.overwrite)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
