@@ -22,10 +22,12 @@
 
 #define REST_SHARE 4		 /* times as long as the last change took */
 #define SLOW_NS	   1000000000ull /* between looks at a process without a list */
+#define BURST_NS   1000000000ull
 
 struct ip_follow {
 	struct ip_loader *loader;
-	uint64_t next_ns; /* no look before */
+	uint64_t next_ns;    /* no look before */
+	uint64_t changed_ns; /* when something had changed last */
 	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	bool listless, retry;
@@ -78,6 +80,11 @@ void ip_follow_want(struct ip_follow *f)
 {
 	if (f)
 		f->wanted = f->retry = true;
+}
+
+bool ip_follow_expects(const struct ip_follow *f)
+{
+	return f && (f->retry || ip_now_ns() - f->changed_ns < BURST_NS);
 }
 
 int ip_follow_refresh(struct ip_session *s)
@@ -214,6 +221,7 @@ const char *ip_follow_turn(struct ip_session *s)
 	f->seen_tsc = ip_clock_now();
 	if (now < f->next_ns || (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target)))
 		return NULL;
+	f->changed_ns = now;
 	done = catch_up(s);
 	if (s->write_failed)
 		return "the trace could not be written";

@@ -19,7 +19,7 @@
  * or (exit of a tail call) is there in the place of a return instruction of it. So the library is in use, and unloading it then
  * breaks the program with or without us.
  *
- * How soon: the look is made every turn, about once a millisecond, unless the last change took longer: then we rest for four times
+ * How soon: the look is made every turn, about once a millisecond for a while after a change and every ten at least else, unless the last change took longer: then we rest for four times
  * as long as that took.
  *
  * exec: the image is gone, with sites, stubs and area. Under `iprobe run` the runtime in the new image waits for us (run.c). Under
@@ -48,6 +48,9 @@ struct ip_loader *ip_follow_loader(const struct ip_follow *follow, bool *ret_beh
 
 /* From the next turn on all is held against the text once more, whatever the list says: the watch has found sites idle. follow may be NULL. */
 void ip_follow_want(struct ip_follow *follow);
+
+/* Whether more is to be expected soon: programs load libraries in bursts. follow may be NULL. */
+bool ip_follow_expects(const struct ip_follow *follow);
 
 /* The maps as they are now into s->target, modules as well: for who is about to put all back. -1 with an error. */
 int ip_follow_refresh(struct ip_session *s);

@@ -123,7 +123,7 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
-	if (s->execed || s->become || s->target->nheld)
+	if (s->execed || s->become || s->target->nheld || ip_follow_expects(s->follow))
 		return ATTENTIVE_NS;
 	return IP_PACE_MAX_NS;
 }
