@@ -29,7 +29,8 @@ static bool make(void)
 	if (owner == gettid())
 		return true;
 	event._sigev_un._tid = gettid();
-	sigaction(SIGRTMAX - 1, &action, NULL);
+	if (sigaction(SIGRTMAX - 1, &action, NULL) < 0) /* without a handler it would end us */
+		return false;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGRTMAX - 1);
 	sigprocmask(SIG_UNBLOCK, &ours, NULL);
