@@ -41,9 +41,10 @@
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
 #endif
 
-#define STOP_NS 100000000ull
-#define LOOK_NS 20000000ull
-#define ADMIN	(1ull << 21) /* CAP_SYS_ADMIN */
+#define BACK_TRIES 3
+#define STOP_NS	   100000000ull
+#define LOOK_NS	   20000000ull
+#define ADMIN	   (1ull << 21) /* CAP_SYS_ADMIN */
 
 static uint64_t bit(int signal_number)
 {
@@ -396,20 +397,32 @@ int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64
 	return send(b, regs) < 0 ? -1 : run_to_end(b, regs, start, end, ip_now_ns() + deadline_ns);
 }
 
+/* Step 9, in this order: a thread that we leave between the two is still on its own way back. False where it is left on that. Its registers are
+ * its life: no answer is believed at once. */
+static bool take_back(struct ip_borrowed *b)
+{
+	struct user_regs_struct regs;
+
+	for (int i = 0; i < BACK_TRIES; i++) {
+		if (ptrace(PTRACE_GETREGS, b->tid, 0, &regs) < 0)
+			continue;
+		if (!is_away(b, &regs))
+			return true;
+		if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(b->mask), &b->mask) == 0 &&
+		    ptrace(PTRACE_SETREGS, b->tid, 0, &b->regs) == 0)
+			return true;
+	}
+	return false;
+}
+
 uint64_t ip_borrow_end(struct ip_borrowed *b)
 {
-	struct ip_stopped_thread *t = &b->stop.threads[0];
-	struct user_regs_struct regs;
+	const struct ip_stopped_thread *t = &b->stop.threads[0];
 	uint64_t held;
 
 	halt(b);
-	/* 9: in this order. A thread that we leave between the two is still on its own way back. */
-	if (t->stopped && !t->gone && ptrace(PTRACE_GETREGS, b->tid, 0, &regs) == 0 && is_away(b, &regs)) {
-		ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(b->mask), &b->mask);
-		ptrace(PTRACE_SETREGS, b->tid, 0, &b->regs);
-	}
+	b->astray = b->sent && !t->gone && (!t->stopped || !take_back(b));
 	ip_guard_restore(b->raised);
-	b->astray = b->sent && !t->stopped && !t->gone;
 	held = ip_stop_end(&b->stop);
 	ip_boost_end(&b->boost);
 	return held;

@@ -19,7 +19,7 @@ struct ip_borrowed {
 	struct user_regs_struct regs;
 	uint64_t mask; /* of signals */
 	bool confined; /* under seccomp: suspended while it is ours */
-	bool astray;   /* ip_borrow_end() could not stop it: it takes its own way back */
+	bool astray;   /* ip_borrow_end() could not stop it, or not take it back: it takes its own way */
 	struct ip_boost boost;
 	uint32_t raised;	   /* the thread's priority, as guard.h has it */
 	bool sent;		   /* it may run code of ours: */
