@@ -4,7 +4,7 @@
 A fault at every system call of attach, of an attach that has to bring the runtime along, and of detach: killed there, and the call
 failing. What must hold after each is in test/system/iptest/faults.py. Some ten thousand runs: half an hour to an hour on two CPUs.
 
-  IPROBE_BUILD=build test/soak/faults.py [--jobs N] [--errors N] [--seconds N] [--only COMMAND:FAULT:CALL:N ...]
+  IPROBE_BUILD=build test/soak/faults.py [--jobs N] [--errors N] [--seconds N] [--skip N] [--only COMMAND:FAULT:CALL:N ...]
 
 A run that fails is tried once more on a new target; both are told, and kept in the log. Ends with one line, and 1 if something failed
 twice. Runs are ordered so that an early end (--seconds, Ctrl-C) has seen a bit of everything.
@@ -111,6 +111,7 @@ def main():
     parser.add_argument("--errors", type=int, default=1, choices=range(1, len(faults.ERRORS) + 1),
                         help="different errors at each call (default 1; which one goes round)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after that long")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N runs: an earlier start has made them")
     parser.add_argument("--only", nargs="+", metavar="COMMAND:FAULT:CALL:N", help="these runs")
     args = parser.parse_args()
     build = pathlib.Path(os.environ.get("IPROBE_BUILD", ROOT / "build")).resolve()
@@ -125,7 +126,7 @@ def main():
         if args.only:
             runs = [(*one.split(":")[:3], int(one.split(":")[3])) for one in args.only]
         else:
-            runs = points(bench, args.errors)
+            runs = points(bench, args.errors)[args.skip:]
         bench.end()
         print(f"{len(runs)} runs", flush=True)
         workers = [multiprocessing.Process(target=work, args=(top, build, todo, results)) for _ in range(args.jobs)]
