@@ -25,9 +25,10 @@ def test_layout(prefix, root, builddir, sh):
     assert len(list(prefix.glob("lib/**/iprobe/libiprobe-rt.so"))) == 1
     assert (prefix / "include" / "iprobe" / "trace_format.h").exists()
     assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
-    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"orders.c", "points.c",
+    assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"callers.c", "orders.c", "points.c",
                                                                                                       "shapes.cc"}
-    assert (prefix / "include" / "iprobe" / "probe.h").read_bytes() == (root / "include" / "iprobe" / "probe.h").read_bytes()
+    for name in ("probe.h", "payload.h"):
+        assert (prefix / "include" / "iprobe" / name).read_bytes() == (root / "include" / "iprobe" / name).read_bytes()
     pages = {p.name for p in (root / "docs" / "man").iterdir()}
     if any((builddir / "docs").glob("*.1")):
         assert {p.name + ".rst" for p in (prefix / "share" / "man").glob("man?/*")} == pages
