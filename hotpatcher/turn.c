@@ -15,12 +15,12 @@
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
-#define LISTEN_NS	   1000000ull
-#define LISTEN_LATE_NS	   20000000ull /* while nobody has knocked */
-#define ATTEND_NS	   50000000ull /* after somebody has */
-#define ATTENTIVE_NS	   1000000ull /* the longest nap while something is expected */
-#define STANDSTILL	   1000000ull /* ticks: ahead of what any thread has read */
-#define LAUNCH_NS	   1000000000ull
+#define LISTEN_NS	  1000000ull
+#define LISTEN_LATE_NS	  20000000ull /* while nobody has knocked */
+#define ATTEND_NS	  50000000ull /* after somebody has */
+#define ATTENTIVE_NS	  1000000ull  /* the longest nap while something is expected */
+#define STANDSTILL	  1000000ull  /* ticks: ahead of what any thread has read */
+#define LAUNCH_NS	  1000000000ull
 #define SYNC_NS		  500000000ull /* between writings of the session file, at least */
 #define SYNC_SHARE	  20
 #define LIVE_LINE_NS	  250000000ull
@@ -67,14 +67,15 @@ static void watch_confinement(struct ip_session *s)
 			s->confined = true;
 		}
 		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
-		s->summary->value_gaps.no_reading = true;
+		s->summary->value_gaps.no_reading |= s->options->values.args || s->options->values.retval;
 	}
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
 }
 
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 {
-	if (!s->watch && ip_watch_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line, &s->watch) < 0)
+	if (!s->watch && ip_watch_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line,
+					 &s->watch) < 0)
 		return -1;
 	return ip_watch_add(s->watch, plan);
 }
@@ -100,7 +101,8 @@ static void watch_text(struct ip_session *s)
 	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
 
 	ip_session_note_stop(s, "repair", &result);
-	if (ip_watch_wants_update(s->watch))
+	/* who wants no stop gets none */
+	if (ip_watch_wants_update(s->watch) && !s->options->no_stop)
 		ip_follow_want(s->follow);
 }
 
@@ -117,6 +119,8 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 /* How long we may sleep for the sake of what comes by no descriptor. */
 static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 {
+	uint64_t longest = s->area->header->may_read ? CONFINEMENT_NS : IP_PACE_MAX_NS;
+
 	/* the next image of a command waits for us; wrappers execute at their start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
 		return ATTENTIVE_NS;
@@ -125,13 +129,16 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 		return ATTENTIVE_NS;
 	if (s->execed || s->become || s->target->nheld || ip_follow_expects(s->follow))
 		return ATTENTIVE_NS;
-	return IP_PACE_MAX_NS;
+	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
+		return ATTENTIVE_NS;
+	return longest;
 }
 
 /* Until something is to be done. The kernel wakes us for the target's end, and for who asks something. */
 static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 {
-	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN}, {.fd = s->target->pidfd, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN},
+			      {.fd = s->target->pidfd, .events = POLLIN}};
 	uint64_t now = ip_now_ns(), nap;
 	struct timespec t;
 

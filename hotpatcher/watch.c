@@ -282,7 +282,7 @@ int ip_watch_forget(struct ip_watch *w, uint64_t start, uint64_t end, struct ip_
 		if (!lost[i])
 			continue;
 		if ((f->off || f->pending) && !f->removed)
-			note_missing(w, f, ip_arch_clock(), trace);
+			note_missing(w, f, ip_clock_now(), trace);
 		w->noff -= f->off;
 		f->off = f->pending = f->late = false;
 	}
@@ -548,6 +548,12 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 			continue;
 		if (g->gone[i]) {
 			f->pending = f->pending && f->late;
+			/* or nothing of it holds ours because we have made all of it idle: an update tells, by the file */
+			if (f->off && !f->removed && now >= f->back_ns) {
+				w->wants = true;
+				f->wait_ns = f->wait_ns < BACK_MAX / 2 ? 2 * f->wait_ns : BACK_MAX;
+				f->back_ns = now + f->wait_ns;
+			}
 			continue;
 		}
 		if (g->late[i]) {
