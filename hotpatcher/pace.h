@@ -7,7 +7,7 @@
  *   - While events come, as long as a few sub-buffers take to fill at the rate at which they came last: emptied ones are handed out again while they
  *     are in the cache.
  *   - While none come, twice as long each time.
- *   - Not at all while little is free.
+ *   - Not at all while little is free and is being used. Never less than a millisecond once nothing has come for some turns.
  *
  * Nobody wakes it: the target does nothing for us but store.
  */
@@ -18,11 +18,12 @@
 
 struct ip_pace {
 	uint64_t nap_ns, turned_ns;
-	unsigned cpus;
+	unsigned cpus, idle;
 };
 
-#define IP_PACE_MAX_NS 10000000ull
-#define IP_PACE_MIN_NS 50000ull
+#define IP_PACE_MAX_NS	10000000ull
+#define IP_PACE_MIN_NS	50000ull
+#define IP_PACE_IDLE_NS 1000000ull /* the shortest after a while in which nothing came */
 
 /* After a turn in which taken sub-buffers of total were emptied; free: of them, now; writers: threads that have recorded. max_ns: because of what else is
  * to be looked after. Nanoseconds; 0: go on at once. */

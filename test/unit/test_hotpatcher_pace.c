@@ -55,8 +55,10 @@ static void test_follows_the_rate(void **state)
 	fast = ip_pace_nap(&p, now += 1000000, 40, TOTAL - 40, TOTAL, 1, LONG);
 	assert_true(IP_PACE_MIN_NS < fast && fast < slow);
 	assert_int_equal(ip_pace_nap(&p, now += 1000000, 40, TOTAL / 4 - 1, TOTAL, 1, LONG), 0);
-	/* it cannot be emptied further: then spinning would not help */
-	assert_true(ip_pace_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG) > 0);
+	/* it cannot be emptied further: then spinning would not help, and looking all the time neither */
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(ip_pace_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG) > 0);
+	assert_int_equal(ip_pace_nap(&p, now += 1000000, 0, 0, TOTAL, 1, LONG), IP_PACE_IDLE_NS);
 }
 
 int main(void)
