@@ -95,7 +95,9 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	if (ret == 0 && result.sites) {
-		fprintf(stderr, "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume goes on with its "
+		fprintf(stderr,
+			"iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume "
+			"goes on with its "
 			"recording instead)\n",
 			s->target->pid, result.sites);
 		ip_patch_settle(s->target, &result, SETTLE_NS);
@@ -139,21 +141,31 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
 			  const struct ip_modules *modules)
 {
-	struct ip_area_needs needs = {.memory = s->options->memory,
-					    .modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
-						     (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
-						     (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
-						     (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
+	struct ip_area_needs needs = {
+		.memory = s->options->memory,
+		.modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
+			 (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
+			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
+			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
 	if (s->selections.rules || s->drops)
-		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area, &needs);
-	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && ip_values_is_confined(s->target))
-		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be ended for a call of clock_gettime: take "
+		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area,
+				  &needs);
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
+	    ip_values_is_confined(s->target))
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+				"ended for a call of clock_gettime: take "
 				"--time coarse, or --clock tsc where that will do",
+				s->target->pid);
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && s->options->follow_fork)
+		return ip_error("pid %d: times come from the kernel's clock, by a call that a child which "
+				"puts itself under seccomp might be "
+				"ended for: take --time coarse, or --clock tsc where that will do, or leave "
+				"--follow-fork out",
 				s->target->pid);
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
-	if (needs.modes & IP_MODE_MONOTONIC)
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE))
 		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -163,11 +175,14 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 	const char *why;
 
 	ip_clock_select(options->clock, &why);
-	if (why && (options->payloads.n || options->drop_hot)) { /* histograms are measured in the process, by the TSC */
+	if (why && (options->payloads.n ||
+		    options->drop_hot)) { /* histograms are measured in the process, by the TSC */
 		fprintf(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
 		ip_clock_select(IP_CLOCK_TSC, NULL);
 	} else if (why)
-		fprintf(stderr, "iprobe: %s: events take their time from clock_gettime, which costs more (--clock tsc reads the TSC all the same)\n",
+		fprintf(stderr,
+			"iprobe: %s: events take their time from clock_gettime, which costs more (--clock "
+			"tsc reads the TSC all the same)\n",
 			why);
 }
 
@@ -199,7 +214,8 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if ((s->selections.rules || s->drops) && ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
+	if ((s->selections.rules || s->drops) &&
+	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
 	ip_collector_set_counters(s->collector, s->counters);
 	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
@@ -259,7 +275,8 @@ static int find_user(struct ip_session *s, const struct ip_modules *modules)
 	if (ip_user_find(s->target, modules, user.path, s->launched, &user) < 0)
 		return -1;
 	if (s->trace && (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
-		return ip_error("pid %d: %s is another one in the program that it has executed", s->target->pid, user.path);
+		return ip_error("pid %d: %s is another one in the program that it has executed",
+				s->target->pid, user.path);
 	s->user = user;
 	return 0;
 }
@@ -283,7 +300,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	}
 	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
 		return -1;
-	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 || begin_trace(s, plan, modules) < 0))
+	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 ||
+			  begin_trace(s, plan, modules) < 0))
 		return -1;
 	/* before any site of this image is live */
 	s->area->header->user_mask = s->user.mask;
@@ -364,8 +382,8 @@ void ip_session_tell_unused(const struct ip_session *s)
 		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
 
 		if (missing)
-			fprintf(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n", s->target->pid, missing,
-				rules->items[i].text);
+			fprintf(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n",
+				s->target->pid, missing, rules->items[i].text);
 	}
 	ip_filters_tell_samples(&s->options->filters, s->target->pid);
 }
@@ -574,7 +592,10 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason) < 0 ? -1 : saved;
+	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason) <
+			       0
+		       ? -1
+		       : saved;
 }
 
 void ip_session_clear(struct ip_session *s)

@@ -40,7 +40,7 @@ struct planner {
 	struct ip_trace *trace;
 	struct ip_value_gaps *gaps;
 	struct function_values *functions; /* as plan->functions */
-	uint32_t *index; /* hash of program and signature -> index + 1 */
+	uint32_t *index;		   /* hash of program and signature -> index + 1 */
 	uint64_t *hashes;
 	size_t index_size;
 	/* of the module in hand */
@@ -107,7 +107,8 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	uint32_t index = p->places[i].function;
 	const struct ip_plan_function *f = &p->plan->functions[index];
 	struct function_values *v = &p->functions[index];
-	const char *name = ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
+	const char *name =
+		ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
 	const char *other;
 	struct ip_arguments a;
 	Dwarf_Attribute attr;
@@ -123,8 +124,8 @@ static void on_found(void *context, size_t i, struct ip_debug_function *function
 	v->found = true;
 	v->named = named;
 	v->entry = v->exit = 0;
-	if (p->options->args && (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 ||
-				 take(p, &a, &v->entry) < 0))
+	if (p->options->args &&
+	    (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->entry) < 0))
 		p->failed = true;
 	if (!p->failed && p->options->retval &&
 	    (ip_arguments_of_return(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->exit) < 0))
@@ -196,8 +197,8 @@ static int assign(struct planner *p, size_t first, size_t last)
 		else if (probe->kind == IP_PROBE_EXIT)
 			plan->program_of[i] = v->exit;
 		else if (p->options->args &&
-			 (ip_arguments_of_point(ip_probe_list_string(p->module->list, probe->args), p->module->load_bias,
-						p->options->string_limit, &a) < 0 ||
+			 (ip_arguments_of_point(ip_probe_list_string(p->module->list, probe->args),
+						p->module->load_bias, p->options->string_limit, &a) < 0 ||
 			  take(p, &a, &plan->program_of[i]) < 0))
 			return -1;
 	}
@@ -219,14 +220,16 @@ static int check(struct planner *p, const struct ip_target *target)
 		able += ip_probe_has_values(
 			&plan->functions[plan->function_of[i]].module->list->probes[plan->probe_of[i]]);
 	if (!able)
-		return ip_error("pid %d: none of the selected probes can record values: --args and --retval need placement fentry "
+		return ip_error("pid %d: none of the selected probes can record values: --args and --retval "
+				"need placement fentry "
 				"(build with IPROBE_PLACEMENT=fentry) or points with arguments",
 				target->pid);
 	for (size_t i = 0; i < plan->nfunctions; i++) {
 		if (p->functions[i].wanted)
 			p->gaps->no_debug_info += !p->functions[i].found;
 		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
-			p->gaps->other_placement += plan->functions[i].frame != UINT32_MAX; /* not those that are points alone */
+			p->gaps->other_placement +=
+				plan->functions[i].frame != UINT32_MAX; /* not those that are points alone */
 	}
 	return 0;
 }
@@ -261,8 +264,12 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 		   const struct ip_value_options *options, struct ip_area *area, struct ip_trace *trace,
 		   struct ip_value_gaps *gaps)
 {
-	struct planner p = {
-		.plan = plan, .options = options, .area = area, .trace = trace, .gaps = gaps, .index_size = 4 * IP_AREA_PROGRAMS};
+	struct planner p = {.plan = plan,
+			    .options = options,
+			    .area = area,
+			    .trace = trace,
+			    .gaps = gaps,
+			    .index_size = 4 * IP_AREA_PROGRAMS};
 	int ret = -1;
 
 	plan->program_of = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*plan->program_of));
@@ -287,7 +294,9 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 	if (check(&p, target) < 0)
 		goto out;
 	gaps->no_reading |= ip_values_is_confined(target);
-	__atomic_store_n(&area->header->may_read, !gaps->no_reading, __ATOMIC_RELEASE);
+	/* where it is the clock that is read by calls, it has to be put ahead first: watch_confinement() in turn.c */
+	if ((area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) != IP_MODE_MONOTONIC)
+		__atomic_store_n(&area->header->may_read, !gaps->no_reading, __ATOMIC_RELEASE);
 	ret = 0;
 out:
 	free(p.functions);

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from iptest import ctf, memory
-from iptest.actor import last_words
+from iptest.actor import last_words, one_line
 from test_resume import listens
 
 
@@ -52,6 +52,15 @@ def test_stamps_are_the_kernels(me, programs):
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
     found = info(me, directory)
     assert before <= found["tsc_start"] <= found["tsc_start"] + found["duration_ns"] <= after
+
+
+def test_children_are_not_followed(me, programs):
+    """They might be ended for the call where nobody looks."""
+    program = programs.simple("count", opt="-O0", placement="fentry")
+    done = me.iprobe("run", "--clock", "monotonic", "--follow-fork", "-o", me.dir() / "trace", "--", program, "-t", "1", "-n", "10")
+    assert "--follow-fork" in one_line(done) and "calls " not in done.stdout
+    done = me.iprobe("run", "--clock", "monotonic", "--time", "coarse", "--follow-fork", "-o", me.dir() / "trace", "--", program, "-t", "1", "-n", "10")
+    assert done.returncode == 0, repr(done)
 
 
 def test_values(me, programs):
