@@ -34,6 +34,12 @@ static size_t operator_length(const char *name, const char *p)
 	return n < 3 ? n : 3;
 }
 
+/* What report puts between a function and its caller. */
+static bool is_arrow(const char *p)
+{
+	return !strncmp(p, " <- ", 4);
+}
+
 /* Takes out what stands in template brackets: a<b<c>>::d -> a<>::d, in place. */
 static void fold_templates(char *name)
 {
@@ -43,6 +49,13 @@ static void fold_templates(char *name)
 	for (const char *p = name; *p; p++) {
 		size_t op = operator_length(name, p);
 
+		if (is_arrow(p)) {
+			depth = 0; /* another name begins */
+			memmove(out, p, 4);
+			out += 4;
+			p += 3;
+			continue;
+		}
 		if (op && depth == 0) {
 			memmove(out, p, op);
 			out += op;

@@ -411,6 +411,21 @@ def test_the_table_fits(me):
     assert "a_function_with_a_name" in done.stdout and "std::vector<std::pair<int, " in done.stdout, done.stdout
 
 
+def test_callers_fit(me):
+    """The arrow in front of a caller is no bracket of a template."""
+    trace = tracegen.Trace()
+    t = trace.thread()
+    push_back = "_ZNSt6vectorISt4pairIiNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEESaIS7_EE9push_backERKS7_"
+    for name in ("caller_of_it", push_back):
+        trace.add(name)
+        t.call(name)
+        t.advance(100)
+    t.ret()
+    t.ret()
+    shown = on_terminal(me, "report", "--by-caller", trace.write(me.dir() / "trace"), columns=130)
+    assert "std::vector<>::push_back <- caller_of_it (around)" in shown, shown
+
+
 def on_terminal(me, *args, columns):
     """What iprobe prints on a terminal so wide."""
     master, slave = os.openpty()
