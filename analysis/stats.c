@@ -15,6 +15,7 @@ static void on_run(void *context, const struct ip_run *run)
 
 	stats->run++;
 	stats->thread = run;
+	stats->skip = stats->tid && stats->tid != run->tid;
 }
 
 static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *f)
@@ -75,8 +76,9 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 {
 	struct ip_stats *stats = context;
 
-	add_call(stats, &stats->items[frame->function], frame, end, how, !(frame->flags & IP_FRAME_INNER),
-		 ip_frame_ticks(frame, end));
+	if (!stats->skip)
+		add_call(stats, &stats->items[frame->function], frame, end, how,
+			 !(frame->flags & IP_FRAME_INNER), ip_frame_ticks(frame, end));
 }
 
 /* The same with batches. */
@@ -87,6 +89,8 @@ static void on_batched(void *context, const struct ip_frame *frame, size_t depth
 	struct ip_call_stats *f = &stats->items[frame->function];
 	uint64_t ended = f->histogram.count, ticks = ip_frame_ticks(frame, end);
 
+	if (stats->skip)
+		return;
 	if (stats->scale != 1)
 		ticks = (uint64_t)(ticks * stats->scale + 0.5);
 	add_call(stats, f, frame, end, how, !(frame->flags & IP_FRAME_INNER), ticks);
@@ -104,13 +108,15 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 {
 	struct ip_stats *stats = context;
 
-	stats->orphans++;
+	stats->orphans += !stats->skip;
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
 {
 	struct ip_stats *stats = context;
 
+	if (stats->skip)
+		return;
 	stats->items[function].points++;
 	note_run(stats, &stats->items[function]);
 }
@@ -159,7 +165,7 @@ static void on_group_opened(void *context, struct ip_frame *frame, size_t depth)
 	uint32_t group;
 
 	frame->tag = TAG_OUTSIDE;
-	if (stats->failed || (stats->selected && !stats->selected[frame->function]))
+	if (stats->failed || stats->skip || (stats->selected && !stats->selected[frame->function]))
 		return;
 	group = ip_groups_of_call(stats->groups, stats->thread, frame, depth, stats->payload);
 	if (reserve(stats, group))
@@ -204,7 +210,7 @@ static void on_group_point(void *context, uint32_t function, size_t depth, uint6
 	struct ip_stats *stats = context;
 	uint32_t group;
 
-	if (stats->failed || (stats->selected && !stats->selected[function]))
+	if (stats->failed || stats->skip || (stats->selected && !stats->selected[function]))
 		return;
 	group = ip_groups_of_function(stats->groups, stats->thread, function);
 	if (!reserve(stats, group)) {
@@ -248,6 +254,7 @@ int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_option
 	if (!stats)
 		return ip_error("out of memory");
 	stats->selected = options->selected;
+	stats->tid = options->tid;
 	stats->scale = options->scale;
 	if (options->by == IP_GROUP_BY_FUNCTION) {
 		stats->nitems = trace->session->nfunctions;

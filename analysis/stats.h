@@ -46,6 +46,8 @@ struct ip_stats {
 	/* private */
 	uint64_t run;
 	const struct ip_run *thread;
+	uint32_t tid;
+	bool skip;		 /* the run in hand is of another thread */
 	const uint64_t *payload; /* that came with the event in hand */
 	const bool *selected;
 	uint32_t *open; /* calls of each group that are */
@@ -57,6 +59,7 @@ struct ip_stats {
 struct ip_stats_options {
 	enum ip_group_by by;
 	const bool *selected; /* by function, those that count; NULL: all */
+	uint32_t tid;	      /* this thread's calls only; 0: all */
 	bool batches;	      /* for compare.h; by function only */
 	double scale; /* with batches: durations of calls (min to max, histogram) are multiplied by it, so that they are in another clock's ticks */
 };
