@@ -63,6 +63,8 @@ static void coarsen(struct ip_timeline *t)
 			struct ip_stay_sum sum = sums[2 * i];
 			const struct ip_stay_sum *next = &sums[2 * i + 1];
 
+			if (!sum.calls && !sum.covered && !sum.vote)
+				sum.function = next->function; /* it has none */
 			sum.covered += next->covered;
 			sum.calls =
 				sum.calls + next->calls < sum.calls ? UINT32_MAX : sum.calls + next->calls;
@@ -162,7 +164,11 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 {
 	if (t->row_of_depth[depth] != NO_ROW)
 		return t->row_of_depth[depth];
-	if (t->nrows >= NO_ROW || ip_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
+	if (t->nrows == IP_TIMELINE_ROWS) {
+		t->beyond++;
+		return NO_ROW;
+	}
+	if (ip_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
 		t->failed = true;
 		return NO_ROW;
 	}

@@ -14,7 +14,8 @@
 
 #include "analysis/trace.h"
 
-#define IP_TIMELINE_DEPTHS 256u /* deeper stays are counted, not shown */
+#define IP_TIMELINE_DEPTHS 256u	  /* deeper stays are counted, not shown */
+#define IP_TIMELINE_ROWS   20000u /* stays of others are counted, not shown */
 
 /* Times in TSC ticks. */
 struct ip_stay {
@@ -48,6 +49,7 @@ struct ip_timeline {
 	uint64_t events;
 	uint64_t summed; /* stays that are in sums only */
 	uint64_t deeper; /* stays deeper than the last row */
+	uint64_t beyond; /* stays of rows that there was no room for */
 	/* private */
 	size_t most, nsummed;
 	const bool *selected;
