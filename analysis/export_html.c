@@ -43,6 +43,7 @@ struct page {
 	uint32_t nfunctions;	  /* the session's, and behind them those that only the other trace has */
 	uint32_t *shown;	  /* by function: its index in the page; UNUSED: it is not there */
 	bool *ranked;		  /* by function of the session: it has a histogram */
+	uint32_t unranked;	  /* functions that have none, since there are too many */
 	const char *separator;
 };
 
@@ -115,6 +116,15 @@ static int choose_functions(struct page *p)
 	return 0;
 }
 
+/* Functions were called that were not asked for. */
+static bool is_selection(const struct page *p)
+{
+	for (size_t i = 0; i < p->stats->nitems; i++)
+		if (p->stats->items[i].calls && !p->options->selected[i])
+			return true;
+	return false;
+}
+
 static void put_meta(struct page *p)
 {
 	const struct ip_recording *s = p->trace->session;
@@ -140,6 +150,9 @@ static void put_meta(struct page *p)
 	put_number(p, "damaged", p->trace->ndamages);
 	put_number(p, "summed", p->timeline->summed);
 	put_number(p, "deeper", p->timeline->deeper);
+	put_number(p, "beyond", p->timeline->beyond);
+	put_number(p, "unranked", p->unranked);
+	put_number(p, "selected", is_selection(p));
 	if (p->options->other) {
 		put_field(p, "other", p->options->other->dir);
 		put_number(p, "other_ns", ip_recording_ns(p->options->other->session, p->other->ticks));
@@ -352,7 +365,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	for (size_t i = 0; row->sums && i < t->nslices; i++) {
 		const struct ip_stay_sum *sum = &row->sums[i];
 
-		if (!sum->vote && !sum->covered && !sum->calls)
+		if ((!sum->vote && !sum->covered && !sum->calls) || p->shown[sum->function] == UNUSED)
 			continue;
 		fprintf(p->out, "%s%zu,%" PRIu64 ",%u,%u", p->separator, i, ns(p, sum->covered), sum->calls,
 			p->shown[sum->function]);
@@ -373,30 +386,41 @@ static void put_timeline(struct page *p)
 	fputs("]}}\n", p->out);
 }
 
-/* Chooses the functions that have a histogram: those with the longest total. */
+/* Longest first. */
+static int by_total(const void *a, const void *b)
+{
+	const struct ip_call_stats *x = *(const struct ip_call_stats *const *)a,
+				   *y = *(const struct ip_call_stats *const *)b;
+
+	return x->total != y->total ? (x->total < y->total ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* Chooses the functions that have a histogram: of those selected whose calls have ended, those with the longest total. */
 static int rank(struct page *p)
 {
-	size_t n = p->stats->nitems;
-	_cleanup_free_ uint64_t *totals = malloc(n * sizeof(*totals));
-	uint64_t least = 1;
+	size_t n = p->stats->nitems, ended = 0;
+	_cleanup_free_ const struct ip_call_stats **order = calloc(n + 1, sizeof(*order));
 
-	p->ranked = calloc(n, sizeof(*p->ranked));
-	if (!totals || !p->ranked)
+	p->ranked = calloc(n + 1, sizeof(*p->ranked));
+	if (!order || !p->ranked)
 		return ip_error("out of memory");
-	for (size_t i = 0; i < n; i++)
-		totals[i] = p->stats->items[i].total;
-	qsort(totals, n, sizeof(*totals), by_weight);
-	if (n > LATENCIES)
-		least = totals[LATENCIES] + 1;
-	for (size_t i = 0; i < n; i++)
-		p->ranked[i] = p->options->selected[i] && p->stats->items[i].total >= least;
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_call_stats *f = &p->stats->items[i];
+
+		if (p->options->selected[i] && (f->histogram.count || f->histogram.dropped))
+			order[ended++] = f;
+	}
+	qsort(order, ended, sizeof(*order), by_total);
+	for (size_t i = 0; i < ended && i < LATENCIES; i++)
+		p->ranked[order[i] - p->stats->items] = true;
+	p->unranked = ended > LATENCIES ? ended - LATENCIES : 0;
 	return 0;
 }
 
 static int collect(struct page *p)
 {
 	const struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
-	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION};
+	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION, .tid = p->options->tid};
 
 	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
 	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||

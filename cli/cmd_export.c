@@ -212,6 +212,8 @@ int cmd_export(int argc, char **argv)
 				 "--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
 	if (other && run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
+	if (other && filter.tid)
+		return cli_usage(argv[0], "--diff does not go with --tid: the other trace has other threads");
 	/* a reader that was left ends us without a word */
 	if (!path)
 		signal(SIGPIPE, SIG_DFL);

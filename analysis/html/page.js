@@ -85,6 +85,8 @@ const page = (function () {
     if (meta.other) notes.push(`compared with ${meta.other}`);
     if (meta.summed) notes.push(`${count(meta.summed)} short calls are summed up in the timeline, by slices of time`);
     if (meta.deeper) notes.push(`${count(meta.deeper)} calls are deeper than the timeline goes`);
+    if (meta.beyond) notes.push(`${count(meta.beyond)} calls are not in the timeline: there are too many threads`);
+    if (meta.unranked) notes.push(`${plural(meta.unranked, "function")} with a shorter total ${meta.unranked === 1 ? "has" : "have"} no histogram`);
     $("notes").textContent = notes.join(" · ");
     document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     for (const name of names) $("tab-" + name).addEventListener("click", () => show(name));

@@ -14,7 +14,7 @@ const timeline = (function () {
       const key = r.pid + ":" + r.tid, n = r.stays.length / 3;
       let t = byKey.get(key);
       if (!t) {
-        byKey.set(key, t = { pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: 0 });
+        byKey.set(key, t = { pid: r.pid, tid: r.tid, name: r.name, rows: [], busy: null });
         threads.push(t);
       }
       const row = { thread: t, depth: r.depth, n, start: new Float64Array(n), length: new Float64Array(n), fn: new Uint32Array(n), sums: [] };
@@ -25,7 +25,8 @@ const timeline = (function () {
       }
       for (let i = 0; i < r.sums.length; i += 4)
         row.sums.push({ slice: r.sums[i], covered: r.sums[i + 1], calls: r.sums[i + 2], fn: r.sums[i + 3] });
-      if (r.depth === 0) t.busy += row.length.reduce((a, b) => a + b, 0) + row.sums.reduce((a, s) => a + s.covered, 0);
+      /* without the outermost calls, or some of them, nobody knows */
+      if (r.depth === 0 && !meta.selected) t.busy += row.length.reduce((a, b) => a + b, 0) + row.sums.reduce((a, s) => a + s.covered, 0);
       t.rows.push(row);
     }
     threads.sort((a, b) => a.pid - b.pid || (a.tid === a.pid ? -1 : b.tid === b.pid ? 1 : a.tid - b.tid));
@@ -122,7 +123,7 @@ const timeline = (function () {
       const y = AXIS + t.y - top;
       if (y > h || y + HEAD + t.depths * ROW < 0) continue;
       c.fillStyle = soft;
-      c.fillText(`${t.name || "thread"} ${t.tid}${t.pid !== t.tid ? " of " + t.pid : ""}   ${percent(t.busy, duration)} in calls`, 4, y + 14);
+      c.fillText(`${t.name || "thread"} ${t.tid}${t.pid !== t.tid ? " of " + t.pid : ""}${t.busy === null ? "" : `   ${percent(t.busy, duration)} in calls`}`, 4, y + 14);
       for (const row of t.rows)
         if (y + HEAD + (row.depth + 1) * ROW > 0 && y + HEAD + row.depth * ROW < h) drawRow(c, row, y + HEAD + row.depth * ROW, w, soft);
     }

@@ -151,6 +151,60 @@ def test_difference(me):
     assert known["slow"][0] >= 300 > 150 > known["slow"][1] and known["gone"][0] == 0 and known["fresh"][1] == 0
 
 
+def test_one_thread(me):
+    """With --tid all figures are that thread's."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    for number, ticks in enumerate((10, 1000)):
+        t = trace.thread(number, stack=tracegen.STACK - number * 0x1000000)
+        for _ in range(number + 3):
+            t.call("work")
+            t.advance(ticks)
+            t.ret()
+        t.flush()
+    directory = trace.write(me.dir() / "trace")
+    for number, ticks in enumerate((10, 1000)):
+        data = document(export(me, directory, "--tid", 1000 + number))
+        (f,) = data["functions"]
+        assert (f["calls"], f["total"], f["min"], f["max"], f["threads"]) == (number + 3, (number + 3) * ticks, ticks, ticks, 1)
+        (latency,) = data["latency"]["functions"].values()
+        assert latency["buckets"] == [ticks.bit_length(), number + 3]
+
+
+def test_histograms_are_of_those_selected(me):
+    """One function whose calls have ended has a histogram, however many others are longer; the page says how many have none."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread()
+    for i in range(250):
+        t.call(f"f{i:03}")
+        t.advance(100)
+        t.ret()
+    t.call("short")
+    t.advance(1)
+    t.ret()
+    directory = trace.write(me.dir() / "trace")
+    data = document(export(me, directory))
+    assert len(data["latency"]["functions"]) == 200 and data["meta"]["unranked"] == 51 and data["meta"]["selected"] == 0
+    data = document(export(me, directory, "-f", "short"))
+    assert len(data["latency"]["functions"]) == 1 and data["meta"]["unranked"] == 0 and data["meta"]["selected"] == 1
+
+
+def test_the_timeline_is_bounded(me):
+    """80 threads, each 256 calls deep, are more than 20,000 rows."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    for number in range(80):
+        t = trace.thread(0, stack=tracegen.STACK)
+        for _ in range(256):
+            t.call("deep")
+            t.advance(1)
+        for _ in range(256):
+            t.ret()
+            t.advance(1)
+        t.flush()
+    data = document(export(me, trace.write(me.dir() / "trace")))
+    assert len(data["timeline"]["rows"]) == 20000 and len(stays(data)) == 20000
+    assert data["meta"]["beyond"] == 80 * 256 - 20000
+
+
 def test_names_cannot_end_the_document(me):
     trace = tracegen.Trace()
     t = trace.thread()
@@ -164,7 +218,8 @@ def test_names_cannot_end_the_document(me):
 
 def test_refusals(me):
     _, directory = chain(me, 3)
-    for args, code in ((["--format", "folded", "--diff", directory, directory], 2), (["--format", "html", "--diff", "/nothing", directory], 1)):
+    for args, code in ((["--format", "folded", "--diff", directory, directory], 2), (["--format", "html", "--diff", "/nothing", directory], 1),
+                       (["--format", "html", "--tid", "1000", "--diff", directory, directory], 2)):
         done = me.iprobe("export", *args)
         assert done.returncode == code and len(done.stderr.splitlines()) == 1, repr(done)
         assert not done.stdout
