@@ -50,7 +50,8 @@ struct ip_stream {
 	uint32_t pid, tid;
 	uint8_t uuid[16];
 
-	bool known; /* time and sp are those of the record before */
+	bool spoiled; /* the rest of the packet is damaged: its events are missing */
+	bool known;   /* time and sp are those of the record before */
 	uint64_t ts, sp;
 
 	uint64_t *payloads; /* of the events delivered last */
@@ -233,6 +234,9 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 		ret->lost = h.events_discarded - (s->begun ? s->discarded : 0);
 	if (s->begun && h.packet_seq_num > s->sequence + 1)
 		ret->missing = h.packet_seq_num - s->sequence - 1;
+	/* what it held is as missing as if it was not there */
+	ret->missing += s->spoiled;
+	s->spoiled = false;
 	if (!s->begun || ret->missing || s->pid != h.pid || s->tid != h.tid)
 		s->known = false;
 	memcpy(s->uuid, h.uuid, sizeof(s->uuid));
@@ -261,7 +265,8 @@ static int read_words(struct ip_stream *s, uint64_t *words, uint64_t bytes)
 {
 	if (!s->unpack)
 		return ip_read_at(s->fd, s->path, s->position, words, bytes) < 0 ? -1 : 1;
-	if (!s->unpacked && ip_unpack_read(s->unpack, s->fd, s->path, s->packet, &s->squeezed, &s->unpacked) < 0)
+	if (!s->unpacked &&
+	    ip_unpack_read(s->unpack, s->fd, s->path, s->packet, &s->squeezed, &s->unpacked) < 0)
 		return -1;
 	if (!s->unpacked)
 		return 0;
@@ -287,6 +292,7 @@ static int refill(struct ip_stream *s)
 		damaged(s, s->packet, "packet whose compressed words are damaged");
 		s->left = 0;
 		s->known = false;
+		s->spoiled = true;
 		s->at = s->filled = 0;
 		return 0;
 	}
@@ -302,6 +308,7 @@ static void bad_record(struct ip_stream *s, size_t at, const char *what)
 	damaged(s, offset_of(s, at), what);
 	s->left = 0;
 	s->known = false;
+	s->spoiled = true;
 }
 
 /* Words of the record that begins with word, as far as that tells: a payload record has more. */
@@ -418,7 +425,8 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 				bad_record(s, s->at, problem);
 				break;
 			}
-			if (words > IP_EXT_WORDS && keep_payload(s, w + IP_EXT_WORDS, words - IP_EXT_WORDS, &events[n]) < 0)
+			if (words > IP_EXT_WORDS &&
+			    keep_payload(s, w + IP_EXT_WORDS, words - IP_EXT_WORDS, &events[n]) < 0)
 				return -1;
 			n++;
 			s->known = true;
@@ -427,8 +435,7 @@ ssize_t ip_stream_read(struct ip_stream *s, struct ip_event *events, size_t max)
 		} else if (s->known) {
 			bad_record(s, s->at, "record of an unknown kind");
 		} else {
-			damaged(s, offset_of(s, s->at),
-				"record that needs one which is missing");
+			damaged(s, offset_of(s, s->at), "record that needs one which is missing");
 			s->at++;
 			s->left -= WORD;
 		}

@@ -117,7 +117,8 @@ static struct file *new_file(void)
 
 static void test_records(void **state)
 {
-	static const int64_t moves[] = {-16, 16, 0, -8, 8, -8192, 8184, -8000, 8000, 8184, 8184, -8192, -8192};
+	static const int64_t moves[] = {-16,   16,   0,	   -8,	 8,	-8192, 8184,
+					-8000, 8000, 8184, 8184, -8192, -8192};
 	struct ip_event events[64];
 	struct file *f = new_file();
 	uint64_t sp = SP, ts = T0 | (IP_TIME_MASK - 20);
@@ -176,7 +177,9 @@ static void test_payloads(void **state)
 			assert_int_equal(events[i].ts, ts + n);
 			assert_int_equal(events[i].sp, SP);
 			assert_int_equal(events[i].number, 9);
-			assert_int_equal(events[i].kind, n == 280 ? IP_PROBE_POINT : n % 2 ? IP_PROBE_EXIT : IP_PROBE_ENTRY);
+			assert_int_equal(events[i].kind, n == 280 ? IP_PROBE_POINT
+							 : n % 2  ? IP_PROBE_EXIT
+								  : IP_PROBE_ENTRY);
 			if (n % 2) {
 				assert_null(payload);
 				continue;
@@ -272,6 +275,34 @@ static void test_packets_tell_losses(void **state)
 	assert_int_equal(p.tid, 2);
 	assert_int_equal(ip_stream_next_packet(stream, &p), 0);
 	assert_null(ip_stream_damage(stream));
+	ip_stream_close(stream);
+	close(fd);
+}
+
+/* What a damaged packet held behind the damage is missing in front of the next one. */
+static void test_damage_is_a_loss(void **state)
+{
+	struct file *f = new_file();
+	struct ip_event events[8];
+	struct ip_packet p;
+	struct ip_stream *stream;
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		packet(f, 0, 1);
+		extended(f, IP_PROBE_ENTRY, T0 + 10 * i, 1, SP);
+		if (i == 0)
+			word(f, 0);
+	}
+	stream = open_file(f, &fd);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ip_stream_next_packet(stream, &p), 1);
+		assert_int_equal(p.missing, i == 1);
+		assert_int_equal(ip_stream_read(stream, events, 8), 1);
+		assert_int_equal(ip_stream_read(stream, events, 8), 0);
+	}
+	assert_non_null(ip_stream_damage(stream));
 	ip_stream_close(stream);
 	close(fd);
 }
@@ -382,6 +413,7 @@ int main(void)
 		cmocka_unit_test(test_bad_payloads),
 		cmocka_unit_test(test_chain_of_packets),
 		cmocka_unit_test(test_packets_tell_losses),
+		cmocka_unit_test(test_damage_is_a_loss),
 		cmocka_unit_test(test_large_packet),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_no_stream),
