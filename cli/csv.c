@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/names.h"
+#include "common/cleanup.h"
+
 static void next(struct cli_csv *csv)
 {
 	if (csv->begun)
@@ -17,18 +20,21 @@ static void next(struct cli_csv *csv)
 
 void cli_csv_string(struct cli_csv *csv, const char *value)
 {
+	_cleanup_free_ char *text = value ? strdup(value) : NULL;
+
 	next(csv);
-	if (!value)
+	if (!text)
 		return;
-	if (!value[strcspn(value, ",\"\r\n")]) {
-		fputs(value, csv->out);
+	ip_clean(text);
+	if (!text[strcspn(text, ",\"")]) {
+		fputs(text, csv->out);
 		return;
 	}
 	putc('"', csv->out);
-	for (; *value; value++) {
-		if (*value == '"')
+	for (const char *p = text; *p; p++) {
+		if (*p == '"')
 			putc('"', csv->out);
-		putc(*value, csv->out);
+		putc(*p, csv->out);
 	}
 	putc('"', csv->out);
 }

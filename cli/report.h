@@ -46,6 +46,7 @@ struct cli_report_options {
 	const char *other; /* --diff: directory of the trace to compare with; NULL: none */
 	enum cli_report_column columns[CLI_REPORT_COLUMNS];
 	size_t ncolumns; /* that text shows in front of names */
+	bool chosen;	 /* columns are not the usual ones */
 	struct cli_report_condition conditions[CLI_CONDITIONS_MAX];
 	size_t nconditions;
 };
@@ -94,6 +95,8 @@ int cli_report_load_compared(const char *dir, const struct cli_report_options *o
 			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);
 bool cli_report_has_times(const struct cli_report_row *row);
+/* Whether the row has a figure there; percentiles of what was measured in the process are upper bounds. */
+bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column);
 double cli_report_value(const struct cli_report_row *row, enum cli_report_column column);
 
 /* The function that a line about missing calls means. */

@@ -32,12 +32,10 @@ static void print_fields(struct cli_csv *csv, const struct cli_report *r, const 
 /* Of a histogram that was made in the process percentiles are bounds: JSON tells them. */
 static bool is_known(const struct cli_report_row *row, enum cli_report_column column)
 {
-	if (column == CLI_BY_CALLS)
-		return true;
-	if (row->logged)
-		return true;
-	return cli_report_has_times(row) && (column == CLI_BY_TOTAL || column == CLI_BY_MIN ||
-					     column == CLI_BY_AVG || column == CLI_BY_MAX);
+	bool bound = !row->logged && (column == CLI_BY_P50 || column == CLI_BY_P90 || column == CLI_BY_P99 ||
+				      column == CLI_BY_P999);
+
+	return !bound && cli_report_is_known(row, column);
 }
 
 void cli_report_csv(const struct cli_report *r)

@@ -15,7 +15,8 @@
 static const char *const names[] = {
 	[CLI_SLOWER] = "slower",       [CLI_FASTER] = "faster", [CLI_TAIL_UP] = "tail up",
 	[CLI_TAIL_DOWN] = "tail down", [CLI_NEW] = "new",	[CLI_GONE] = "gone",
-	[CLI_CALLS] = "calls",	       [CLI_SAME] = "same",	[CLI_FEW] = "few"};
+	[CLI_CALLS] = "calls",	       [CLI_SAME] = "same",	[CLI_FEW] = "few",
+	[CLI_UNTESTED] = "not tested"};
 
 static const char *const columns[] = {"calls", "total", "self", "p50", "p99", "q", "function"};
 
@@ -116,12 +117,12 @@ static int make_pairs(struct cli_diff *d)
 
 static bool is_logged(const struct cli_report_row *row)
 {
-	return row->logged && row->stats->histogram.count;
+	return row->logged && row->stats->calls;
 }
 
 static bool is_measured(const struct cli_report_row *row)
 {
-	return !row->logged && row->counted && row->counted->ended;
+	return !row->logged && row->counted && row->counted->measured;
 }
 
 static struct ip_durations durations_of(const struct cli_report *r, const struct cli_report_row *row)
@@ -144,7 +145,8 @@ static int compare(const struct cli_diff *d, struct cli_pair *p)
 	measured = is_measured(p->before) && is_measured(p->after) &&
 		   d->after.clock == d->after.trace->session &&
 		   d->before.counts->shift == d->after.counts->shift;
-	if (!measured && !(is_logged(p->before) && is_logged(p->after)))
+	p->testable = measured || (is_logged(p->before) && is_logged(p->after));
+	if (!p->testable)
 		return 0;
 	before = durations_of(&d->before, p->before);
 	after = durations_of(&d->after, p->after);
@@ -175,17 +177,14 @@ static int adjust(struct cli_diff *d)
 
 static double difference(const struct cli_pair *p, enum cli_report_column column)
 {
-	bool times = column != CLI_BY_CALLS,
-	     single = times && column != CLI_BY_TOTAL && column != CLI_BY_SELF;
+	bool single = column != CLI_BY_CALLS && column != CLI_BY_TOTAL && column != CLI_BY_SELF;
 	const struct cli_report_row *const rows[] = {p->before, p->after};
 	double values[2] = {0};
 
 	for (int i = 0; i < 2; i++) {
 		const struct cli_report_row *row = rows[i];
 
-		if (row && ((times && !cli_report_has_times(row)) || (column == CLI_BY_SELF && !row->logged)))
-			return NAN;
-		if (single && (!row || (row->logged && !row->stats->histogram.count)))
+		if (row ? !cli_report_is_known(row, column) : single)
 			return NAN;
 		values[i] = row ? cli_report_value(row, column) : 0;
 	}
@@ -195,10 +194,15 @@ static double difference(const struct cli_pair *p, enum cli_report_column column
 static bool matters(const struct cli_pair *p)
 {
 	const enum cli_report_column single[] = {CLI_BY_P50, CLI_BY_AVG};
+	double way = p->comparison.superior > 0.5 ? 1 : -1;
 
-	for (size_t i = 0; i < sizeof(single) / sizeof(*single); i++)
-		if (fabs(difference(p, single[i])) >= CLI_DIFF_MIN * cli_report_value(p->before, single[i]))
+	/* what differs the other way is no evidence */
+	for (size_t i = 0; i < sizeof(single) / sizeof(*single); i++) {
+		double change = way * difference(p, single[i]);
+
+		if (change > 0 && change >= CLI_DIFF_MIN * cli_report_value(p->before, single[i]))
 			return true;
+	}
 	return false;
 }
 
@@ -218,7 +222,7 @@ static enum cli_verdict judge(const struct cli_pair *p)
 	after = p->after->count;
 	if (fabs(after - before) >= CLI_DIFF_CALLS * fmax(before, after))
 		return CLI_CALLS;
-	return isnan(p->q) ? CLI_FEW : CLI_SAME;
+	return !p->testable ? CLI_UNTESTED : isnan(p->q) ? CLI_FEW : CLI_SAME;
 }
 
 /* By its own time each nanosecond is of one function: the one that changed, not of those that call it. */

@@ -18,6 +18,7 @@ enum cli_verdict {
 	CLI_CALLS,     /* its calls last as long, but their number differs */
 	CLI_SAME,      /* no difference that is certain, and large enough to matter */
 	CLI_FEW,       /* too few calls to tell */
+	CLI_UNTESTED,  /* of one of them durations are not known, or not in the same way */
 };
 
 /* The share of false ones among the differences that are called certain. */
@@ -30,6 +31,7 @@ enum cli_verdict {
 struct cli_pair {
 	const struct cli_report_row *before, *after; /* NULL: not there */
 	struct ip_comparison comparison;
+	bool testable;	  /* durations of both are known in the same way */
 	double q, tail_q; /* NAN: not tested */
 	enum cli_verdict verdict;
 	double calls, total, self, p50, p99; /* differences, ns; NAN: not known */

@@ -16,7 +16,7 @@
 #include "common/json.h"
 #include "common/units.h"
 
-#define OTHER_COLUMNS 77u
+#define OTHER_COLUMNS 78u
 #define NAME_MIN      23u
 
 /* Of the test that the verdict rests on. */
@@ -67,7 +67,7 @@ static void print_percentile(const struct cli_pair *p, enum cli_report_column co
 {
 	const struct cli_report_row *row = cli_pair_row(p);
 	char buffer[16];
-	bool known = cli_report_has_times(row) && (!row->logged || row->stats->histogram.count);
+	bool known = cli_report_is_known(row, column);
 
 	printf(" %8s", known ? ip_format_ns(cli_report_value(row, column), buffer) : "-");
 	print_share(p->before && p->after ? cli_report_value(p->before, column) : 0,
@@ -97,7 +97,7 @@ static int print_row(const struct cli_pair *p)
 	if (!name)
 		return ip_error("out of memory");
 	cli_fit_name(name, cli_name_width(OTHER_COLUMNS, NAME_MIN));
-	printf("%-9s", cli_verdict_name(p->verdict));
+	printf("%-10s", cli_verdict_name(p->verdict));
 	print_q(q_of(p));
 	if (p->before && p->after)
 		print_share(p->before->count, p->calls);
@@ -113,17 +113,18 @@ static int print_row(const struct cli_pair *p)
 
 int cli_diff_table(const struct cli_diff *d)
 {
-	size_t shown = 0, certain = 0, few = 0;
+	size_t shown = 0, certain = 0, few = 0, untested = 0;
 	bool all = d->options->filter.functions;
 	char count[32];
 
 	for (size_t i = 0; i < d->n; i++) {
 		certain += d->pairs[i].verdict < CLI_SAME;
 		few += d->pairs[i].verdict == CLI_FEW;
+		untested += d->pairs[i].verdict == CLI_UNTESTED;
 	}
 	print_header("before", &d->before);
 	print_header("after ", &d->after);
-	printf("\n%-9s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls", "total", "self",
+	printf("\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls", "total", "self",
 	       "p50, change", "p99, change", "function");
 	for (size_t i = 0; i < d->n && shown < d->options->filter.limit; i++) {
 		if (!all && d->pairs[i].verdict >= CLI_SAME)
@@ -134,12 +135,16 @@ int cli_diff_table(const struct cli_diff *d)
 	}
 	if (!all && shown < certain)
 		printf("... and %zu more functions that differ\n", certain - shown);
-	if (!certain)
+	if (!shown)
 		puts("(none)");
 	printf("\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
-	       ip_format_count(d->n - certain - few, count), CLI_DIFF_Q, 100 * CLI_DIFF_MIN);
+	       ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q, 100 * CLI_DIFF_MIN);
 	if (few)
 		printf("%s more: too few calls to tell.\n", ip_format_count(few, count));
+	if (untested)
+		printf("%s more: not tested, since durations of both are not known, or not in the same "
+		       "way.\n",
+		       ip_format_count(untested, count));
 	puts("The test tells these two recordings apart; runs differ by themselves: record several to know.");
 	return 0;
 }
@@ -167,8 +172,7 @@ static void json_side(struct ip_json *j, const char *key, const struct cli_repor
 	ip_json_object(j, key);
 	ip_json_uint(j, "calls", row->count);
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
-		json_known(j, times[i].key,
-			   cli_report_has_times(row) && (row->logged || times[i].column != CLI_BY_SELF),
+		json_known(j, times[i].key, cli_report_is_known(row, times[i].column),
 			   cli_report_value(row, times[i].column));
 	ip_json_end_object(j);
 }
@@ -234,7 +238,7 @@ static void csv_side(struct cli_csv *csv, const struct cli_report_row *row)
 
 	cli_csv_uint(csv, row, row ? row->count : 0);
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
-		bool known = row && cli_report_has_times(row) && (row->logged || times[i] != CLI_BY_SELF);
+		bool known = row && cli_report_is_known(row, times[i]);
 
 		cli_csv_uint(csv, known, known ? (uint64_t)cli_report_value(row, times[i]) : 0);
 	}

@@ -125,6 +125,7 @@ static int parse_columns(const char *command, char *text, struct cli_report_opti
 {
 	bool all = !strcmp(text, "all");
 
+	o->chosen = true;
 	o->ncolumns = 0;
 	for (enum cli_report_column i = 0; all && i < CLI_BY_FUNCTION; i++)
 		o->columns[o->ncolumns++] = i;
@@ -148,6 +149,8 @@ static int check(const char *command, const struct cli_report_options *o)
 
 	if (o->other && o->by != IP_GROUP_BY_FUNCTION)
 		return cli_usage(command, "--diff compares functions: it does not go with --by");
+	if (o->other && o->chosen)
+		return cli_usage(command, "--diff does not go with --columns");
 	if (o->other && o->nconditions)
 		return cli_usage(command, "--diff does not go with --where");
 	if (o->other && o->sort && !cli_diff_has_column(o->sort))

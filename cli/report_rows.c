@@ -83,6 +83,22 @@ bool cli_report_has_times(const struct cli_report_row *row)
 	return row->logged ? row->stats->calls : row->counted && row->counted->ended;
 }
 
+bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_column column)
+{
+	const struct ip_histogram *h = &row->stats->histogram;
+
+	if (column == CLI_BY_CALLS)
+		return true;
+	if (column == CLI_BY_THREADS)
+		return row->logged;
+	if (!cli_report_has_times(row))
+		return false;
+	if (!row->logged)
+		return column != CLI_BY_SELF && column != CLI_BY_STDDEV;
+	/* the others are those of calls that have ended */
+	return column == CLI_BY_TOTAL || column == CLI_BY_SELF || h->count || h->dropped;
+}
+
 static bool is_wanted(const struct cli_report *r, const struct cli_report_row *row)
 {
 	const struct cli_report_options *o = r->options;
@@ -91,8 +107,8 @@ static bool is_wanted(const struct cli_report *r, const struct cli_report_row *r
 		const struct cli_report_condition *c = &o->conditions[i];
 		double value = cli_report_value(row, c->column);
 
-		/* a time that is not known is none that could be compared */
-		if (c->column != CLI_BY_CALLS && c->column != CLI_BY_THREADS && !cli_report_has_times(row))
+		/* what is not known is nothing that could be compared */
+		if (!cli_report_is_known(row, c->column))
 			return false;
 		if (!(c->op == '<'   ? value < c->value
 		      : c->op == '>' ? value > c->value
@@ -262,6 +278,19 @@ static int make_groups(struct cli_report *r, const bool *selected)
 	return 0;
 }
 
+/* Rows are sorted by name: if those of one name are of several functions, all of them are marked. */
+static void mark_ambiguous(struct cli_report *r)
+{
+	for (size_t i = 0, end; i < r->nrows; i = end) {
+		bool differ = false;
+
+		for (end = i + 1; end < r->nrows && !strcmp(r->rows[end].name, r->rows[i].name); end++)
+			differ |= r->rows[end].function != r->rows[i].function;
+		for (size_t k = i; k < end; k++)
+			r->rows[k].ambiguous = differ;
+	}
+}
+
 static void sort(struct cli_report *r)
 {
 	const char *column = r->options->sort ? r->options->sort : "total";
@@ -272,10 +301,7 @@ static void sort(struct cli_report *r)
 	for (size_t i = 0; i < r->nrows; i++)
 		r->rows[i].key = cli_report_value(&r->rows[i], by);
 	qsort(r->rows, r->nrows, sizeof(*r->rows), by_name);
-	for (size_t i = 1; i < r->nrows; i++)
-		if (!strcmp(r->rows[i].name, r->rows[i - 1].name) &&
-		    r->rows[i].function != r->rows[i - 1].function)
-			r->rows[i].ambiguous = r->rows[i - 1].ambiguous = true;
+	mark_ambiguous(r);
 	if (by != CLI_BY_FUNCTION)
 		qsort(r->rows, r->nrows, sizeof(*r->rows), by_key);
 }

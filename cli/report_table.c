@@ -18,15 +18,11 @@
 
 #define MISSING_SHOWN 10 /* --json has them all */
 
-static void print_time(const struct cli_report_row *row, uint64_t ns, bool of_ended_calls)
+static void print_time(uint64_t ns)
 {
 	char buffer[16];
-	const struct ip_histogram *h = &row->stats->histogram;
 
-	if (!cli_report_has_times(row) || (row->logged && of_ended_calls && !h->count && !h->dropped))
-		printf(" %8s", "-");
-	else
-		printf(" %8s", ip_format_ns(ns, buffer));
+	printf(" %8s", ip_format_ns(ns, buffer));
 }
 
 /* Of a histogram an upper bound is known. */
@@ -34,8 +30,8 @@ static void print_percentile(const struct cli_report_row *row, uint64_t ns)
 {
 	char buffer[16], bound[20];
 
-	if (row->logged || !cli_report_has_times(row)) {
-		print_time(row, ns, true);
+	if (row->logged) {
+		print_time(ns);
 		return;
 	}
 	snprintf(bound, sizeof(bound), "<%s", ip_format_ns(ns, buffer));
@@ -70,14 +66,16 @@ static void print_drops(const struct cli_report *r)
 	char at[16];
 
 	if (s->ndrops)
-		fputs("\nProbes took too much of the time of these functions, and were taken away (--drop-hot). Times and events are those "
+		fputs("\nProbes took too much of the time of these functions, and were taken away "
+		      "(--drop-hot). Times and events are those "
 		      "until then:\n",
 		      stdout);
 	for (size_t i = 0; i < s->ndrops; i++) {
 		fputs("  ", stdout);
 		ip_print_clean(stdout, ip_names_get(r->names, s->drops[i].function));
 		printf(" after %s%s\n", ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
-		       s->drops[i].counted ? ", calls are all that were made" : ", later calls are not known");
+		       s->drops[i].counted ? ", calls are all that were made"
+					   : ", later calls are not known");
 	}
 }
 
@@ -150,30 +148,24 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 
 static void print_cell(const struct cli_report_row *row, enum cli_report_column column)
 {
+	if (!cli_report_is_known(row, column)) {
+		printf(" %8s", "-");
+		return;
+	}
 	switch (column) {
 	case CLI_BY_CALLS:
 		printf(" %10" PRIu64, row->count);
 		break;
 	case CLI_BY_THREADS:
-		if (row->logged)
-			printf(" %8" PRIu64, row->stats->threads);
-		else
-			printf(" %8s", "-");
+		printf(" %8" PRIu64, row->stats->threads);
 		break;
 	case CLI_BY_TOTAL:
-		print_time(row, row->summary.total, false);
-		break;
 	case CLI_BY_SELF:
 	case CLI_BY_STDDEV:
-		if (row->logged)
-			print_time(row, cli_report_value(row, column), column == CLI_BY_STDDEV);
-		else
-			printf(" %8s", "-");
-		break;
 	case CLI_BY_MIN:
 	case CLI_BY_AVG:
 	case CLI_BY_MAX:
-		print_time(row, cli_report_value(row, column), true);
+		print_time(cli_report_value(row, column));
 		break;
 	default:
 		print_percentile(row, cli_report_value(row, column));

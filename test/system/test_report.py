@@ -158,6 +158,45 @@ def test_where(me):
     assert head.split() == "calls total self min avg p50 p90 p99 p99.9 max stddev threads function".split()
 
 
+def test_what_is_not_known(me):
+    """A call that has not ended has a total, and no minimum; a point has no time at all."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread()
+    trace.add("here")
+    trace.add("bell\x07", linker_name="bell\\x07")
+    t.call("open")
+    t.point("here")
+    t.call("bell\x07")
+    t.advance(100)
+    t.ret()
+    directory = trace.write(me.dir() / "trace")
+    for where, names in (("min<1s", {"bell\x07"}), ("total<1s", {"bell\x07", "open"}), ("calls>0", {"bell\x07", "open", "here"}),
+                         ("stddev<1s", {"bell\x07"})):
+        assert {f["function"] for f in report(me, directory, "-w", where)["functions"]} == names
+    lines = {l["function"]: l for l in csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))}
+    assert (lines["open"]["total_ns"], lines["open"]["min_ns"], lines["open"]["p50_ns"], lines["open"]["stddev_ns"]) == ("100", "", "", "")
+    assert (lines["here"]["calls"], lines["here"]["total_ns"], lines["here"]["threads"]) == ("1", "", "1")
+    assert lines["bell?"]["max_ns"] == "100"
+
+
+def test_same_names_are_told_apart(me):
+    """Each of the rows of two functions of one name says which of them it is."""
+    trace = tracegen.Trace()
+    t = trace.thread()
+    for number, linker_name in enumerate(("_Z1fi", "_Z1fd")):
+        trace.add(f"f{number}", linker_name=linker_name)
+    for caller in ("a", "b", "c"):
+        t.call(caller)
+        for callee in ("f0", "f1"):
+            t.call(callee)
+            t.ret()
+        t.ret()
+    shown = me.iprobe("report", "--by-caller", trace.write(me.dir() / "trace")).stdout
+    for caller in "abc":
+        for function in ("f(int)", "f(double)"):
+            assert f"{function} [demo] <- {caller} (around)" in shown, shown
+
+
 @pytest.mark.parametrize("args", [["--by", "nothing"], ["--where", "calls"], ["--where", "calls>many"], ["--where", "speed>3"],
                                   ["--where", "function>3"], ["--where", "max>1 parsec"], ["--columns", "speed"], ["-n", "0"],
                                   ["--where", ",".join(["calls>1"] * 17)], ["--columns", ",".join(["calls"] * 13)]], ids=" ".join)

@@ -148,7 +148,31 @@ def test_module_that_was_renamed(me):
     assert rows["f"]["verdict"] == "same" and rows["f"]["module"] == "demo-2.0" and len(rows) == 2
 
 
-@pytest.mark.parametrize("args", [["--by", "thread"], ["--where", "calls>3"], ["-s", "max"]], ids=" ".join)
+def test_points_are_not_tested(me):
+    traces = []
+    for name in ("before", "after"):
+        trace = tracegen.Trace(hz=1_000_000_000)
+        t = trace.thread()
+        trace.add("here")
+        t.call("main")
+        for _ in range(20):
+            t.point("here")
+            t.advance(10)
+        traces.append(trace.write(me.dir() / name))
+    _, rows = diff(me, *traces)
+    assert rows["here"]["verdict"] == "not tested" and rows["main"]["verdict"] == "few"
+    for side in ("before", "after"):
+        assert rows["here"][side]["calls"] == 20 and rows["here"][side]["total_ns"] is None
+        assert rows["main"][side]["total_ns"] == 200 and rows["main"][side]["p50_ns"] is None
+    (line,) = csv.DictReader(io.StringIO(me.iprobe("report", "--diff", traces[0], "--csv", "-f", "main", traces[1]).stdout))
+    assert line["before_total_ns"] == "200" and line["before_p50_ns"] == ""
+    shown = me.iprobe("report", "--diff", traces[0], "-f", "main", traces[1]).stdout
+    assert "main" in shown and "(none)" not in shown
+    shown = me.iprobe("report", "--diff", *traces).stdout
+    assert "(none)" in shown and "1 more: too few calls" in shown and "1 more: not tested" in shown
+
+
+@pytest.mark.parametrize("args", [["--by", "thread"], ["--where", "calls>3"], ["-s", "max"], ["--columns", "calls"]], ids=" ".join)
 def test_wrong_usage(me, args):
     done = me.iprobe("report", "--diff", "other", *args)
     assert done.returncode == 2 and "--diff" in done.stderr
