@@ -41,74 +41,120 @@ bool cli_diff_has_column(const char *name)
 	return find_column(name) < NCOLUMNS;
 }
 
-/* Pairs of one name stand together, those of one module as well; the first trace's in front. */
-struct order {
+struct candidate {
 	const struct cli_report_row *row;
-	const char *module;
-	bool after;
+	const char *path, *base, *build_id, *file;
+	bool after, taken;
 };
+
+/* By what rows of one name are taken for the same function, the surest first. */
+enum level { BY_FILE_OF_BUILD, BY_FILE_OF_PATH, BY_FILE_OF_BASE, BY_BASE, NLEVELS };
 
 static int by_name(const void *a, const void *b)
 {
-	const struct order *x = a, *y = b;
-	int order = strcmp(x->row->function->linker_name, y->row->function->linker_name);
+	const struct candidate *x = a, *y = b;
+
+	return strcmp(x->row->function->linker_name, y->row->function->linker_name);
+}
+
+static int compare_keys(const struct candidate *x, const struct candidate *y, enum level level)
+{
+	int order = level <= BY_FILE_OF_PATH ? strcmp(x->path, y->path) : strcmp(x->base, y->base);
+
+	if (!order && level == BY_FILE_OF_BUILD)
+		order = strcmp(x->build_id, y->build_id);
+	if (!order && level <= BY_FILE_OF_BASE)
+		order = strcmp(x->file, y->file);
+	return order;
+}
+
+/* Rows of one key stand together, the first trace's in front, as they are in the source. */
+static int by_level(const void *a, const void *b, void *level)
+{
+	const struct candidate *x = a, *y = b;
+	int order = compare_keys(x, y, *(const enum level *)level);
 
 	if (!order)
-		order = strcmp(x->module, y->module);
-	return order ? order : x->after - y->after;
+		order = x->after - y->after;
+	if (!order && x->row->function->line != y->row->function->line)
+		order = x->row->function->line > y->row->function->line ? 1 : -1;
+	return order ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-static void add_orders(const struct cli_report *r, bool after, struct order *ret, size_t *n)
+static void add_candidates(const struct cli_report *r, bool after, struct candidate *ret, size_t *n)
 {
-	for (size_t i = 0; i < r->nrows; i++)
-		ret[(*n)++] = (struct order){
-			&r->rows[i], ip_recording_module_name(r->trace->session, r->rows[i].function), after};
-}
+	const struct ip_recording *s = r->trace->session;
 
-/* Within the rows of one name: those of one module are a pair. If then one is left over on each side, its module has another name now. */
-static void pair_name(struct cli_diff *d, const struct order *rows, size_t n)
-{
-	size_t first = d->n, before = 0, after = 0, one = 0, other = 0;
+	for (size_t i = 0; i < r->nrows; i++) {
+		const struct ip_recording_function *f = r->rows[i].function;
+		bool known = f->module != IP_NO_MODULE;
+		const char *build_id = known ? s->modules[f->module].build_id : NULL;
 
-	for (size_t i = 0; i < n; i++) {
-		bool both = i + 1 < n && !rows[i].after && rows[i + 1].after &&
-			    !strcmp(rows[i].module, rows[i + 1].module);
-
-		if (both)
-			d->pairs[d->n++] = (struct cli_pair){.before = rows[i].row, .after = rows[i + 1].row};
-		else
-			d->pairs[d->n++] = rows[i].after ? (struct cli_pair){.after = rows[i].row}
-							 : (struct cli_pair){.before = rows[i].row};
-		i += both;
+		ret[(*n)++] = (struct candidate){.row = &r->rows[i],
+						 .path = known ? s->modules[f->module].path : "",
+						 .base = ip_recording_module_name(s, f),
+						 .build_id = build_id ? build_id : "",
+						 .file = f->file ? f->file : "",
+						 .after = after};
 	}
-	for (size_t i = first; i < d->n; i++)
-		if (!d->pairs[i].after) {
-			before++;
-			one = i;
-		} else if (!d->pairs[i].before) {
-			after++;
-			other = i;
+}
+
+static void add_pair(struct cli_diff *d, struct candidate *before, struct candidate *after)
+{
+	d->pairs[d->n++] =
+		(struct cli_pair){.before = before ? before->row : NULL, .after = after ? after->row : NULL};
+	if (before)
+		before->taken = true;
+	if (after)
+		after->taken = true;
+}
+
+/* Takes away those that are taken; how many are left. */
+static size_t compact(struct candidate *rows, size_t n)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!rows[i].taken)
+			rows[left++] = rows[i];
+	return left;
+}
+
+/* Within the rows of one name: the k-th of a key with the other trace's k-th. If in the end one is left over on each side, its module has
+ * another name now. */
+static void pair_name(struct cli_diff *d, struct candidate *rows, size_t n)
+{
+	for (enum level level = 0; level < NLEVELS; level++) {
+		qsort_r(rows, n, sizeof(*rows), by_level, &level);
+		for (size_t i = 0, end, after; i < n; i = end) {
+			for (end = after = i; end < n && !compare_keys(&rows[i], &rows[end], level); end++)
+				after += !rows[end].after;
+			for (size_t k = 0; i + k < after && after + k < end; k++)
+				add_pair(d, &rows[i + k], &rows[after + k]);
 		}
-	if (before != 1 || after != 1)
+		n = compact(rows, n);
+	}
+	if (n == 2 && rows[0].after != rows[1].after) {
+		add_pair(d, &rows[rows[0].after], &rows[!rows[0].after]);
 		return;
-	d->pairs[one].after = d->pairs[other].after;
-	d->pairs[other] = d->pairs[--d->n];
+	}
+	for (size_t i = 0; i < n; i++)
+		add_pair(d, rows[i].after ? NULL : &rows[i], rows[i].after ? &rows[i] : NULL);
 }
 
 static int make_pairs(struct cli_diff *d)
 {
-	_cleanup_free_ struct order *rows = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
+	_cleanup_free_ struct candidate *rows = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*rows));
 	size_t n = 0;
 
 	d->pairs = calloc(d->before.nrows + d->after.nrows + 1, sizeof(*d->pairs));
 	if (!rows || !d->pairs)
 		return ip_error("out of memory");
-	add_orders(&d->before, false, rows, &n);
-	add_orders(&d->after, true, rows, &n);
+	add_candidates(&d->before, false, rows, &n);
+	add_candidates(&d->after, true, rows, &n);
 	qsort(rows, n, sizeof(*rows), by_name);
 	for (size_t i = 0, end; i < n; i = end) {
-		for (end = i + 1; end < n && !strcmp(rows[end].row->function->linker_name,
-						     rows[i].row->function->linker_name);)
+		for (end = i + 1; end < n && !by_name(&rows[end], &rows[i]);)
 			end++;
 		pair_name(d, rows + i, end - i);
 	}

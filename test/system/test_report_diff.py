@@ -148,6 +148,32 @@ def test_module_that_was_renamed(me):
     assert rows["f"]["verdict"] == "same" and rows["f"]["module"] == "demo-2.0" and len(rows) == 2
 
 
+def test_modules_of_one_name(me):
+    """Two libraries of one file name: each is compared with itself, in whatever order they were found."""
+    traces = []
+    for name, modules in (("before", ("/a/lib.so", "/b/lib.so")), ("after", ("/b/lib.so", "/a/lib.so"))):
+        trace = tracegen.Trace(hz=1_000_000_000)
+        trace.modules = list(modules)
+        t = trace.thread()
+        for module, path in enumerate(modules):
+            trace.add(path, module=module, linker_name="run")
+            for _ in range(20):
+                t.call(path)
+                t.advance(100 if path == "/a/lib.so" else 5000)
+                t.ret()
+        traces.append(trace.write(me.dir() / name))
+    document, _ = diff(me, *traces)
+    assert len(document["functions"]) == 2
+    for f in document["functions"]:
+        assert f["verdict"] == "same" and f["before"]["total_ns"] == f["after"]["total_ns"] and f["total_change_ns"] == 0
+    page = me.dir() / "page.html"
+    done = me.iprobe("export", "--format", "html", "-o", page, "--diff", *traces)
+    assert done.returncode == 0, repr(done)
+    nodes = json.loads(page.read_text().split('id="data">\n')[1].split("\n</script>")[0])["tree"]
+    assert nodes["width"] == 7 and len(nodes["nodes"]) == 14
+    assert all(nodes["nodes"][i + 3] == nodes["nodes"][i + 5] for i in (0, 7))
+
+
 def test_points_are_not_tested(me):
     traces = []
     for name in ("before", "after"):
