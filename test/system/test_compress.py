@@ -123,6 +123,19 @@ def test_damaged_words(me, trace, good):
     assert found["damaged"]
 
 
+def test_calls_around_damage_are_suspect(me, trace, good):
+    """What seems to reach over the packet that is lost may be two calls."""
+    assert report(me, trace)[0]["suspect"] == 0
+    path = streams(trace)[-1]
+    data = bytearray(path.read_bytes())
+    second = data.index(data[:4], 4)
+    data[second + 200] ^= 0x40
+    path.write_bytes(data)
+    found, said = report(me, trace)
+    assert f"byte {second} " in said, said
+    assert found["suspect"] > 0 and found["lost"] == 0
+
+
 @pytest.mark.parametrize("offset,bytes_", [(4, b"\xff\xff\xff\x7f"), (88, b"\x07"), (92, b"\xff\xff\xff\xff"), (48, bytes([255] * 16)), (0, b"\x5f")],
                          ids=["skip", "form", "bytes", "content", "magic"])
 def test_damaged_head(me, trace, offset, bytes_):
