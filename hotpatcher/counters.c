@@ -65,6 +65,13 @@ static uint32_t user_room(const struct ip_user *user, const char *name, uint32_t
 	return *ret_cell + user->cell_size;
 }
 
+static void clear_meter(struct meter *m)
+{
+	free(m->sums);
+	free(m->name);
+	free(m->module);
+}
+
 static const char *name_of(const struct ip_plan_function *f)
 {
 	return ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
@@ -110,8 +117,9 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 		ip_counters_destroy(c);
 		return ip_error("out of memory");
 	}
-	if (user && user->scratch_size) /* the first of all: there is room */
-		area->header->user_scratch = ip_blocks_place(area, user->scratch_size);
+	/* the first of all: there is room */
+	area->header->user_scratch =
+		user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
 	*ret = c;
 	return 0;
 }
@@ -122,11 +130,8 @@ void ip_counters_destroy(struct ip_counters *c)
 		return;
 	for (uint32_t i = 0; c->seen && i < c->nblocks; i++)
 		free(c->seen[i]);
-	for (size_t i = 0; i < c->nmeters; i++) {
-		free(c->meters[i].sums);
-		free(c->meters[i].name);
-		free(c->meters[i].module);
-	}
+	for (size_t i = 0; i < c->nmeters; i++)
+		clear_meter(&c->meters[i]);
 	free(c->seen);
 	free(c->meter_of);
 	free(c->meters);
@@ -191,28 +196,34 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f, con
 	HOLD(c);
 	const char *name = name_of(f), *base = strrchr(f->module->path, '/');
 	struct ip_user_function *info;
-	uint32_t cell, room, inside, part;
+	uint32_t cell, inside, part;
 	struct meter *m;
 
 	if (reach(c, f->number) < 0)
 		return -1;
 	if (!c->meter_of[f->number]) {
-		room = user_room(c->user, name, &cell);
+		uint32_t room = user_room(c->user, name, &cell);
+
 		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters];
 		*m = (struct meter){.number = f->number,
 				    .duty = IP_DUTY_USER,
-				    .offset = ip_blocks_place(c->area, room),
 				    .cell = cell,
 				    .sums = calloc(c->user->nfields + 1, sizeof(*m->sums)),
 				    .name = ip_demangle(name, true),
 				    .module = strdup(base ? base + 1 : f->module->path)};
-		c->meter_of[f->number] = ++c->nmeters;
-		if (!m->offset)
-			return no_room(c);
-		if (!m->sums || !m->name || !m->module)
+		if (!m->sums || !m->name || !m->module) {
+			clear_meter(m);
 			return ip_error("out of memory");
+		}
+		m->offset = ip_blocks_place(c->area, room);
+		if (!m->offset) {
+			clear_meter(m);
+			return no_room(c);
+		}
+		/* not before it has a place: who tries again must not find half of it */
+		c->meter_of[f->number] = ++c->nmeters;
 		part = ip_blocks_part(c->area, 0, m->offset, &inside);
 		info = (struct ip_user_function *)((char *)ip_area_meters(c->area, part) + inside);
 		*info = (struct ip_user_function){.cell = cell, .frame = rule->frame, .flags = rule->flags};
