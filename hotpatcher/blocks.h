@@ -14,7 +14,7 @@
  *
  * Late hooks. One that a signal handler holds up may go on in the next session and write into what was its block (runtime/meters.c, G1 to G4
  * tell when, and how its slot shows it). The blocks of a session that begins lie behind all such memory, and its sub-buffers on top of it are
- * not handed out. That holds for this one session, like the slots that are out of use (area.c).
+ * not handed out. Where the user's payload was called, the shared block, in which the hook reads about it, counts as its own. That holds for this one session, like the slots that are out of use (area.c).
  */
 #ifndef IP_BLOCKS_H
 #define IP_BLOCKS_H
@@ -45,7 +45,7 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 
 /* Whether a hook of the session before may still be at work for the slot. */
 bool ip_blocks_is_late(const struct ip_slot *slot);
-/* Calls visit for each piece of memory that a late hook may write to; before the slots are forgotten. */
+/* Calls visit for each piece of memory that a late hook may write to, or rely on; before the slots are forgotten. */
 void ip_blocks_each_late(const struct ip_area *area, void (*visit)(void *data, uint64_t from, uint64_t to),
 			 void *data);
 

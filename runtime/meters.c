@@ -23,12 +23,13 @@
  * and blocks lie where this one's did. So whoever works in a block has the slot's guard meanwhile:
  *
  *   G1. Guard. Where another hook below has it, it stays that hook's, and is given back to it (record.c, step 7, tells when it is stale).
- *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so far (the duty's word, where the blocks are) belongs together.
+ *   G2. The slot must still be this thread's, in the session of the gate. If so, what was read so far (the duty's word, where the blocks are, what the
+ *       header says of the user's payload) belongs together.
  *   G3. Work in the block, or in the shared one. Its address is not read again.
  *   G4. Give the guard back.
  *
  * A session that ends waits for guards a while. The next one takes a slot whose guard is still set out of use, and keeps clear of its block
- * (hotpatcher/blocks.h): a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
+ * (hotpatcher/blocks.h), and of the shared one where that tells about the user's payload: a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
  * a guard was taken for stale the hook below may be there still (it is, if its stack lies below an alternate one): from then on the slot says so (oldest), and
  * counts as one with a guard.
  */
@@ -189,26 +190,31 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 	add(hist_of(m, duty), now > time ? now - time : 0);
 }
 
+/* What the header says of the user's payload. */
+struct user {
+	uint64_t call;
+	uint32_t scratch, mask;
+};
+
 /*
  * The user's payload. It is compiled code that knows nothing of us, so it is never entered twice in a thread: one that runs into probes of its
  * own, or is interrupted by a handler that does, is left alone (busy holds the stack pointer of the hook it runs in; where a hook is not on top of that, a
  * handler has left it by longjmp).
  */
-static void call_user(struct ip_slot *slot, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
-		      uint32_t number, uint32_t kind, uint64_t sp)
+static void call_user(struct ip_slot *slot, const struct user *user, struct ip_meters *m,
+		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind, uint64_t sp)
 {
 	const struct ip_user_function *f =
 		(const struct ip_user_function *)((char *)shared + IP_DUTY_OFFSET(word));
-	uint64_t function = cpu_load_word(&rt_header->user_call);
 	struct iprobe_call call = {.size = sizeof(call),
 				   .event = kind,
 				   .number = number,
 				   .thread = slot->tid,
 				   .function = f->name,
 				   .cell = (char *)m + IP_DUTY_OFFSET(word) + f->cell,
-				   .scratch = (char *)m + rt_header->user_scratch};
+				   .scratch = user->scratch ? (char *)m + user->scratch : NULL};
 
-	if (!function)
+	if (!user->call)
 		return;
 	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
 		cpu_increment_local(&m->reentered);
@@ -219,7 +225,7 @@ static void call_user(struct ip_slot *slot, struct ip_meters *m, struct ip_meter
 	m->busy = sp;
 	cpu_store_order();
 	if (CPU_CALLS_USERS)
-		rt_user_call(function, &call, rt_header->user_mask);
+		rt_user_call(user->call, &call, user->mask);
 	cpu_store_order();
 	m->busy = 0;
 }
@@ -247,6 +253,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	uint32_t duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK, word;
 	uint64_t below = slot->guard;
 	struct ip_meters *m, *shared;
+	struct user user = {0};
+	int mine;
 
 	if (duty == IP_DUTY_SILENT ||
 	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
@@ -264,15 +272,21 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	word = ((volatile uint32_t *)rt_duties)[number];
 	m = (struct ip_meters *)(uintptr_t)cpu_load_word(&slot->meters);
 	shared = *(volatile uint32_t *)&rt_header->nmeters ? block(0) : NULL;
+	if (duty == IP_DUTY_USER)
+		user = (struct user){.call = cpu_load_word(&rt_header->user_call),
+				     .scratch = *(volatile uint32_t *)&rt_header->user_scratch,
+				     .mask = *(volatile uint32_t *)&rt_header->user_mask};
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
-	if (rt_self_slot() == slot && (word & IP_DUTY_MASK) == duty) {
+	mine = rt_self_slot() == slot;
+	if (mine && (word & IP_DUTY_MASK) == duty) {
 		if (duty != IP_DUTY_USER)
 			work(m, shared, word, kind, sp);
 		else if (m && shared)
-			call_user(slot, m, shared, word, number, kind, sp);
+			call_user(slot, &user, m, shared, word, number, kind, sp);
 	}
 	cpu_store_order();
 	slot->guard = below;
-	return 1;
+	/* it has just become one that is logged: this event, too */
+	return !mine || (word & IP_DUTY_MASK) != IP_DUTY_LOG;
 }

@@ -137,6 +137,31 @@ static void test_blocks_of_late_hooks(void **state)
 		taken += under;
 	}
 	assert_in_range(taken, 1, 2);
+
+	/* the shared block, too, where the hook reads about the user's payload */
+	for (int user = 0; user < 2; user++) {
+		uint64_t size, late;
+
+		assert_int_equal(ip_area_begin(area, 1, &counting), 0);
+		assert_int_equal(area->blocks.at, at);
+		size = area->blocks.size;
+		late = at + 100 * size;
+		area->header->user_call = user ? 0x1000 : 0;
+		area->slots[5] = (struct ip_slot){.state = IP_SLOT_FREE,
+						  .guard = 0x7000,
+						  .modes = IP_MODE_PAYLOADS,
+						  .meters = 1,
+						  .block = 100};
+		assert_int_equal(ip_area_begin(area, 1, &logging), 0);
+		for (uint32_t i = 0; i < area->nsubbufs; i++) {
+			uint64_t from = IP_AREA_DATA_OFFSET + (uint64_t)i * IP_SUBBUF_SIZE,
+				 to = from + IP_SUBBUF_SIZE;
+			bool under =
+				(from < late + size && to > late) || (user && from < at + size && to > at);
+
+			assert_int_equal(area->subbufs[i].state, under ? IP_SUBBUF_OWNED : IP_SUBBUF_FREE);
+		}
+	}
 	ip_area_close(area);
 }
 
