@@ -39,6 +39,7 @@ struct ip_drops {
 	struct drop *items;
 	size_t n;
 	uint64_t next_ns, hz;
+	bool behind; /* step 4 has failed: it is to be done again */
 };
 
 struct ip_drops *ip_drops_create(unsigned percent)
@@ -127,7 +128,7 @@ static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t
 	return true;
 }
 
-/* Step 3, and back. */
+/* Step 3. */
 static int set_duties(struct ip_session *s, uint32_t first, uint32_t duty)
 {
 	for (uint32_t i = 0; i < IP_NUMBERS_PER_FUNCTION; i++)
@@ -148,49 +149,54 @@ static void tell(const struct ip_session *s, const struct drop *drop, const stru
 		f->share, drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
+/* n may be 0: then there is only step 4 to make up for. */
 static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t n)
 {
 	const struct ip_change_options options = {
 		.kind = "drop", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
 	struct ip_drops *d = s->drops;
-	_cleanup_free_ uint32_t *firsts = calloc(n, sizeof(*firsts));
-	_cleanup_free_ size_t *from = calloc(n, sizeof(*from));
+	_cleanup_free_ uint32_t *firsts = calloc(n + 1, sizeof(*firsts));
+	_cleanup_free_ size_t *from = calloc(n + 1, sizeof(*from));
 	struct ip_change_result result = {0};
 	size_t before = d->n;
-	bool failed = !firsts || !from;
+	bool again = d->behind;
 	uint64_t stopped = 0;
 
-	for (size_t i = 0; i < n && !failed; i++) {
+	for (size_t i = 0; i < n && firsts && from; i++) {
 		size_t at = d->n - before;
 
 		if (!note(s, &hot[i], &firsts[at]))
 			continue;
 		from[at] = i;
-		failed = d->items[d->n - 1].counted && set_duties(s, firsts[at], IP_DUTY_COUNT) < 0;
+		/* no room: better no calls of it than what they cost now */
+		if (d->items[d->n - 1].counted && set_duties(s, firsts[at], IP_DUTY_COUNT) < 0)
+			d->items[d->n - 1].counted = false;
 	}
-	if (d->n == before)
+	if (d->n == before && !again)
 		return;
-	failed = failed || ip_session_update(s, &options, &result) < 0; /* 4 */
-	for (size_t i = before; i < d->n && !failed; i++) {
+	d->behind = ip_session_update(s, &options, &result) < 0; /* 4 */
+	for (size_t i = before; i < d->n; i++) {
 		const struct ip_hot_function *f = &hot[from[i - before]];
 
+		if (d->behind && !d->items[i].counted)
+			set_duties(s, firsts[i - before], IP_DUTY_SILENT);
 		tell(s, &d->items[i], f);
 		ip_trace_add_dropped(s->trace, ip_arch_clock(), firsts[i - before], d->items[i].counted,
 				     f->per_second, f->own_ticks, f->share);
 	}
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
-	d->next_ns = ip_now_ns() + (failed ? RETRY_NS : LOOK_NS > REST * stopped ? LOOK_NS : REST * stopped);
-	if (!failed) {
+	d->next_ns = ip_now_ns() + (d->behind		       ? RETRY_NS
+				    : LOOK_NS > REST * stopped ? LOOK_NS
+							       : REST * stopped);
+	if (d->behind && !again)
+		fprintf(stderr,
+			"%siprobe: pid %d: the probes of hot functions cannot be taken away now, and are "
+			"tried "
+			"again: %s\n",
+			s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
+	if (d->n > before)
 		ip_trace_sync(s->trace);
-		return;
-	}
-	fprintf(stderr, "%siprobe: pid %d: hot functions could not be dropped now: %s\n",
-		s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
-	while (d->n > before) {
-		set_duties(s, firsts[d->n - 1 - before], IP_DUTY_LOG);
-		free(d->items[--d->n].name);
-	}
 }
 
 void ip_drops_turn(struct ip_session *s)
@@ -207,7 +213,7 @@ void ip_drops_turn(struct ip_session *s)
 	d->hz = ip_clock_hz(&s->start, &now, HZ_NS);
 	hot = calloc(AT_ONCE, sizeof(*hot));
 	n = hot ? ip_hot_take(d->hot, d->hz, hot, AT_ONCE) : 0;
-	if (n)
+	if (n || d->behind)
 		drop(s, hot, n);
 }
 

@@ -11,8 +11,9 @@
  *      (change.h), in stops as that makes them. Exits become NOPs, and entries too of what is not counted.
  *   5. That change tells the trace that the functions are removed; a line "dropped" says why, and what became of them.
  *
- * Where the change fails, 2 and 3 are taken back, and it is tried again later. A function that was dropped stays so for the session, wherever its
- * module is loaded.
+ * Where the change fails (threads cannot be stopped in time, or some of several stops were made) the functions are dropped all the same: what counts
+ * goes on counting, what is to do nothing is made to by its duty, and the line is written. Taking back would lose calls that were counted already.
+ * Only 4 is tried again later. A function that was dropped stays so for the session, wherever its module is loaded.
  */
 #ifndef IP_DROPS_H
 #define IP_DROPS_H

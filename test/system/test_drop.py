@@ -7,6 +7,7 @@ these while it runs, and no others; what was recorded plus what was counted is w
 import json
 import re
 import signal
+import sys
 
 import pytest
 
@@ -112,3 +113,48 @@ def test_what_is_not_hot_stays(me, programs):
 def test_wrong_usage(me, options, words):
     done = me.iprobe("run", *options, "--", "true")
     assert done.returncode == 2 and words in done.stderr, repr(done)
+
+
+# Seizes a process until its stdin ends, so that nobody else can stop it.
+SEIZE = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+print("seized" if libc.ptrace(0x4206, int(sys.argv[1]), 0, 0) == 0 else f"errno {ctypes.get_errno()}", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_while_nothing_can_be_stopped(me, programs, targets):
+    """Another tracer has the target: functions are dropped all the same, and lose their probes when it is gone. No call is missing, none is there twice."""
+    target = targets.start(me, [programs.simple("hot", placement="fentry"), "-w", 3])
+    directory = me.dir() / "trace"
+    session = me.start_iprobe("attach", target.pid, "--json", *OPTIONS, "-o", directory)
+    memory.wait_until_live(target.pid, session)
+    with me.popen([sys.executable, "-c", SEIZE, target.pid]) as tracer:
+        said = tracer.stdout.readline().strip()
+        if said != "seized":
+            pytest.skip(f"cannot trace the target: {said}")
+        target.say()
+        lines = []
+        while not lines or not lines[-1].startswith("calls "):
+            lines.append(target.proc.stdout.readline())
+            assert lines[-1], "the target ended early"
+
+        session_file = directory / "iprobe" / "session"
+        memory.wait_for("nothing is dropped", lambda: session_file.read_text().count("\ndropped\t") == 2, 60, 0.05)
+        tracer.stdin.close()
+        tracer.wait()
+    session.send_signal(signal.SIGINT)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert "are tried again" in done.stderr, repr(done)
+    calls, _ = own_counts("".join(lines))
+    functions, info = readers_agree(me, directory)
+    small = functions["small"]
+    assert {d["function"] for d in info["dropped"]} == {"tiny", "small"}
+    assert small["counted_since"] and small["payload"] == "log+count" and small["calls"] == calls["small"]
+    assert 0 < functions["tiny"]["calls"] < calls["tiny"]
+    memory.assert_untouched(target.pid)
+    target.say()
+    target.finish()
