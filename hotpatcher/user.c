@@ -7,9 +7,10 @@
 #include <ctype.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/arch/arch.h"
@@ -63,20 +64,37 @@ static bool stays(const struct ip_module *m)
 	return false;
 }
 
-static const struct ip_module *find_module(const struct ip_modules *modules, const char *path)
+static const struct ip_module *find_file(const struct ip_modules *modules, const char *path)
 {
-	struct stat st;
+	struct stat st, opened;
 
 	if (stat(path, &st) < 0)
 		return NULL;
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *m = &modules->items[i];
 
-		if (m->elf && m->inode == st.st_ino && m->dev_major == major(st.st_dev) &&
-		    m->dev_minor == minor(st.st_dev))
+		/* some file systems (overlayfs, btrfs) show another device in maps than in stat: ask the file that was mapped */
+		if (m->elf && fstat(m->elf->fd, &opened) == 0 && opened.st_ino == st.st_ino &&
+		    opened.st_dev == st.st_dev)
 			return m;
 	}
 	return NULL;
+}
+
+/* By the path as we see it, or as the process does, which may have mounts of its own. */
+static const struct ip_module *find_module(const struct ip_target *target, const struct ip_modules *modules,
+					   const char *path)
+{
+	const struct ip_module *m = find_file(modules, path);
+	_cleanup_free_ char *theirs = NULL;
+
+	if (m)
+		return m;
+	if (asprintf(&theirs, "/proc/%d/root%s", target->pid, path) < 0) {
+		theirs = NULL;
+		return NULL;
+	}
+	return find_file(modules, theirs);
 }
 
 /* The string may end just in front of what is not mapped. */
@@ -116,7 +134,7 @@ static int read_fields(const struct ip_target *target, const struct iprobe_paylo
 int ip_user_find(const struct ip_target *target, const struct ip_modules *modules, const char *path,
 		 bool preloaded, struct ip_user *ret)
 {
-	const struct ip_module *m = find_module(modules, path);
+	const struct ip_module *m = find_module(target, modules, path);
 	struct iprobe_payload p;
 	uint64_t value;
 
