@@ -366,7 +366,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
 	if (ip_payload_rules_matter(&ret->session.payloads) && ip_filters_any(&ret->session.filters))
-		return cli_usage(command, "--payload count and hist do not go with filters, nor with --callsite");
+		return cli_usage(command, "--payload count, hist and user do not go with filters, nor with --callsite");
 	if (ret->session.overwrite &&
 	    (ret->session.coarse || ret->session.payloads.n || ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, --follow-exec, nor with filters");

@@ -22,7 +22,11 @@
  *
  * What it may do: use its memory, compute, call what is async-signal-safe (signal-safety(7)). It must not block on what the program may hold, throw, or
  * longjmp. Probes that it runs into itself, and those of a signal handler on top of it that are its functions' too, do not call it again: such calls are
- * left out and counted.
+ * left out and counted. One case escapes that: a handler on an alternate stack (sigaltstack(2)) that lies above the interrupted one is not seen to be on
+ * top, and calls it again. Where the program has such handlers, and they have probes, keep them out of the selection, or write a handler that may be
+ * re-entered.
+ *
+ * A session that calls payloads takes no filters (--depth, --min-duration, --callsite...): these hold events back, which a payload must see when they happen.
  *
  * Its memory: per thread scratch_size bytes, and cell_size bytes per function and thread, zero at first, aligned to 8. They are nobody else's, so no locks.
  * A thread for which there is no memory (--memory) does not call it; such calls are not counted.
@@ -55,7 +59,7 @@ struct iprobe_call {
 	const char *function; /* its linker name; valid for the life of the session */
 	const void *caller;   /* where it was called from: the return address; NULL: not known */
 	void *cell;	      /* of this function in this thread */
-	void *scratch;	      /* of this thread */
+	void *scratch;	      /* of this thread; NULL: the payload asks for none */
 };
 
 enum iprobe_how {
@@ -83,6 +87,12 @@ struct iprobe_payload {
 	const struct iprobe_field *fields;
 };
 
+#ifdef __cplusplus
+#define IPROBE_PAYLOAD_EXTERN extern "C" /* a const of C++ is seen in its own file only */
+#else
+#define IPROBE_PAYLOAD_EXTERN extern
+#endif
+
 /* Defines it: handler is a void (const struct iprobe_call *), named an array of struct iprobe_field. */
 #define IPROBE_PAYLOAD(handler, cell, scratch, named)                                                        \
 	static void iprobe_payload_call(const struct iprobe_call *call)                                      \
@@ -91,7 +101,9 @@ struct iprobe_payload {
 		handler(call);                                                                               \
 		errno = before;                                                                              \
 	}                                                                                                    \
-	__attribute__((visibility("default"), used)) const struct iprobe_payload iprobe_payload = {          \
+	IPROBE_PAYLOAD_EXTERN __attribute__((visibility("default")))                                         \
+	const struct iprobe_payload iprobe_payload;                                                          \
+	__attribute__((used)) const struct iprobe_payload iprobe_payload = {                                 \
 		IPROBE_PAYLOAD_ABI,  (cell), (scratch), sizeof(named) / sizeof((named)[0]),                  \
 		iprobe_payload_call, (named)}
 

@@ -18,8 +18,8 @@ from test_counting import own_counts
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def build(source, out, *flags):
-    done = subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", f"-I{ROOT / 'include'}", "-shared", "-fPIC",
+def build(source, out, *flags, compiler="cc"):
+    done = subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", f"-I{ROOT / 'include'}", "-shared", "-fPIC",
                            *flags, "-o", str(out), str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out
@@ -130,6 +130,30 @@ def test_the_example(me, programs, objects):
     assert found["count_down"]["deepest"] == 5 and found["leaf"]["deepest"] == 1
 
 
+CXX = """
+#include <iprobe/payload.h>
+struct cell { uint64_t entries; };
+static const iprobe_field fields[] = {{"entries", offsetof(cell, entries), IPROBE_SUM}};
+static void on_call(const iprobe_call *call)
+{
+        static_cast<cell *>(call->cell)->entries += call->event == IPROBE_ENTRY && !call->scratch;
+}
+IPROBE_PAYLOAD(on_call, sizeof(cell), 0, fields);
+"""
+
+
+def test_in_cxx(me, programs):
+    """A constant of C++ is not seen outside by itself. One that asks for no scratch gets none."""
+    folder = me.dir()
+    (folder / "payload.cc").write_text(CXX)
+    out = build(folder / "payload.cc", folder / "payload.so", "-Wpedantic", "-Wl,-z,nodelete", compiler="c++")
+    directory = folder / "trace"
+    done = me.iprobe("run", "--payload", f"user:{out}:half", "-o", directory, "--", programs.simple("count"), "-n", 1500)
+    assert done.returncode == 0, repr(done)
+    calls, _ = own_counts(done.stdout)
+    assert results(directory) == {"half": {"entries": calls["half"]}}
+
+
 def test_a_payload_with_probes_of_its_own(me, programs):
     """It is not entered again by what it calls: that would go on for ever."""
     out = me.dir() / "probed.so"
@@ -168,3 +192,5 @@ def test_mistakes(me, programs, objects):
     done = me.iprobe("run", "--payload", f"user:{objects['payload']}:leaf", "--payload", f"user:{objects['callers']}:half", "--",
                      programs.simple("count"), "-n", 10)
     assert done.returncode == 2 and "a session takes one object" in done.stderr, repr(done)
+    done = me.iprobe("run", "--payload", f"user:{objects['payload']}:leaf", "--depth", 3, "--", programs.simple("count"), "-n", 10)
+    assert done.returncode == 2 and "do not go with filters" in done.stderr, repr(done)
