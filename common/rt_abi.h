@@ -502,7 +502,10 @@ struct ip_slot {
 	uint32_t pid;
 	uint32_t session; /* with IP_SESSION_MARK where its modes are marked */
 	uint64_t claimed; /* tsc */
-	uint64_t meters;  /* address of the thread's block in the target; 0: it has none */
+	union {
+		uint64_t meters; /* address of the thread's block in the target; 0: it has none */
+		uint64_t last_stamp; /* of sessions with IP_MODE_MONOTONIC, which have no meters: the latest time that was read */
+	};
 	uint32_t modes;	  /* of the session */
 	uint32_t block;	  /* number of that block; 0: none */
 	uint64_t filtered; /* events that left nothing because of struct ip_filters */

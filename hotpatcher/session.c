@@ -165,8 +165,11 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 				s->target->pid);
 	if (ip_area_begin(area, s->target->pid, &needs) < 0)
 		return -1;
-	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE))
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
+		/* for hooks whose first call of the clock fails */
+		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
 		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
+	}
 	return 0;
 }
 

@@ -26,7 +26,7 @@ uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp);
 int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested);
 
 /* record.c: the time, as the session stamps its events. */
-uint64_t rt_stamp(const struct ip_slot *slot);
+uint64_t rt_stamp(struct ip_slot *slot);
 
 /* record.c: a sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0: there is none. */
 uint32_t rt_take_memory(void);

@@ -71,15 +71,26 @@ _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_s
 
 /* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it never goes back either, and stands still
  * in between, so that many records have one stamp, in their order. The kernel's clock costs a system call, which a thread under seccomp might be
- * ended for: as soon as iprobe sees one, the line stands still ahead of all stamps until the session ends. */
-static __attribute__((noinline, cold)) uint64_t other_clock(const struct ip_slot *slot)
+ * ended for: as soon as iprobe sees one, the line stands still ahead of all stamps until the session ends. One that only refuses the call may come
+ * before iprobe has seen it: then time stands still where it was. A handler that has read a later time in between makes us read again. */
+static __attribute__((noinline, cold)) uint64_t other_clock(struct ip_slot *slot)
 {
-	if (!(slot->modes & IP_MODE_COARSE) && __atomic_load_n(&rt_header->may_read, __ATOMIC_ACQUIRE))
-		return cpu_monotonic();
-	return cpu_load_word(&rt_clock->now);
+	uint64_t now, last;
+
+	if (slot->modes & IP_MODE_COARSE)
+		return cpu_load_word(&rt_clock->now);
+	do {
+		last = slot->modes & IP_MODE_PAYLOADS ? 0 : cpu_load_word(&slot->last_stamp);
+		now = __atomic_load_n(&rt_header->may_read, __ATOMIC_ACQUIRE) ? cpu_monotonic() : 0;
+		if (!now)
+			now = cpu_load_word(&rt_clock->now);
+		if (now <= last)
+			return last;
+	} while (!(slot->modes & IP_MODE_PAYLOADS) && !cpu_cmpxchg_local(&slot->last_stamp, last, now));
+	return now;
 }
 
-static inline uint64_t clock_of(const struct ip_slot *slot)
+static inline uint64_t clock_of(struct ip_slot *slot)
 {
 	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot) : cpu_clock();
 }
@@ -371,7 +382,7 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 	}
 }
 
-uint64_t rt_stamp(const struct ip_slot *slot)
+uint64_t rt_stamp(struct ip_slot *slot)
 {
 	return clock_of(slot);
 }

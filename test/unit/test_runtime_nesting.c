@@ -4,15 +4,23 @@
  * pointer, whatever lies between the handler's stack and the interrupted one. Deterministic: the hook is single-stepped by the
  * trap flag, and the trap's handler records after 0, 1, 2 ... steps.
  */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
 #include "common/probe_list.h"
 #include "common/trace_format.h"
+#include "runtime/filter.h"
 #include "runtime/rt.h"
 #include "test.h"
 
@@ -214,12 +222,72 @@ static void test_full(void **state)
 	walk(IP_SUBBUF_WORDS - 1, 0);
 }
 
+/* Refuses clock_gettime to this process. */
+static int refuse_the_clock(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_gettime, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* In the child: 0, or what was wrong. */
+static int refused(void)
+{
+	uint64_t first, before;
+
+	begin(70, 0, 0);
+	rt_slots[0].modes = IP_MODE_MONOTONIC;
+	rt_header->may_read = 1;
+	rt_clock->now = 1;
+	before = rt_stamp(rt_slots);
+	if (before <= 1)
+		return 1; /* no clock at all */
+	first = rt_stamp(rt_slots);
+	if (refuse_the_clock())
+		return 77;
+	if (rt_stamp(rt_slots) != first || rt_stamp(rt_slots) != first)
+		return 2; /* it does not stand still */
+	rt_slots[1].modes = IP_MODE_MONOTONIC;
+	if (rt_stamp(&rt_slots[1]) != 1)
+		return 3; /* a thread that never had a time: the session's beginning */
+	rt_clock->now = first + 1000;
+	rt_header->may_read = 0;
+	return rt_stamp(rt_slots) == first + 1000 ? 0 : 4; /* iprobe has seen it */
+}
+
+/* A program that forbids itself the clock: no stamp is earlier than the one before. */
+static void test_the_clock_is_refused(void **state)
+{
+	struct ip_area_clock clock = {0};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	rt_clock = &clock;
+	pid = fork();
+	if (!pid)
+		_exit(refused());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rt_clock = NULL;
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_common_way),
 		cmocka_unit_test(test_extended),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_the_clock_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
