@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "hotpatcher/probes_d.h"
 
 static const struct {
 	const char *name;
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
 		puts("iprobe " IP_VERSION);
 		return 0;
 	}
+	ip_probes_d_serve();
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name)) {
 			int code = commands[i].run(argc - 1, argv + 1);

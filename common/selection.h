@@ -8,8 +8,12 @@
  *                 a selection of nothing but ! items starts from everything
  *   file:GLOB     by source file: the whole path or its last component
  *   lib:GLOB      by module: the whole path or its last component
+ *   @NAME         the items of a named selection; '!@NAME' takes them away. Who knows names says so by
+ *                 ip_selection_set_finder()
  *   @FILE         as a whole argument: read the items from FILE, one a line or comma-separated,
- *                 '#' at the start of a line or behind white space starts a comment
+ *                 '#' at the start of a line or behind white space starts a comment. Where FILE could be a NAME (no
+ *                 '/' and the like in it) it is the named selection, if there is one, and the file only if there is none;
+ *                 where there are both it is an error, and @./FILE means the file
  *
  * A glob without '(' is matched against names without arguments. '*' matches "::" and '/', too; `foo` is not
  * ns::foo, `*::foo` is. A backslash takes a character's meaning away: operator\[\].
@@ -26,8 +30,19 @@
 
 struct ip_selection;
 
+/* Finds a named selection: 1, *ret_text (malloc'ed) is what -f would take for it; 0: there is none of that name; -1 with an error. */
+typedef int ip_selection_finder(void *context, const char *name, char **ret_text);
+
+/* For the whole process; NULL: no names are known. Returns the finder before it, and its context in *ret_context where that is not NULL. */
+ip_selection_finder *ip_selection_set_finder(ip_selection_finder *finder, void *context, void **ret_context);
+
+/* Whether text[n] can be the name of a selection: letters, digits, '_', '-', '.', at most 64, a letter or digit first. */
+bool ip_selection_is_name(const char *text, size_t n);
+
 /* 0, or -1 with an error naming the item (empty item, unreadable file, unknown prefix...). */
 int ip_selection_parse(const char *text, struct ip_selection **ret);
+/* The same, where no file may be opened: @FILE is an error. For texts that somebody else sent or wrote. */
+int ip_selection_parse_names(const char *text, struct ip_selection **ret);
 void ip_selection_destroy(struct ip_selection *selection);
 
 /* linker_name is never NULL; file and module may be NULL (then file:/lib: items do not match).

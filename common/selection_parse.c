@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -18,6 +19,24 @@
 #include "common/selection_item.h"
 
 #define SELECTION_FILE_MAX (16u << 20)
+#define NAMES_DEPTH_MAX	   8u /* of names in the text of names */
+#define NAME_LENGTH_MAX	   64u
+#define NAMED_ITEMS_MAX	   100000u /* that names may stand for: they may name each other many times over */
+
+/* Who knows named selections, in this process. */
+static ip_selection_finder *finder;
+static void *finder_context;
+
+ip_selection_finder *ip_selection_set_finder(ip_selection_finder *find, void *context, void **ret_context)
+{
+	ip_selection_finder *before = finder;
+
+	if (ret_context)
+		*ret_context = finder_context;
+	finder = find;
+	finder_context = context;
+	return before;
+}
 
 static bool is_word(char c)
 {
@@ -36,6 +55,14 @@ static size_t operator_length(const char *text, const char *p)
 		if (!strncmp(p + 8, symbols[i], strlen(symbols[i])))
 			return 8 + strlen(symbols[i]);
 	return 0;
+}
+
+bool ip_selection_is_name(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!is_word(text[i]) && (!i || (text[i] != '-' && text[i] != '.')))
+			return false;
+	return n && n <= NAME_LENGTH_MAX && text[0] != '_';
 }
 
 /* The end of the item that begins at p: its comma or the text's end. *ret_open: a bracket that was open at a
@@ -84,9 +111,64 @@ static size_t prefix_length(const char *item)
 	return n && item[n] == ':' && item[n + 1] != ':' ? n : 0;
 }
 
-static int add_item(struct ip_selection *selection, const char *start, size_t n)
+static int append(struct ip_selection *selection, struct ip_selection_item item)
 {
-	struct ip_selection_item *items, item = {0};
+	struct ip_selection_item *items = reallocarray(selection->items, selection->nitems + 1, sizeof(*items));
+
+	if (!items)
+		return ip_error("out of memory");
+	selection->items = items;
+	items[selection->nitems++] = item;
+	selection->npositive += !item.negative;
+	return 0;
+}
+
+static int add_items(struct ip_selection *selection, const char *text, bool from_file, unsigned depth);
+
+/* The items of a named selection, as if they stood there. 1; 0: there is none of that name; -1 with an error. */
+static int add_named(struct ip_selection *selection, const char *name, bool negative, unsigned depth)
+{
+	struct ip_selection named = {0};
+	_cleanup_free_ char *text = NULL;
+	int ret = finder ? finder(finder_context, name, &text) : 0;
+
+	if (ret <= 0)
+		return ret;
+	if (depth >= NAMES_DEPTH_MAX)
+		return ip_error("selection: '@%s' leads back to itself, or through more than %u others", name, NAMES_DEPTH_MAX);
+	ret = add_items(&named, text, false, depth + 1);
+	for (size_t i = 0; i < named.nitems; i++) {
+		struct ip_selection_item *item = &named.items[i];
+
+		if (ret == 0 && negative && item->negative)
+			ret = ip_error("selection: '!@%s': that selection takes something away itself, so that it cannot be taken away", name);
+		item->negative |= negative;
+		if (ret == 0 && selection->nitems >= NAMED_ITEMS_MAX)
+			ret = ip_error("selection: '@%s' makes it more than %u items", name, NAMED_ITEMS_MAX);
+		if (ret == 0)
+			ret = append(selection, *item);
+		if (ret < 0)
+			free(item->glob);
+	}
+	free(named.items);
+	return ret < 0 ? -1 : 1;
+}
+
+/* An item that begins with '@'. */
+static int add_reference(struct ip_selection *selection, const char *text, const char *name, bool negative, unsigned depth)
+{
+	int ret = ip_selection_is_name(name, strlen(name)) ? add_named(selection, name, negative, depth) : 0;
+
+	if (ret)
+		return ret < 0 ? -1 : 0;
+	if (finder && ip_selection_is_name(name, strlen(name)))
+		return ip_error("selection: '%s': no selection of that name in probes.d, and @FILE must be the whole selection", text);
+	return ip_error("selection: '%s': @FILE must be the whole selection", text);
+}
+
+static int add_item(struct ip_selection *selection, const char *start, size_t n, unsigned depth)
+{
+	struct ip_selection_item item = {0};
 	_cleanup_free_ char *text = NULL;
 	const char *glob;
 	size_t prefix;
@@ -114,26 +196,21 @@ static int add_item(struct ip_selection *selection, const char *start, size_t n)
 	if (prefix)
 		glob += prefix + 1;
 	if (*glob == '@')
-		return ip_error("selection: '%s': @FILE must be the whole selection", text);
+		return add_reference(selection, text, prefix ? "" : glob + 1, item.negative, depth);
 	if (!*glob)
 		return ip_error("selection: empty item%s%s%s; write a name or a glob between commas",
 				*text ? " '" : "", text, *text ? "'" : "");
 
-	items = reallocarray(selection->items, selection->nitems + 1, sizeof(*items));
-	if (!items)
-		return ip_error("out of memory");
-	selection->items = items;
 	item.has_paren = strchr(glob, '(') != NULL;
 	item.glob = strdup(glob);
-	if (!item.glob)
-		return ip_error("out of memory");
-	items[selection->nitems++] = item;
-	selection->npositive += !item.negative;
-	return 0;
+	if (item.glob && append(selection, item) == 0)
+		return 0;
+	free(item.glob);
+	return ip_error("out of memory");
 }
 
 /* Adds the items of one line or argument. A file's line may be empty and may end in a comma. */
-static int add_items(struct ip_selection *selection, const char *text, bool from_file)
+static int add_items(struct ip_selection *selection, const char *text, bool from_file, unsigned depth)
 {
 	const char *p = text;
 
@@ -148,7 +225,7 @@ static int add_items(struct ip_selection *selection, const char *text, bool from
 				p, open, open);
 		if (from_file && !*end && p[strspn(p, " \t\r\v\f")] == '\0')
 			return 0;
-		if (add_item(selection, p, (size_t)(end - p)) < 0)
+		if (add_item(selection, p, (size_t)(end - p), depth) < 0)
 			return -1;
 		if (!*end)
 			return 0;
@@ -186,7 +263,7 @@ static int add_file(struct ip_selection *selection, const char *path)
 			*next++ = '\0';
 		number++;
 		cut_comment(line);
-		if (add_items(selection, line, true) < 0)
+		if (add_items(selection, line, true, 0) < 0)
 			return ip_error_prefix("%s:%u", path, number);
 	}
 	if (!selection->nitems)
@@ -194,7 +271,36 @@ static int add_file(struct ip_selection *selection, const char *path)
 	return 0;
 }
 
-int ip_selection_parse(const char *text, struct ip_selection **ret)
+/* '@' and what is behind it, as the whole argument: a named selection, or a file. */
+static int add_name_or_file(struct ip_selection *selection, const char *name)
+{
+	int ret;
+
+	if (!ip_selection_is_name(name, strlen(name)))
+		return add_file(selection, name);
+	ret = add_named(selection, name, false, 0);
+	if (ret < 0)
+		return -1;
+	if (!ret && finder && access(name, F_OK) < 0)
+		return ip_error("selection: '@%s': no selection of that name in probes.d, and no file of that name here", name);
+	if (!ret)
+		return add_file(selection, name);
+	if (access(name, F_OK) == 0)
+		return ip_error("selection: '@%s' is a named selection and a file here, too: write @./%s for the file, or give the file "
+				"another name",
+				name, name);
+	return 0;
+}
+
+/* Whether the text begins with '@' and is not a list of items that begins with '@NAME'. */
+static bool is_one_reference(const char *text)
+{
+	const char *comma = *text == '@' ? strchr(text, ',') : NULL;
+
+	return *text == '@' && !(comma && ip_selection_is_name(text + 1, comma - text - 1));
+}
+
+static int parse(const char *text, bool files, struct ip_selection **ret)
 {
 	struct ip_selection *selection = calloc(1, sizeof(*selection));
 	int r = 0;
@@ -202,11 +308,22 @@ int ip_selection_parse(const char *text, struct ip_selection **ret)
 	if (!selection)
 		return ip_error("out of memory");
 	if (text && *text)
-		r = *text == '@' ? add_file(selection, text + 1) : add_items(selection, text, false);
+		r = files && is_one_reference(text) ? add_name_or_file(selection, text + 1)
+						    : add_items(selection, text, false, 0);
 	if (r < 0) {
 		ip_selection_destroy(selection);
 		return -1;
 	}
 	*ret = selection;
 	return 0;
+}
+
+int ip_selection_parse(const char *text, struct ip_selection **ret)
+{
+	return parse(text, true, ret);
+}
+
+int ip_selection_parse_names(const char *text, struct ip_selection **ret)
+{
+	return parse(text, false, ret);
 }

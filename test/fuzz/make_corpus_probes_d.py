@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of the harness of probes.d: make_corpus_probes_d.py DIR makes DIR/probes_d/*."""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SEEDS = [
+    "", "# nothing\n", "---\n...\n", "[1, 2]", "selections: x", "selections: {a: 'x,y', b: ['@a', '!z']}",
+    "selections: {a: {description: d, functions: [f, 'file:*.c']}}", "selections: {a: {description: d}}", "selections: {a: []}",
+    "selections: {a: '@b', b: '@a'}", "selections: {a: x, a: y}", "selections: {'a b': x}", "selections: {a: '!@b', b: '!x'}",
+    "selections: {a: &x y, b: *x}", "selections: {a: !!str y}", "selections: {? [a] : b}", "selections: {a: \"x\\0y\"}",
+    "profiles: {a: {events: [A, B], functions: '@c', budget: 2%, interval: 1s, duration: 10s, description: d}}\nselections: {c: x}",
+    "profiles: {a: {budget: 500/s}}", "profiles: {a: {budget: 0}}", "profiles: {a: {interval: 0s}}", "profiles: {a: {interval: x}}",
+    "profiles: {a: {events: 'A B'}}", "profiles: {a: {events: {}}}", "profiles: [x]", "profiles: {a: {more: 1}}", "a: 1", "selections: {a: 'x'",
+    "selections: {a: \"x\ny\n\nz\"}", "a: 1\n---\nb: 2\n", "[" * 20 + "]" * 20, "selections:\n\ta: x\n",
+]
+
+
+def main():
+    folder = os.path.join(sys.argv[1], "probes_d")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(HERE, "..", "..", "probes.d", "examples.yaml"), encoding="utf-8") as file:
+        shipped = file.read()
+    for i, seed in enumerate([*SEEDS, shipped]):
+        with open(os.path.join(folder, f"seed-{i}"), "w", encoding="utf-8") as file:
+            file.write(seed)
+    with open(os.path.join(folder, "seed-bytes"), "wb") as file:
+        file.write(b"selections: {a: \xff\xfe}")
+
+
+if __name__ == "__main__":
+    main()
