@@ -153,7 +153,8 @@ static int copy_metadata(struct ip_trim_writer *w)
 /* Counts and histograms (common/trace_format.h) tell of the whole trace only. */
 static bool is_whole(const struct ip_trace_reader *trace, const struct ip_trim_options *o)
 {
-	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid && !o->selected && o->depth == SIZE_MAX;
+	return o->from <= trace->begin && o->to > trace->end && !o->tid && !o->pid && !o->selected &&
+	       o->depth == SIZE_MAX;
 }
 
 /* What is known by name. The journal is for who goes on with the recording itself. */
@@ -192,8 +193,8 @@ static int copy_subdir(struct ip_trim_writer *w, bool whole)
 	return 0;
 }
 
-int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
-			  struct ip_trim_writer **ret)
+int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options,
+			  const char *dir, struct ip_trim_writer **ret)
 {
 	struct ip_trim_writer *w;
 	struct stat st;
@@ -304,9 +305,11 @@ int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, con
 		compact = false;
 		words = IP_EXT_WORDS + values;
 	}
-	if (!w->n)
+	/* of a thread that has come to another processor, stamps may run back */
+	if (!w->n || e->ts < w->header.timestamp_begin)
 		w->header.timestamp_begin = e->ts;
-	w->header.timestamp_end = e->ts;
+	if (!w->n || e->ts > w->header.timestamp_end)
+		w->header.timestamp_end = e->ts;
 	word = w->words + w->n;
 	if (compact) {
 		word[0] = e->kind | (e->ts & IP_TIME_MASK) << 3 | number << 32;

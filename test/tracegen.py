@@ -83,6 +83,7 @@ class Thread:
         self.gone = []  # left by a jump; the next event shows it
         self.believed = None  # who a reader thinks is running: the innermost frame it knows
         self.last_ts = None
+        self.skew = 0  # of the clock of the processor that the thread is on
 
     @property
     def frames(self):
@@ -93,10 +94,14 @@ class Thread:
         top, frames = self.stacks[self.current]
         return frames[-1].low if frames else top
 
+    def time(self):
+        """As a reader has it: in a thread time does not run back, it stands still until the clock has caught up."""
+        return max(self.trace.now + self.skew, self.last_ts or 0)
+
     def record(self, kind, number, sp, values=None):
         """values: (signature, missing, words) that come with the event."""
         trace = self.trace
-        ts = trace.now
+        ts, time = trace.now + self.skew, self.time()
         payload = number | (sp >> 3 & 2047) << 21
         epoch = ts >> TIME_BITS
         near = self.last and self.last[0] == epoch and -WINDOW // 2 <= sp - self.last[1] < WINDOW // 2
@@ -116,14 +121,14 @@ class Thread:
         self.times.append(ts)
         trace.events += 1
         if self.believed and self.last_ts is not None:
-            self.believed.own += ts - self.last_ts
-        self.last_ts = ts
+            self.believed.own += time - self.last_ts
+        self.last_ts = time
         for call in self.gone:
             self.end(call, "unwound")
         self.gone = []
 
     def end(self, call, how):
-        call.end, call.how = self.trace.now, how
+        call.end, call.how = self.time(), how
         if how == "exit":
             self.trace.steps.append(Step("exit", call.name, len(self.frames), self.tid, call.end))
         elif how == "unwound":
@@ -132,7 +137,7 @@ class Thread:
     def flush(self):
         """The packet is written; the next one begins with an extended record."""
         if self.words:
-            self.trace.packet(self.stream, self.words, self.times[0], self.times[-1], self.pid, self.tid)
+            self.trace.packet(self.stream, self.words, min(self.times), max(self.times), self.pid, self.tid)
         self.words, self.times = [], []
 
     def advance(self, ticks):
@@ -143,12 +148,12 @@ class Thread:
         function = self.trace.function(name)
         cfa = self.sp - gap
         sp = cfa - (0 if function.inlined else function.frame)
-        call = Call(function.name, self.tid, self.trace.now, sp=sp, low=sp, cfa=cfa, function=function)
+        call = Call(function.name, self.tid, self.time(), sp=sp, low=sp, cfa=cfa, function=function)
         call.outermost = all(c.name != call.name for _, frames in self.stacks.values() for c in frames)
         call.parent = next((frames[-1] for _, frames in reversed(self.stacks.values()) if frames), None)
         self.record(ENTRY, function.number, sp)
         call.depth = len(self.frames)
-        self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.trace.now))
+        self.trace.steps.append(Step("entry", call.name, call.depth, self.tid, self.time()))
         self.frames.append(call)
         self.believed = call
         self.trace.calls.append(call)
@@ -166,7 +171,7 @@ class Thread:
 
     def point(self, name):
         self.record(POINT, self.trace.function(name).number, self.sp)
-        self.trace.steps.append(Step("point", name, len(self.frames), self.tid, self.trace.now))
+        self.trace.steps.append(Step("point", name, len(self.frames), self.tid, self.time()))
 
     def longjmp(self, depth):
         """Frames from depth on are gone; no event says so."""
@@ -176,7 +181,7 @@ class Thread:
     def orphan_exit(self, name, above):
         """Exit of a call from before the recording, above what is known of the stack."""
         self.record(EXIT, self.trace.function(name).number, self.stacks[self.current][0] + above)
-        self.trace.steps.append(Step("exit", name, len(self.frames), self.tid, self.trace.now))
+        self.trace.steps.append(Step("exit", name, len(self.frames), self.tid, self.time()))
         self.trace.orphans += 1
         self.believed = self.frames[-1] if self.frames else None
 
@@ -264,6 +269,7 @@ class Trace:
         """Ends all threads and writes the files. Returns the directory."""
         directory = pathlib.Path(directory)
         (directory / "iprobe").mkdir(parents=True, exist_ok=True)
+        self.now = max([self.now, *(t.last_ts for t in self.threads if t.last_ts)])
         for thread in self.threads:
             for call in thread.finish():
                 call.end, call.how = self.now, "unfinished"
@@ -277,6 +283,7 @@ class Trace:
         return directory
 
 
+SKEWS = (0, -3_000, 40_000)  # clocks of processors that were not set alike
 PROGRAM = {  # name -> frame; a large one, the smallest possible, a C++ name
     "main": 96, "parse": 48, "eval": 208, "leaf": 16, "lookup": 1040, "roomy": 9008, "_ZN4shop6Basket5totalEi": 64,
     "sort": 112,
@@ -295,12 +302,14 @@ def declare(trace):
     trace.functions["split", False] = trace.functions["sort", False]
 
 
-def play(trace, thread, rng, steps, jumps=True, depth_max=30):
-    """A random program."""
+def play(trace, thread, rng, steps, jumps=True, depth_max=30, skews=(0,)):
+    """A random program. skews: of the clocks of processors, to which the thread goes by turns."""
     names = [READABLE.get(n, n) for n in PROGRAM] + ["leaf|i", "lookup|i"]
     thread.call("main")
     for _ in range(steps):
         thread.advance(rng.choice([1, 7, 100, 1000, 50_000]) if rng.random() < 0.999 else 1 << 30)
+        if len(skews) > 1 and rng.random() < 0.02:
+            thread.skew = rng.choice(skews)
         depth = len(thread.frames)
         p = rng.random()
         if depth > depth_max:
@@ -328,7 +337,7 @@ def play(trace, thread, rng, steps, jumps=True, depth_max=30):
             thread.ret()
 
 
-def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300):
+def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300, skews=(0,)):
     """Several threads, some one after the other in one stream."""
     rng = random.Random(seed)
     trace = Trace()
@@ -337,7 +346,7 @@ def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300):
         for generation in range(1 + number % 2):
             thread = trace.thread(number, 2000 + 10 * number + generation, stack=STACK - number * 0x1000000,
                                   capacity=capacity)
-            play(trace, thread, rng, steps, jumps)
+            play(trace, thread, rng, steps, jumps, skews=skews)
             if generation < number % 2:  # ends; the next thread takes its stream
                 while thread.frames:
                     thread.advance(5)

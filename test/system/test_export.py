@@ -18,6 +18,7 @@ import tracegen  # noqa: E402
 from iptest.actor import one_line  # noqa: E402
 
 SEEDS = [1, 2]
+TRACES = pytest.mark.parametrize("made", [{"seed": seed} for seed in SEEDS] + [{"seed": 1, "skews": tracegen.SKEWS}], ids=["1", "2", "clocks"])
 
 
 def export(me, directory, form, *options):
@@ -30,9 +31,9 @@ def dump(me, directory):
     return [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_chrome_has_every_event(me, seed):
-    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+@TRACES
+def test_chrome_has_every_event(me, made):
+    directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     document = json.loads(export(me, directory, "chrome"))
     events = [e for e in document["traceEvents"] if e["ph"] != "M"]
     threads = {e["tid"]: e["args"]["name"] for e in document["traceEvents"] if e.get("name") == "thread_name"}
@@ -69,9 +70,9 @@ def test_chrome_points_values_and_choice(me):
     assert [e["name"] for e in events if e["ph"] != "M"] == ["tick"]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_folded_is_the_tree(me, seed):
-    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+@TRACES
+def test_folded_is_the_tree(me, made):
+    directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     nodes = {n["id"]: n for n in json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]}
 
     def way(n):
@@ -107,9 +108,9 @@ def read_callgrind(text):
     return own, arcs
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_callgrind(me, seed):
-    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+@TRACES
+def test_callgrind(me, made):
+    directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     text = export(me, directory, "callgrind")
     own, arcs = read_callgrind(text)
     report = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
@@ -179,9 +180,9 @@ def numbers(data):
     return [value for _, value in fields(b"".join(b"\x08" + n for n in re.findall(rb"[\x80-\xff]*[\x00-\x7f]", data)))]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_pprof_is_the_folded_stacks_with_calls(me, seed):
-    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+@TRACES
+def test_pprof_is_the_folded_stacks_with_calls(me, made):
+    directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     out = me.dir() / "profile.pb.gz"
     export(me, directory, "pprof", "-o", out)
     profile = fields(gzip.decompress(out.read_bytes()))
@@ -271,9 +272,9 @@ def perfetto(me, directory, *options):
     return threads, events
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_perfetto_is_chrome(me, seed):
-    directory = tracegen.random_trace(seed).write(me.dir() / "trace")
+@TRACES
+def test_perfetto_is_chrome(me, made):
+    directory = tracegen.random_trace(**made).write(me.dir() / "trace")
     document = json.loads(export(me, directory, "chrome"))
     threads, events = perfetto(me, directory)
     chrome = [e for e in document["traceEvents"] if e["ph"] != "M"]

@@ -58,9 +58,9 @@ def ns(trace, ticks):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("jumps", [False, True], ids=["straight", "jumps"])
-def test_every_way_of_calls(me, seed, jumps):
-    trace = tracegen.random_trace(seed, jumps=jumps)
+@pytest.mark.parametrize("how", [{"jumps": False}, {}, {"skews": tracegen.SKEWS}], ids=["straight", "jumps", "clocks"])
+def test_every_way_of_calls(me, seed, how):
+    trace = tracegen.random_trace(seed, **how)
     directory = trace.write(me.dir() / "trace")
     calls, total, own = collections.Counter(), collections.Counter(), collections.Counter()
     for path, call in known_paths(trace):

@@ -24,9 +24,9 @@ def ns(trace, ticks):
     return (ticks * 1_000_000_000 + trace.hz // 2) // trace.hz
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_call_is_in_its_bucket(me, seed):
-    trace = tracegen.random_trace(seed)
+@pytest.mark.parametrize("made", [{"seed": 1}, {"seed": 2}, {"seed": 3}, {"seed": 1, "skews": tracegen.SKEWS}], ids=["1", "2", "3", "clocks"])
+def test_each_call_is_in_its_bucket(me, made):
+    trace = tracegen.random_trace(**made)
     directory = trace.write(me.dir() / "trace")
     durations = collections.defaultdict(list)
     for call in trace.calls:

@@ -82,9 +82,11 @@ def check_report(me, trace, directory):
     return shown
 
 
-def check_dump(me, trace, directory):
+def check_dump(me, trace, directory, one_clock=True):
     lines = dump(me, directory)
-    assert [l["ts"] for l in lines] == sorted(l["ts"] for l in lines)
+    for tid in {None} if one_clock else {l["tid"] for l in lines}:
+        times = [l["ts"] for l in lines if tid in (None, l["tid"])]
+        assert times == sorted(times), tid
     shown, made = collections.defaultdict(list), collections.defaultdict(list)
     for line in lines:
         shown[line["tid"]].append((line["event"], line["function"], line["depth"], line["ts"],
@@ -114,6 +116,16 @@ def test_without_known_frame_sizes(me, seed):
     directory = trace.write(me.dir() / "trace")
     check_report(me, trace, directory)
     check_dump(me, trace, directory)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("capacity", [40, 4095])
+def test_clocks_of_processors_differ(me, seed, capacity):
+    """Stamps run back when a thread comes to a processor whose clock is behind: its time stands still meanwhile."""
+    trace = tracegen.random_trace(seed, capacity=capacity, skews=tracegen.SKEWS)
+    directory = trace.write(me.dir() / "trace")
+    check_report(me, trace, directory)
+    check_dump(me, trace, directory, one_clock=False)
 
 
 def test_recursion_counts_the_outermost(me):

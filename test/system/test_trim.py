@@ -23,8 +23,8 @@ def folder(me):
     return me.dir()
 
 
-def write(folder, seed):
-    trace = tracegen.random_trace(seed)
+def write(folder, seed, **how):
+    trace = tracegen.random_trace(seed, **how)
     return trace, trace.write(folder / "trace")
 
 
@@ -45,8 +45,9 @@ def size_of(directory):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_all_of_it_is_the_same(me, folder, seed):
-    trace, directory = write(folder, seed)
+@pytest.mark.parametrize("how", [{}, {"skews": tracegen.SKEWS}], ids=["", "clocks"])
+def test_all_of_it_is_the_same(me, folder, seed, how):
+    trace, directory = write(folder, seed, **how)
     (whole,) = part(me, directory, "trim", "-o", folder / "part")
     assert whole["events"] == trace.events and whole["lost"] == trace.lost
     for command in ("dump", "report", "graph"):
