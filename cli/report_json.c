@@ -25,32 +25,37 @@ static void print_missing_json(struct ip_json *j, const struct cli_report *r)
 	ip_json_end_array(j);
 }
 
-static void json_logged(struct ip_json *j, const struct cli_report_row *row)
-{
-	const struct ip_stats_summary *s = &row->summary;
-
-	ip_json_uint(j, "total_ns", s->total);
-	ip_json_uint(j, "self_ns", s->self);
-	ip_json_uint(j, "min_ns", s->min);
-	ip_json_uint(j, "avg_ns", s->avg);
-	ip_json_uint(j, "p50_ns", s->p50);
-	ip_json_uint(j, "p90_ns", s->p90);
-	ip_json_uint(j, "p99_ns", s->p99);
-	ip_json_uint(j, "p999_ns", s->p999);
-	ip_json_uint(j, "max_ns", s->max);
-	ip_json_double(j, "stddev_ns", s->stddev);
-	ip_json_uint(j, "threads", row->stats->threads);
-	ip_json_uint(j, "tail_exits", row->stats->tails);
-	ip_json_uint(j, "unwound", row->stats->unwound);
-	ip_json_uint(j, "unfinished", row->stats->unfinished);
-}
-
 static void json_known(struct ip_json *j, const char *key, bool known, uint64_t value)
 {
 	if (known)
 		ip_json_uint(j, key, value);
 	else
 		ip_json_string(j, key, NULL);
+}
+
+/* Durations are those of calls that have ended: null where none has. */
+static void json_logged(struct ip_json *j, const struct cli_report_row *row)
+{
+	const struct ip_stats_summary *s = &row->summary;
+	bool known = cli_report_is_known(row, CLI_BY_MIN);
+
+	ip_json_uint(j, "total_ns", s->total);
+	ip_json_uint(j, "self_ns", s->self);
+	json_known(j, "min_ns", known, s->min);
+	json_known(j, "avg_ns", known, s->avg);
+	json_known(j, "p50_ns", known, s->p50);
+	json_known(j, "p90_ns", known, s->p90);
+	json_known(j, "p99_ns", known, s->p99);
+	json_known(j, "p999_ns", known, s->p999);
+	json_known(j, "max_ns", known, s->max);
+	if (known)
+		ip_json_double(j, "stddev_ns", s->stddev);
+	else
+		ip_json_string(j, "stddev_ns", NULL);
+	ip_json_uint(j, "threads", row->stats->threads);
+	ip_json_uint(j, "tail_exits", row->stats->tails);
+	ip_json_uint(j, "unwound", row->stats->unwound);
+	ip_json_uint(j, "unfinished", row->stats->unfinished);
 }
 
 static void json_bounds(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row,

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import statistics
 import struct
@@ -54,7 +55,7 @@ def check_function(trace, shown, calls):
     assert shown["total_ns"] == ns(trace, sum(c.end - c.start for c in calls if c.outermost))
     assert shown["self_ns"] == ns(trace, sum(c.own for c in calls))
     if not ended:
-        assert shown["min_ns"] == shown["avg_ns"] == shown["max_ns"] == 0
+        assert {shown[key] for key in ("min_ns", "avg_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "stddev_ns")} == {None}
         return
     assert shown["min_ns"] == ns(trace, min(ended))
     assert shown["max_ns"] == ns(trace, max(ended))
@@ -126,6 +127,20 @@ def test_clocks_of_processors_differ(me, seed, capacity):
     directory = trace.write(me.dir() / "trace")
     check_report(me, trace, directory)
     check_dump(me, trace, directory, one_clock=False)
+
+
+def test_a_function_that_has_not_ended_has_no_durations(me):
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread()
+    t.call("main")
+    t.advance(500)
+    directory = trace.write(me.dir() / "trace")
+    check_report(me, trace, directory)
+    head, row = (line.split(",") for line in me.iprobe("report", "--csv", directory).stdout.splitlines())
+    known = dict(zip(head, row))
+    assert known["total_ns"] == "500" and known["min_ns"] == known["max_ns"] == known["stddev_ns"] == ""
+    (line,) = [l for l in me.iprobe("report", directory).stdout.splitlines() if l.endswith(" main")]
+    assert re.match(r"\s*1 +500 ns +500 ns( +-)+ +main$", line), line
 
 
 def test_recursion_counts_the_outermost(me):
