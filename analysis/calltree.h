@@ -27,7 +27,6 @@ struct ip_call_node {
 	uint64_t
 		outer; /* the part of total that frames have which no frame of the same function holds, wherever */
 	uint64_t self;
-	uint32_t open; /* private: frames of it that are */
 };
 
 struct ip_calltree {
@@ -36,8 +35,13 @@ struct ip_calltree {
 	uint64_t events;
 	uint64_t ticks; /* of all threads together in the functions where ways begin */
 	/* private */
-	uint32_t *index;
-	size_t index_size;
+	struct ip_call_near *near; /* by node, room of them */
+	size_t room;
+	uint32_t *index; /* children of nodes that have more than fit into near; 0: free */
+	size_t index_n, index_size;
+	uint32_t *open; /* by node, nopen of them: frames of it that are; counted while counting */
+	size_t nopen;
+	bool counting;
 	struct ip_calltree_options {
 		const bool *roots; /* by function: ways begin at these; NULL: at the outermost calls */
 		bool fold;    /* a function that calls itself, directly or not, is one node: the outer one */

@@ -52,8 +52,8 @@ struct ip_frame {
 	uint32_t tag;	   /* the visitor's own: opened() may set it, what comes later about the frame has it; 0 at first */
 };
 
-/* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. In opened() the frames
- * below it lie in front of it: frame[-1] is its caller's where depth is not 0. */
+/* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. In opened() and
+ * resumed() the frames below it lie in front of it: frame[-1] is its caller's where depth is not 0. */
 struct ip_frames_ops {
 	void (*opened)(void *context, struct ip_frame *frame, size_t depth);
 	void (*left)(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts);
