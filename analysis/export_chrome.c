@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trace Event Format. Events are written in the order of time over all threads; within a thread B and E nest, also where a
- * coroutine's frames are left and come back: each stay is a pair of its own.
+ * Trace Event Format, one event a line.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/export.h"
-#include "analysis/merge.h"
+#include "analysis/export_events.h"
 #include "analysis/names.h"
 #include "common/error.h"
 #include "common/json.h"
 
 struct chrome {
-	const struct ip_export_options *options;
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
 	FILE *out;
 	char **names_json; /* by function, quoted, made when first needed */
-	const uint64_t *payload;
 	uint32_t pid, tid;
-	bool stop;
 };
 
 static const char *quoted(struct chrome *c, uint32_t function)
@@ -39,7 +34,6 @@ static const char *quoted(struct chrome *c, uint32_t function)
 		if (fclose(memory) == 0 && c->names_json[function])
 			c->names_json[function][strcspn(c->names_json[function], "\n")] = '\0';
 	}
-	c->stop |= !c->names_json[function];
 	return c->names_json[function];
 }
 
@@ -50,13 +44,12 @@ static void print_head(struct chrome *c, char kind, uint64_t ts)
 
 	fprintf(c->out, ",\n{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%03u", kind, c->pid,
 		c->tid, ns / 1000, (unsigned)(ns % 1000));
-	if (ferror(c->out))
-		c->stop = true;
 }
 
-static void print_values(const struct chrome *c, const char *single)
+/* single: the name of the only value; NULL: they are arguments. */
+static void print_values(const struct chrome *c, const uint64_t *payload, const char *single)
 {
-	const struct ip_signature *signature = ip_recording_signature(c->trace->session, c->payload);
+	const struct ip_signature *signature = ip_recording_signature(c->trace->session, payload);
 	struct ip_json j;
 
 	if (!signature)
@@ -64,83 +57,36 @@ static void print_values(const struct chrome *c, const char *single)
 	ip_json_init_inside(&j, c->out);
 	ip_json_object(&j, "args");
 	if (single)
-		ip_value_json(&j, single, signature, c->payload);
+		ip_value_json(&j, single, signature, payload);
 	else
-		ip_values_json(&j, signature, c->payload);
+		ip_values_json(&j, signature, payload);
 	ip_json_end_object(&j);
 }
 
-static void begin(struct chrome *c, char kind, uint32_t function, uint64_t ts)
+static bool on_event(void *context, const struct ip_export_event *e)
 {
+	static const char kinds[] = {
+		[IP_EXPORT_BEGIN] = 'B', [IP_EXPORT_END] = 'E', [IP_EXPORT_INSTANT] = 'i'};
+	struct chrome *c = context;
 	const struct ip_recording *s = c->trace->session;
-	const char *name;
+	const char *name = e->kind == IP_EXPORT_END ? "" : quoted(c, e->function);
 
-	if (c->stop || !c->options->selected[function])
-		return;
-	name = quoted(c, function);
 	if (!name)
-		return;
-	print_head(c, kind, ts);
-	fprintf(c->out, ",\"name\":%s", name);
-	if (kind == 'i')
+		return false;
+	print_head(c, kinds[e->kind], e->ts);
+	if (*name)
+		fprintf(c->out, ",\"name\":%s", name);
+	if (e->kind == IP_EXPORT_INSTANT)
 		fputs(",\"s\":\"t\"", c->out);
-	if (s->functions[function].module != IP_NO_MODULE) {
+	if (*name && s->functions[e->function].module != IP_NO_MODULE) {
 		struct ip_json j;
 
 		ip_json_init_inside(&j, c->out);
-		ip_json_string(&j, "cat", ip_recording_module_name(s, &s->functions[function]));
+		ip_json_string(&j, "cat", ip_recording_module_name(s, &s->functions[e->function]));
 	}
-	print_values(c, NULL);
+	print_values(c, e->payload, e->kind == IP_EXPORT_END ? "retval" : NULL);
 	putc('}', c->out);
-}
-
-static void end(struct chrome *c, uint32_t function, uint64_t ts, bool values)
-{
-	if (c->stop || !c->options->selected[function])
-		return;
-	print_head(c, 'E', ts);
-	if (values)
-		print_values(c, "retval");
-	putc('}', c->out);
-}
-
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
-{
-	begin(context, frame->flags & IP_FRAME_ENTRY_ONLY ? 'i' : 'B', frame->function, frame->start);
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	end(context, frame->function, ts, false);
-}
-
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	struct chrome *c = context;
-	const uint64_t *payload = c->payload;
-
-	c->payload = NULL; /* it belongs to the exit that follows */
-	begin(c, 'B', frame->function, ts);
-	c->payload = payload;
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts,
-		      enum ip_frame_end how)
-{
-	if (how == IP_END_EXIT || how == IP_END_UNFINISHED)
-		end(context, frame->function, ts, how == IP_END_EXIT);
-}
-
-static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
-{
-	begin(context, 'i', function, ts);
-}
-
-static void on_values(void *context, const uint64_t *payload)
-{
-	struct chrome *c = context;
-
-	c->payload = payload;
+	return !ferror(c->out);
 }
 
 static void on_run(void *context, const struct ip_run *run)
@@ -187,16 +133,8 @@ static void print_top(struct chrome *c)
 
 int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
 {
-	static const struct ip_frames_ops ops = {.opened = on_opened,
-						 .left = on_left,
-						 .resumed = on_resumed,
-						 .closed = on_closed,
-						 .point = on_point,
-						 .values = on_values};
-	struct chrome c = {
-		.options = options, .trace = trace, .out = out, .names = ip_names_create(trace->session)};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &c, .run = on_run};
-	uint64_t events;
+	static const struct ip_export_writer writer = {on_run, on_event};
+	struct chrome c = {.trace = trace, .out = out, .names = ip_names_create(trace->session)};
 	int ret = -1;
 
 	c.names_json = calloc(trace->session->nfunctions, sizeof(*c.names_json));
@@ -204,10 +142,8 @@ int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_optio
 		ip_error("out of memory");
 	} else {
 		print_top(&c);
-		ret = ip_merge(trace, options->tid, &visitor, &c.stop, &events);
+		ret = ip_export_events(trace, options, &writer, &c, out);
 		fputs("\n]}\n", out);
-		if (ret == 0 && c.stop && !ferror(out))
-			ret = ip_error("out of memory");
 	}
 	for (size_t i = 0; c.names_json && i < trace->session->nfunctions; i++)
 		free(c.names_json[i]);

@@ -331,14 +331,6 @@ static void put_latencies(struct page *p)
 	fputs("}}", p->out);
 }
 
-static const char *thread_name(const struct ip_recording *s, uint32_t tid)
-{
-	for (size_t i = 0; i < s->nthreads; i++)
-		if (s->threads[i].tid == tid)
-			return s->threads[i].name;
-	return NULL;
-}
-
 static void put_row(struct page *p, uint32_t at, size_t *stay)
 {
 	const struct ip_timeline *t = p->timeline;
@@ -347,7 +339,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 
 	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid, row->tid,
 		row->depth);
-	put_string(p, thread_name(p->trace->session, row->tid));
+	put_string(p, ip_recording_thread_name(p->trace->session, row->tid));
 	/* each stay: time since the last one's start, duration, function */
 	fputs(",\"stays\":[", p->out);
 	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/export.h"
-#include "analysis/merge.h"
+#include "analysis/export_events.h"
 #include "analysis/names.h"
 #include "analysis/protobuf.h"
 #include "common/cleanup.h"
@@ -52,7 +51,6 @@ struct perfetto {
 	size_t nthreads;
 	bool *named;	/* by function: its name has been written */
 	bool *category; /* by module, the same */
-	const uint64_t *payload;
 	uint64_t track;
 	struct ip_message file, packet, inner, entry; /* one within the other */
 	bool stop;
@@ -109,9 +107,9 @@ static void put_names(struct perfetto *p, uint32_t function)
 }
 
 /* single: the name of the only value; NULL: they are arguments. */
-static void put_values(struct perfetto *p, const char *single)
+static void put_values(struct perfetto *p, const uint64_t *payload, const char *single)
 {
-	const struct ip_signature *signature = ip_recording_signature(p->trace->session, p->payload);
+	const struct ip_signature *signature = ip_recording_signature(p->trace->session, payload);
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	struct ip_json j;
@@ -124,9 +122,9 @@ static void put_values(struct perfetto *p, const char *single)
 		ip_json_init(&j, memory);
 		ip_json_object(&j, NULL);
 		if (single)
-			ip_value_json(&j, single, signature, p->payload);
+			ip_value_json(&j, single, signature, payload);
 		else
-			ip_values_json(&j, signature, p->payload);
+			ip_values_json(&j, signature, payload);
 		ip_json_end_object(&j);
 	}
 	if (!memory || fclose(memory) != 0 || !text) {
@@ -140,62 +138,29 @@ static void put_values(struct perfetto *p, const char *single)
 	ip_message_message(&p->inner, EVENT_ANNOTATION, &p->entry);
 }
 
-static void put_event(struct perfetto *p, unsigned type, uint32_t function, uint64_t ts, bool values)
+static bool on_event(void *context, const struct ip_export_event *e)
 {
-	uint32_t module = p->trace->session->functions[function].module;
+	static const unsigned types[] = {[IP_EXPORT_BEGIN] = TYPE_BEGIN,
+					 [IP_EXPORT_END] = TYPE_END,
+					 [IP_EXPORT_INSTANT] = TYPE_INSTANT};
+	struct perfetto *p = context;
+	uint32_t module = p->trace->session->functions[e->function].module;
 
-	if (p->stop || !p->options->selected[function])
-		return;
-	ip_message_number(&p->packet, PACKET_TIMESTAMP, ip_recording_since_start(p->trace->session, ts));
+	ip_message_number(&p->packet, PACKET_TIMESTAMP, ip_recording_since_start(p->trace->session, e->ts));
 	ip_message_number(&p->packet, PACKET_FLAGS, FLAG_NEEDS_STATE);
 	ip_message_reset(&p->inner);
-	ip_message_number(&p->inner, EVENT_TYPE, type);
+	ip_message_number(&p->inner, EVENT_TYPE, types[e->kind]);
 	ip_message_number(&p->inner, EVENT_TRACK, p->track);
-	if (type != TYPE_END) {
-		put_names(p, function);
-		ip_message_number(&p->inner, EVENT_NAME_IID, function + 1ull);
+	if (e->kind != IP_EXPORT_END) {
+		put_names(p, e->function);
+		ip_message_number(&p->inner, EVENT_NAME_IID, e->function + 1ull);
 		if (module != IP_NO_MODULE)
 			ip_message_number(&p->inner, EVENT_CATEGORY_IID, module + 1ull);
 	}
-	if (values)
-		put_values(p, type == TYPE_END ? "retval" : NULL);
+	put_values(p, e->payload, e->kind == IP_EXPORT_END ? "retval" : NULL);
 	ip_message_message(&p->packet, PACKET_EVENT, &p->inner);
 	write_packet(p);
-}
-
-static void on_opened(void *context, struct ip_frame *frame, size_t depth)
-{
-	put_event(context, frame->flags & IP_FRAME_ENTRY_ONLY ? TYPE_INSTANT : TYPE_BEGIN, frame->function,
-		  frame->start, true);
-}
-
-static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	put_event(context, TYPE_END, frame->function, ts, false);
-}
-
-static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
-{
-	put_event(context, TYPE_BEGIN, frame->function, ts, false);
-}
-
-static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts,
-		      enum ip_frame_end how)
-{
-	if (how == IP_END_EXIT || how == IP_END_UNFINISHED)
-		put_event(context, TYPE_END, frame->function, ts, how == IP_END_EXIT);
-}
-
-static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
-{
-	put_event(context, TYPE_INSTANT, function, ts, true);
-}
-
-static void on_values(void *context, const uint64_t *payload)
-{
-	struct perfetto *p = context;
-
-	p->payload = payload;
+	return !p->stop;
 }
 
 static int by_id(const void *a, const void *b)
@@ -223,14 +188,6 @@ static void put_track(struct perfetto *p, uint64_t uuid, unsigned field)
 	ip_message_message(&p->inner, field, &p->entry);
 	ip_message_message(&p->packet, PACKET_TRACK, &p->inner);
 	write_packet(p);
-}
-
-static const char *thread_name(const struct ip_recording *s, uint32_t tid)
-{
-	for (size_t i = 0; i < s->nthreads; i++)
-		if (s->threads[i].tid == tid)
-			return s->threads[i].name;
-	return NULL;
 }
 
 static void put_name(struct ip_message *m, unsigned field, const char *name)
@@ -263,7 +220,7 @@ static void put_tracks(struct perfetto *p)
 		ip_message_reset(&p->entry);
 		ip_message_number(&p->entry, THREAD_PID, t->pid);
 		ip_message_number(&p->entry, THREAD_TID, t->tid);
-		put_name(&p->entry, THREAD_NAME, thread_name(s, t->tid));
+		put_name(&p->entry, THREAD_NAME, ip_recording_thread_name(s, t->tid));
 		put_track(p, i + 1, TRACK_THREAD);
 	}
 }
@@ -288,18 +245,11 @@ static int list_threads(struct perfetto *p)
 
 int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
 {
-	static const struct ip_frames_ops ops = {.opened = on_opened,
-						 .left = on_left,
-						 .resumed = on_resumed,
-						 .closed = on_closed,
-						 .point = on_point,
-						 .values = on_values};
+	static const struct ip_export_writer writer = {on_run, on_event};
 	struct perfetto p = {
 		.options = options, .trace = trace, .out = out, .names = ip_names_create(trace->session)};
-	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &p, .run = on_run};
 	_cleanup_free_ bool *named = calloc(trace->session->nfunctions, sizeof(*named)),
 			    *category = calloc(trace->session->nmodules + 1, sizeof(*category));
-	uint64_t events;
 	int ret = -1;
 
 	p.named = named;
@@ -308,8 +258,8 @@ int ip_export_perfetto(struct ip_trace_reader *trace, const struct ip_export_opt
 		ip_error("out of memory");
 	} else if (p.names && list_threads(&p) == 0) {
 		put_tracks(&p);
-		ret = ip_merge(trace, options->tid, &visitor, &p.stop, &events);
-		if (ret == 0 && p.stop && !ferror(out))
+		ret = p.stop ? 0 : ip_export_events(trace, options, &writer, &p, out);
+		if (p.stop && !ferror(out))
 			ret = ip_error("out of memory");
 	}
 	ip_message_deinit(&p.file);

@@ -204,6 +204,14 @@ const char *ip_recording_module_name(const struct ip_recording *s, const struct 
 	return *path ? path : "[unknown]";
 }
 
+const char *ip_recording_thread_name(const struct ip_recording *s, uint32_t tid)
+{
+	for (size_t i = 0; i < s->nthreads; i++)
+		if (s->threads[i].tid == tid)
+			return s->threads[i].name;
+	return NULL;
+}
+
 uint64_t ip_recording_ns(const struct ip_recording *s, uint64_t ticks)
 {
 	unsigned __int128 ns = ((unsigned __int128)ticks * 1000000000 + s->tsc_hz / 2) / s->tsc_hz;

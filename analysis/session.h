@@ -164,6 +164,9 @@ void ip_recording_destroy(struct ip_recording *session);
 const char *ip_recording_module_name(const struct ip_recording *session,
 				     const struct ip_recording_function *function);
 
+/* What the thread was called; NULL: not known. */
+const char *ip_recording_thread_name(const struct ip_recording *session, uint32_t tid);
+
 static inline struct ip_recording_number ip_recording_number(const struct ip_recording *session,
 							     uint32_t number)
 {
