@@ -242,7 +242,7 @@ static uint64_t weight(const struct page *p, uint32_t node)
 /* Which nodes are in the page, and as which; *ret_n: how many. */
 static uint32_t *choose_nodes(const struct page *p, size_t *ret_n)
 {
-	size_t n = p->tree->n, kept = 0;
+	size_t n = p->tree->n, kept = 0, ties = 0;
 	_cleanup_free_ uint64_t *weights = malloc(n * sizeof(*weights));
 	uint32_t *index = malloc(n * sizeof(*index));
 	uint64_t least = 0;
@@ -256,13 +256,22 @@ static uint32_t *choose_nodes(const struct page *p, size_t *ret_n)
 		weights[i] = i ? weight(p, i) : UINT64_MAX;
 	if (n > NODES) {
 		qsort(weights, n, sizeof(*weights), by_weight);
-		least = weights[NODES] + 1;
+		least = weights[NODES];
+		/* of those that weigh as much as the first one that has no room, so many have */
+		for (ties = NODES; ties && weights[NODES - ties] > least;)
+			ties--;
 	}
 	/* a parent stands before its children */
-	for (uint32_t i = 0; i < n; i++)
-		index[i] = i == 0 || (weight(p, i) >= least && index[p->tree->nodes[i].parent] != UNUSED)
-				   ? kept++
-				   : UNUSED;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t own = i ? weight(p, i) : UINT64_MAX;
+
+		index[i] = UNUSED;
+		if ((i && index[p->tree->nodes[i].parent] == UNUSED) || own < least ||
+		    (own == least && n > NODES && !ties))
+			continue;
+		ties -= own == least && n > NODES;
+		index[i] = kept++;
+	}
 	*ret_n = kept;
 	return index;
 }

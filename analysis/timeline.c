@@ -3,7 +3,9 @@
  * The longest stays are kept in a heap, the shortest of them on top: where it is full, the shorter of the newcomer and the top goes into the
  * sums. What is in the heap at the end is exact, what is in the sums is everything else, nothing is in both.
  *
- * A row is made for each run of a thread (a thread whose process became another program has several).
+ * A row is made for each depth of each run of a thread (a thread whose process became another program has several). Where there may be more of
+ * them than there is room for, the trace is read twice: first it is found out how much time there is in each row, then those with the most are kept:
+ * as long as all functions are selected, no row without those above it.
  */
 #include "analysis/timeline.h"
 
@@ -14,8 +16,15 @@
 #include "common/grow.h"
 
 #define NO_ROW	   UINT32_MAX
+#define LEFT_OUT   (UINT32_MAX - 1)
 #define SUMS_MAX   (4u << 20) /* of all rows together, 96 MiB; then the slices become longer */
 #define SLICES_MIN 16u
+
+struct ip_timeline_candidate {
+	uint64_t ticks;
+	uint32_t number, depth;
+	bool kept;
+};
 
 static uint64_t length(const struct ip_stay *stay)
 {
@@ -162,12 +171,21 @@ static void keep(struct ip_timeline *t, const struct ip_stay *stay)
 
 static uint32_t row_of(struct ip_timeline *t, size_t depth)
 {
+	size_t number;
+
 	if (t->row_of_depth[depth] != NO_ROW)
 		return t->row_of_depth[depth];
-	if (t->nrows == IP_TIMELINE_ROWS) {
-		t->beyond++;
-		return NO_ROW;
+	number = t->wanted++;
+	if (t->weighing) {
+		if (ip_grow(&t->candidates, number, sizeof(*t->candidates)) < 0) {
+			t->failed = true;
+			return NO_ROW;
+		}
+		t->candidates[number] = (struct ip_timeline_candidate){.number = number, .depth = depth};
+		return t->row_of_depth[depth] = number;
 	}
+	if (t->candidates && !t->candidates[number].kept)
+		return t->row_of_depth[depth] = LEFT_OUT;
 	if (ip_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
 		t->failed = true;
 		return NO_ROW;
@@ -189,20 +207,27 @@ static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 	if (t->skip || t->failed || !t->selected[function])
 		return;
 	if (depth >= IP_TIMELINE_DEPTHS) {
-		t->deeper++;
+		t->deeper += !t->weighing;
 		return;
 	}
 	stay = (struct ip_stay){
 		.start = t->since[depth], .end = ts, .function = function, .row = row_of(t, depth)};
 	if (stay.row == NO_ROW)
 		return;
+	if (stay.row == LEFT_OUT) {
+		t->beyond++;
+		return;
+	}
 	stay.start = stay.start > t->begin ? stay.start - t->begin : 0;
 	stay.end = stay.end > t->begin ? stay.end - t->begin : 0;
 	if (stay.end > t->ticks)
 		stay.end = t->ticks;
 	if (stay.start > stay.end)
 		stay.start = stay.end;
-	keep(t, &stay);
+	if (t->weighing)
+		t->candidates[stay.row].ticks += length(&stay);
+	else
+		keep(t, &stay);
 }
 
 static void on_opened(void *context, struct ip_frame *frame, size_t depth)
@@ -252,6 +277,48 @@ static int by_row_and_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Those with the most time first, of equal ones the upper ones. */
+static int by_ticks(const void *a, const void *b)
+{
+	const struct ip_timeline_candidate *x = a, *y = b;
+
+	if (x->ticks != y->ticks)
+		return x->ticks < y->ticks ? 1 : -1;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct ip_timeline_candidate *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Finds out which rows to keep. 0, or -1 with an error. */
+static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
+		       const struct ip_trace_visitor *visitor)
+{
+	if (trace->nruns * IP_TIMELINE_DEPTHS <= IP_TIMELINE_ROWS)
+		return 0;
+	t->weighing = true;
+	if (ip_trace_reader_visit(trace, visitor, &t->events) < 0 || t->failed)
+		return -1;
+	t->weighing = false;
+	if (t->wanted <= IP_TIMELINE_ROWS) {
+		free(t->candidates);
+		t->candidates = NULL;
+	} else {
+		qsort(t->candidates, t->wanted, sizeof(*t->candidates), by_ticks);
+		for (size_t i = 0; i < IP_TIMELINE_ROWS; i++)
+			t->candidates[i].kept = true;
+		qsort(t->candidates, t->wanted, sizeof(*t->candidates), by_number);
+	}
+	t->wanted = 0;
+	return 0;
+}
+
 int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid, size_t most,
 			size_t nslices, struct ip_timeline **ret)
 {
@@ -277,7 +344,8 @@ int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uin
 	t->nslices = nslices;
 	t->begin = trace->begin;
 	t->ticks = trace->end > trace->begin ? trace->end - trace->begin : 1;
-	if (ip_trace_reader_visit(trace, &visitor, &t->events) < 0 || t->failed) {
+	if (choose_rows(t, trace, &visitor) < 0 || ip_trace_reader_visit(trace, &visitor, &t->events) < 0 ||
+	    t->failed) {
 		if (t->failed)
 			ip_error("out of memory");
 		ip_timeline_destroy(t);
@@ -299,5 +367,6 @@ void ip_timeline_destroy(struct ip_timeline *t)
 	free(t->stays);
 	free(t->row_of_depth);
 	free(t->since);
+	free(t->candidates);
 	free(t);
 }

@@ -15,7 +15,7 @@
 #include "analysis/trace.h"
 
 #define IP_TIMELINE_DEPTHS 256u	  /* deeper stays are counted, not shown */
-#define IP_TIMELINE_ROWS   20000u /* stays of others are counted, not shown */
+#define IP_TIMELINE_ROWS   20000u /* those with the most time; stays of others are counted, not shown */
 
 /* Times in TSC ticks. */
 struct ip_stay {
@@ -56,6 +56,9 @@ struct ip_timeline {
 	uint32_t tid, run_pid, run_tid;
 	uint32_t *row_of_depth;
 	uint64_t *since; /* by depth: when the stay began that is on the stack */
+	size_t wanted; /* rows that appeared, in the order in which they did, those that there was no room for included */
+	struct ip_timeline_candidate *candidates; /* by this order; NULL: there is room for all */
+	bool weighing; /* first reading: nothing but candidates' times are collected */
 	bool skip, failed;
 };
 

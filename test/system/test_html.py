@@ -189,13 +189,13 @@ def test_histograms_are_of_those_selected(me):
 
 
 def test_the_timeline_is_bounded(me):
-    """80 threads, each 256 calls deep, are more than 20,000 rows."""
+    """80 threads, each 256 calls deep, are more than 20,000 rows: those with the least time are left out, not those that come last."""
     trace = tracegen.Trace(hz=1_000_000_000)
     for number in range(80):
         t = trace.thread(0, stack=tracegen.STACK)
         for _ in range(256):
             t.call("deep")
-            t.advance(1)
+            t.advance(1 if number < 79 else 50)
         for _ in range(256):
             t.ret()
             t.advance(1)
@@ -203,6 +203,30 @@ def test_the_timeline_is_bounded(me):
     data = document(export(me, trace.write(me.dir() / "trace")))
     assert len(data["timeline"]["rows"]) == 20000 and len(stays(data)) == 20000
     assert data["meta"]["beyond"] == 80 * 256 - 20000
+    depths = collections.defaultdict(set)
+    for row in data["timeline"]["rows"]:
+        depths[row["tid"]].add(row["depth"])
+    assert depths.pop(1079) == set(range(256))
+    assert len(depths) == 79 and all(found in (set(range(249)), set(range(250))) for found in depths.values())
+
+
+def test_ways_of_equal_weight_fill_the_flame_graph(me):
+    """57,600 ways that took the same time: as many as fit are there, and no way without those above it."""
+    trace = tracegen.Trace(hz=1_000_000_000)
+    t = trace.thread(capacity=4095)
+    t.call("main")
+    for i in range(240):
+        t.call(f"f{i:03}")
+        for k in range(240):
+            t.call(f"f{k:03}")
+            t.advance(1)
+            t.ret()
+        t.ret()
+    t.ret()
+    data = document(export(me, trace.write(me.dir() / "trace")))
+    shown = tree(data)
+    assert len(shown) == 49_999 and data["tree"]["left_out"] == 1 + 240 + 57_600 - 49_999
+    assert sum(len(way) < 3 for way in shown) == 241
 
 
 def test_names_cannot_end_the_document(me):
