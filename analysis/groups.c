@@ -152,7 +152,7 @@ static uint32_t of_address(struct ip_groups *g, uint32_t function, uint64_t addr
 
 	if (found != IP_NO_GROUP)
 		return found;
-	group.site = ip_places_get(g->places, address);
+	group.site = ip_places_get(g->places, group.module, address);
 	if (!group.site)
 		return IP_NO_GROUP;
 	/* one whose function is not known stands for itself */

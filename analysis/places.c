@@ -44,7 +44,7 @@ struct module {
 struct ip_places {
 	const char *dir;
 	struct module *modules; /* those in session->modules, then the others */
-	size_t nmodules;
+	size_t nmodules, nrecorded;
 	struct ip_place **index; /* open addressing, by address */
 	size_t n, size;
 };
@@ -72,6 +72,7 @@ struct ip_places *ip_places_create(const char *dir, const struct ip_recording *s
 	p->dir = dir;
 	for (size_t i = 0; i < session->nmodules; i++)
 		p->modules[p->nmodules++].recorded = &session->modules[i];
+	p->nrecorded = p->nmodules;
 	for (size_t i = 0; i < session->nothers; i++)
 		p->modules[p->nmodules++].recorded = &session->others[i];
 	return p;
@@ -257,7 +258,7 @@ static void find_line(const struct module *m, uint64_t address, struct ip_place 
 	ret->line = number;
 }
 
-static struct ip_place *make_place(struct ip_places *p, uint64_t return_address)
+static struct ip_place *make_place(struct ip_places *p, size_t chosen, uint64_t return_address)
 {
 	struct ip_place *place = calloc(1, sizeof(*place));
 	/* the call is the last instruction of some functions, and its line is not that of the one behind it */
@@ -267,7 +268,8 @@ static struct ip_place *make_place(struct ip_places *p, uint64_t return_address)
 	if (!place)
 		return NULL;
 	place->address = return_address;
-	m = find_module(p, address);
+	place->chosen = chosen;
+	m = chosen ? &p->modules[chosen - 1] : find_module(p, address);
 	if (m) {
 		const char *slash = strrchr(m->recorded->path, '/');
 
@@ -278,11 +280,11 @@ static struct ip_place *make_place(struct ip_places *p, uint64_t return_address)
 	return place;
 }
 
-static size_t slot_of(const struct ip_places *p, uint64_t address)
+static size_t slot_of(const struct ip_places *p, size_t chosen, uint64_t address)
 {
-	size_t at = (address * 0x9e3779b97f4a7c15ull >> 20) & (p->size - 1);
+	size_t at = ((address + chosen) * 0x9e3779b97f4a7c15ull >> 20) & (p->size - 1);
 
-	while (p->index[at] && p->index[at]->address != address)
+	while (p->index[at] && (p->index[at]->address != address || p->index[at]->chosen != chosen))
 		at = (at + 1) & (p->size - 1);
 	return at;
 }
@@ -299,20 +301,25 @@ static int grow(struct ip_places *p)
 	}
 	for (size_t i = 0; i < old.size; i++)
 		if (old.index[i])
-			p->index[slot_of(p, old.index[i]->address)] = old.index[i];
+			p->index[slot_of(p, old.index[i]->chosen, old.index[i]->address)] = old.index[i];
 	free(old.index);
 	return 0;
 }
 
-const struct ip_place *ip_places_get(struct ip_places *p, uint64_t return_address)
+const struct ip_place *ip_places_get(struct ip_places *p, uint32_t callee, uint64_t return_address)
 {
-	size_t at;
+	size_t at, chosen = 0;
 
+	if (callee < p->nrecorded) {
+		look(p, &p->modules[callee]);
+		chosen = is_in_file(&p->modules[callee], return_address - !!return_address) ? callee + 1ull
+											    : 0;
+	}
 	if (2 * (p->n + 1) > p->size && grow(p) < 0)
 		return NULL;
-	at = slot_of(p, return_address);
+	at = slot_of(p, chosen, return_address);
 	if (!p->index[at]) {
-		p->index[at] = make_place(p, return_address);
+		p->index[at] = make_place(p, chosen, return_address);
 		if (!p->index[at]) {
 			ip_error("out of memory");
 			return NULL;

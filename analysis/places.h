@@ -21,6 +21,7 @@ struct ip_place {
 	const char *file;     /* NULL: unknown */
 	uint32_t line;
 	uint64_t offset; /* from the function's beginning */
+	size_t chosen; /* private: one more than the index of the callee's module, where that has the address; 0 */
 };
 
 struct ip_places;
@@ -29,9 +30,10 @@ struct ip_places;
 struct ip_places *ip_places_create(const char *dir, const struct ip_recording *session);
 void ip_places_destroy(struct ip_places *places);
 
-/* What a return address belongs to: the call in front of it. Looked up once, kept. Owned by places; NULL with an error where memory
- * ran out. */
-const struct ip_place *ip_places_get(struct ip_places *places, uint64_t return_address);
+/* What a return address belongs to: the call in front of it. callee: the module of the function that was called there, which goes before others that
+ * have the address too: a trace of several processes does not tell whose modules are, and programs that are not position-independent all lie at
+ * one place. Looked up once, kept. Owned by places; NULL with an error where memory ran out. */
+const struct ip_place *ip_places_get(struct ip_places *places, uint32_t callee, uint64_t return_address);
 
 /* For people: "main+0x3f", "0x7f..." where nothing is known; with the source's "file:line" behind a space where that is known, its directories
  * left out. malloc'ed, as clean as ip_clean() makes it; NULL where memory ran out. */

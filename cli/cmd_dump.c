@@ -166,10 +166,11 @@ static void print_args(const struct dump *d)
 }
 
 /* Where a call comes from, if that was recorded: <- main+0x3f demo.c:12 */
-static void print_caller(struct dump *d)
+static void print_caller(struct dump *d, uint32_t function)
 {
 	uint64_t address = ip_recording_call_site(d->payload);
-	const struct ip_place *place = address ? ip_places_get(d->places, address) : NULL;
+	uint32_t module = d->trace->session->functions[function].module;
+	const struct ip_place *place = address ? ip_places_get(d->places, module, address) : NULL;
 	_cleanup_free_ char *text = NULL;
 	char hex[24];
 	struct ip_json j;
@@ -253,10 +254,11 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		if (d->json && d->focus && ip_focus_is_slow(d->focus, frame->tag))
 			fputs(",\"slow\":true", stdout);
 		if (!d->json)
-			fputs(frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)" : " {", stdout);
+			fputs(frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)" : " {",
+			      stdout);
 		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
 			fputs(",\"entry_only\":true", stdout);
-		print_caller(context);
+		print_caller(context, frame->function);
 		end_line(context, "", "}");
 	}
 }
