@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "analysis/unpack.h"
 #include "common/error.h"
 
 #define BATCH 128u
@@ -29,6 +30,7 @@ struct merge {
 	uint32_t tid;
 	struct source **heap;
 	size_t n;
+	struct ip_unpack *unpack; /* of all compressed streams */
 };
 
 static void source_destroy(struct source *s)
@@ -149,7 +151,7 @@ static int add(struct merge *m, const struct ip_run *run, const struct ip_run *e
 	s->run = run;
 	s->end = end;
 	s->frames = ip_frames_create(m->trace->session, m->visitor->ops, m->visitor->context);
-	if (!s->frames || ip_stream_open(m->trace->names[run->stream], &s->stream) < 0) {
+	if (!s->frames || ip_stream_open_small(m->trace->names[run->stream], &m->unpack, &s->stream) < 0) {
 		source_destroy(s);
 		return -1;
 	}
@@ -240,5 +242,6 @@ int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_
 	while (m.n)
 		source_destroy(m.heap[--m.n]);
 	free(m.heap);
+	ip_unpack_destroy(m.unpack);
 	return ret;
 }

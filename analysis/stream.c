@@ -25,6 +25,7 @@
 #include "common/trace_format.h"
 
 #define BUFFER_SIZE 32768u
+#define SMALL_SIZE  8192u	 /* holds any record */
 #define PACKET_MAX  (1ull << 30) /* bytes; ours are 32 KiB */
 #define WORD	    sizeof(uint64_t)
 #define BATCH_MAX   16384u /* events: so that the payloads of a batch are numbered in 24 bits */
@@ -34,9 +35,10 @@ struct ip_stream {
 	char *path;
 	uint64_t size;
 
-	struct ip_unpack *unpack; /* of a compressed stream; NULL: it is plain */
-	struct ip_squeezed_head squeezed;
-	const uint64_t *unpacked; /* what is left of the packet's words; NULL: they have not been asked for */
+	bool compressed;
+	struct ip_squeezed_head squeezed; /* of the packet, if so */
+	struct ip_unpack **unpack;	  /* what unpacks it: own_unpack, or the caller's */
+	struct ip_unpack *own_unpack;
 
 	uint64_t packet;   /* offset of the packet's header */
 	uint64_t next;	   /* offset of the next packet's header */
@@ -58,7 +60,8 @@ struct ip_stream {
 	size_t npayloads, payloads_size;
 
 	char *damage;
-	uint64_t buffer[BUFFER_SIZE / WORD];
+	uint64_t *buffer;
+	size_t room; /* of the buffer, in bytes. Of a compressed stream it holds the whole packet */
 };
 
 static void damaged(struct ip_stream *s, uint64_t offset, const char *what)
@@ -95,22 +98,22 @@ static const char *check_header(const struct ip_stream *s, const struct ip_packe
 
 static size_t head_size(const struct ip_stream *s)
 {
-	return s->unpack ? sizeof(struct ip_squeezed_head) : sizeof(struct ip_packet_header);
+	return s->compressed ? sizeof(struct ip_squeezed_head) : sizeof(struct ip_packet_header);
 }
 
 /* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
 static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const char **ret_problem)
 {
-	if (ip_read_at(s->fd, s->path, s->next, s->unpack ? (void *)&s->squeezed : ret, head_size(s)) < 0)
+	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->squeezed : ret, head_size(s)) < 0)
 		return -1;
-	if (s->unpack && s->squeezed.magic != IP_SQUEEZED_MAGIC) {
+	if (s->compressed && s->squeezed.magic != IP_SQUEEZED_MAGIC) {
 		*ret_problem = "no packet";
 		return 0;
 	}
-	if (s->unpack)
+	if (s->compressed)
 		*ret = s->squeezed.header;
 	*ret_problem = check_header(s, ret);
-	if (!*ret_problem && s->unpack)
+	if (!*ret_problem && s->compressed)
 		*ret_problem = ip_unpack_check(&s->squeezed);
 	return 0;
 }
@@ -124,24 +127,24 @@ static int open_kind(struct ip_stream *s)
 		return 0;
 	if (ip_read_at(s->fd, s->path, 0, &magic, sizeof(magic)) < 0)
 		return -1;
-	if (magic != IP_SQUEEZED_MAGIC)
-		return 0;
-	s->unpack = ip_unpack_create();
-	return s->unpack ? 0 : -1;
+	s->compressed = magic == IP_SQUEEZED_MAGIC;
+	return 0;
 }
 
-int ip_stream_open(const char *path, struct ip_stream **ret)
+static int open_stream(const char *path, size_t room, struct ip_unpack **unpack, struct ip_stream **ret)
 {
-	struct ip_stream *s = malloc(sizeof(*s));
+	struct ip_stream *s = calloc(1, sizeof(*s));
 	struct ip_packet_header header;
 	const char *problem;
 
 	if (!s)
 		return ip_error("out of memory");
-	memset(s, 0, offsetof(struct ip_stream, buffer));
 	s->fd = -1;
 	s->path = strdup(path);
-	if (!s->path) {
+	s->unpack = unpack ? unpack : &s->own_unpack;
+	s->room = room;
+	s->buffer = malloc(room);
+	if (!s->path || !s->buffer) {
 		ip_stream_close(s);
 		return ip_error("out of memory");
 	}
@@ -170,6 +173,16 @@ int ip_stream_open(const char *path, struct ip_stream **ret)
 	return 0;
 }
 
+int ip_stream_open(const char *path, struct ip_stream **ret)
+{
+	return open_stream(path, BUFFER_SIZE, NULL, ret);
+}
+
+int ip_stream_open_small(const char *path, struct ip_unpack **unpack, struct ip_stream **ret)
+{
+	return open_stream(path, SMALL_SIZE, unpack, ret);
+}
+
 void ip_stream_close(struct ip_stream *s)
 {
 	if (!s)
@@ -177,7 +190,8 @@ void ip_stream_close(struct ip_stream *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->path);
-	ip_unpack_destroy(s->unpack);
+	ip_unpack_destroy(s->own_unpack);
+	free(s->buffer);
 	free(s->payloads);
 	free(s->damage);
 	free(s);
@@ -215,12 +229,12 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 		s->next = s->size;
 		return 0;
 	}
-	end = s->unpack ? sizeof(s->squeezed) + s->squeezed.bytes : h.packet_size / 8;
+	end = s->compressed ? sizeof(s->squeezed) + s->squeezed.bytes : h.packet_size / 8;
 	s->left = h.content_size / 8 - sizeof(h);
 	if (end > rest) {
 		damaged(s, s->next, "packet that is cut off");
 		end = rest;
-		if (s->unpack)
+		if (s->compressed)
 			s->left = 0; /* nothing is known of a part */
 		else if (s->left > rest - sizeof(h))
 			s->left = (rest - sizeof(h)) / WORD * WORD;
@@ -248,7 +262,6 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 	s->pid = h.pid;
 	s->tid = h.tid;
 	s->packet = s->next;
-	s->unpacked = NULL;
 	s->position = s->next + head_size(s);
 	s->next += end;
 	s->at = s->filled = 0;
@@ -257,35 +270,28 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 
 static uint64_t offset_of(const struct ip_stream *s, size_t at)
 {
-	return s->unpack ? s->packet : s->position - (s->filled - at) * WORD;
+	return s->compressed ? s->packet : s->position - (s->filled - at) * WORD;
 }
 
-/* The packet's words, where they lie in the file or have been unpacked. 1; 0: they are damaged; -1 with an error. */
-static int read_words(struct ip_stream *s, uint64_t *words, uint64_t bytes)
+/* All words of a compressed packet. */
+static int fill_unpacked(struct ip_stream *s)
 {
-	if (!s->unpack)
-		return ip_read_at(s->fd, s->path, s->position, words, bytes) < 0 ? -1 : 1;
-	if (!s->unpacked &&
-	    ip_unpack_read(s->unpack, s->fd, s->path, s->packet, &s->squeezed, &s->unpacked) < 0)
-		return -1;
-	if (!s->unpacked)
-		return 0;
-	memcpy(words, s->unpacked, bytes);
-	s->unpacked += bytes / WORD;
-	return 1;
-}
-
-/* Moves what is left in the buffer to its front and fills it up. */
-static int refill(struct ip_stream *s)
-{
-	size_t kept = s->filled - s->at;
-	uint64_t want = s->left - kept * WORD;
+	size_t size = ip_unpack_words(&s->squeezed) * WORD;
 	int good;
 
-	memmove(s->buffer, s->buffer + s->at, kept * WORD);
-	if (want > BUFFER_SIZE - kept * WORD)
-		want = BUFFER_SIZE - kept * WORD;
-	good = read_words(s, s->buffer + kept, want);
+	if (!*s->unpack)
+		*s->unpack = ip_unpack_create();
+	if (!*s->unpack)
+		return -1;
+	if (size > s->room) {
+		uint64_t *buffer = realloc(s->buffer, size);
+
+		if (!buffer)
+			return ip_error("out of memory");
+		s->buffer = buffer;
+		s->room = size;
+	}
+	good = ip_unpack_read(*s->unpack, s->fd, s->path, s->packet, &s->squeezed, s->buffer);
 	if (good < 0)
 		return -1;
 	if (!good) {
@@ -293,9 +299,25 @@ static int refill(struct ip_stream *s)
 		s->left = 0;
 		s->known = false;
 		s->spoiled = true;
-		s->at = s->filled = 0;
-		return 0;
 	}
+	s->at = 0;
+	s->filled = s->left / WORD;
+	return 0;
+}
+
+/* Moves what is left in the buffer to its front and fills it up. */
+static int refill(struct ip_stream *s)
+{
+	size_t kept = s->filled - s->at;
+	uint64_t want = s->left - kept * WORD;
+
+	if (s->compressed)
+		return fill_unpacked(s);
+	memmove(s->buffer, s->buffer + s->at, kept * WORD);
+	if (want > s->room - kept * WORD)
+		want = s->room - kept * WORD;
+	if (ip_read_at(s->fd, s->path, s->position, s->buffer + kept, want) < 0)
+		return -1;
 	s->position += want;
 	s->at = 0;
 	s->filled = kept + want / WORD;

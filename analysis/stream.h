@@ -3,8 +3,8 @@
  * Reading one stream file of a trace: packets, and the events in them (common/trace_format.h).
  *
  * The file is input from outside, and may have been cut off by a crash or a full disk: what is good is
- * read, what is not is left out and told by ip_stream_damage(). Memory is one fixed buffer, whatever the
- * packets claim. Not mmap: a file that shrinks under the reader would kill it.
+ * read, what is not is left out and told by ip_stream_damage(). Memory is one buffer of a fixed
+ * size, of a compressed stream that of a packet, which is bounded. Not mmap: a file that shrinks under the reader would kill it.
  */
 #ifndef IP_STREAM_H
 #define IP_STREAM_H
@@ -15,10 +15,10 @@
 #include <sys/types.h>
 
 struct ip_event {
-	uint64_t ts;	 /* TSC */
-	uint64_t sp;	 /* stack pointer, lowest 4 bits 0 */
-	uint32_t number; /* probe number, never 0 */
-	uint32_t kind : 8; /* enum ip_probe_kind; other values belong to a newer version */
+	uint64_t ts;	       /* TSC */
+	uint64_t sp;	       /* stack pointer, lowest 4 bits 0 */
+	uint32_t number;       /* probe number, never 0 */
+	uint32_t kind : 8;     /* enum ip_probe_kind; other values belong to a newer version */
 	uint32_t payload : 24; /* 0: it came without values; else where ip_stream_payload() has them */
 };
 
@@ -31,10 +31,15 @@ struct ip_packet {
 };
 
 struct ip_stream;
+struct ip_unpack;
 
 /* Opens a stream and looks at its first packet. 0, or -1 with an error: cannot open, or the first packet is
  * not one of iprobe's. An empty file is a stream without packets. */
 int ip_stream_open(const char *path, struct ip_stream **ret);
+
+/* The same for one of many that are open at once: with a small buffer, and with what unpacking needs shared by them. *unpack: NULL at
+ * first, made when it is needed, the caller's to be freed behind the last stream. */
+int ip_stream_open_small(const char *path, struct ip_unpack **unpack, struct ip_stream **ret);
 void ip_stream_close(struct ip_stream *stream);
 
 /* Goes to the next packet (what was not read of the one before is skipped). 1; 0 at the end, which may be

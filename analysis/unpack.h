@@ -11,6 +11,7 @@
 
 #include "common/squeeze.h"
 
+/* What unpacking needs, for any number of streams that are read by turns: some 200 KB. */
 struct ip_unpack;
 
 /* NULL with an error. */
@@ -20,9 +21,12 @@ void ip_unpack_destroy(struct ip_unpack *u);
 /* What is wrong with a head, or NULL. Its packet header must have been checked as any is. */
 const char *ip_unpack_check(const struct ip_squeezed_head *head);
 
-/* Reads what stands behind the head at offset of the file. The packet's words, valid until the next call, as many as its header says; *ret NULL:
- * they are damaged. 0, or -1 with an error where reading fails. */
+/* How many words the packet has. */
+size_t ip_unpack_words(const struct ip_squeezed_head *head);
+
+/* Reads what stands behind the head at offset of the file: the packet's words, into words. 1; 0: they are damaged; -1 with an error where reading
+ * fails. */
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
-		   const struct ip_squeezed_head *head, const uint64_t **ret);
+		   const struct ip_squeezed_head *head, uint64_t *words);
 
 #endif
