@@ -93,10 +93,15 @@ static int choose_packet(struct chooser *c, struct ip_stream *stream)
 	return n < 0 ? -1 : 0;
 }
 
+static bool is_wanted(const struct ip_trim_options *o, const struct ip_run *run)
+{
+	return (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
+}
+
 static int choose_run(struct chooser *c, struct ip_stream *stream, const struct ip_run *run)
 {
 	const struct ip_trim_options *o = c->options;
-	bool wanted = (!o->tid || o->tid == run->tid) && (!o->pid || o->pid == run->pid);
+	bool wanted = is_wanted(o, run);
 	struct ip_packet p;
 
 	if (wanted && c->ops->run(c->context, run) < 0)
@@ -119,31 +124,43 @@ static int choose_run(struct chooser *c, struct ip_stream *stream, const struct 
 	return 0;
 }
 
-static int choose_all(struct chooser *c)
+/* The runs [i, end) of one stream. */
+static int choose_stream(struct chooser *c, size_t i, size_t end)
 {
 	struct ip_trace_reader *t = c->trace;
-	struct ip_stream *stream = NULL;
+	struct ip_stream *stream;
 	int ret = 0;
 
-	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
-		if (!stream)
-			ret = ip_stream_open(t->names[t->runs[i].stream], &stream);
-		if (ret == 0)
-			ret = choose_run(c, stream, &t->runs[i]);
-		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != t->runs[i].stream)) {
-			ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));
-			if (ret == 0)
-				ret = c->ops->stream_end(c->context);
-			ip_stream_close(stream);
-			stream = NULL;
-		}
-	}
+	if (ip_stream_open(t->names[t->runs[i].stream], &stream) < 0)
+		return -1;
+	for (; ret == 0 && i < end; i++)
+		ret = choose_run(c, stream, &t->runs[i]);
+	if (ret == 0)
+		ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));
+	if (ret == 0)
+		ret = c->ops->stream_end(c->context);
 	ip_stream_close(stream);
 	return ret;
 }
 
+static int choose_all(struct chooser *c)
+{
+	const struct ip_trace_reader *t = c->trace;
+	int ret = 0;
+
+	for (size_t i = 0, end; ret == 0 && i < t->nruns; i = end) {
+		bool wanted = false;
+
+		for (end = i; end < t->nruns && t->runs[end].stream == t->runs[i].stream; end++)
+			wanted |= is_wanted(c->options, &t->runs[end]);
+		if (wanted)
+			ret = choose_stream(c, i, end);
+	}
+	return ret;
+}
+
 int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *options,
-		  const struct ip_trim_chosen *ops, void *context)
+		   const struct ip_trim_chosen *ops, void *context)
 {
 	static const struct ip_frames_ops frames_ops = {
 		.opened = opened, .closed = closed, .orphan = other, .point = other};
@@ -160,37 +177,103 @@ int ip_trim_choose(struct ip_trace_reader *trace, const struct ip_trim_options *
 	return ret;
 }
 
+/* Parts that are written at once: each takes two descriptors, and a packet's room. */
+#define WRITERS 128u
+
+struct spread {
+	struct ip_trim_writer *writers[WRITERS];
+	const struct ip_trim_part *parts; /* as many */
+	size_t n;
+	size_t at; /* the part of the last event */
+};
+
+/* Events of a thread are in order: it is that of the one before, nearly always. */
+static struct ip_trim_writer *writer_at(struct spread *s, uint64_t ts)
+{
+	size_t low = 0, high = s->n;
+
+	if (ts >= s->parts[s->at].from && ts < s->parts[s->at].to)
+		return s->writers[s->at];
+	/* the last one that begins at or before ts */
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->parts[middle].from <= ts)
+			low = middle;
+		else
+			high = middle;
+	}
+	s->at = low;
+	return s->writers[low];
+}
+
 static int write_event(void *context, const struct ip_event *e, const uint64_t *payload)
 {
-	return ip_trim_writer_event(context, e, payload);
+	return ip_trim_writer_event(writer_at(context, e->ts), e, payload);
 }
 
 static int write_lost(void *context, uint64_t n, uint64_t ts)
 {
-	return ip_trim_writer_lost(context, n, ts);
+	return ip_trim_writer_lost(writer_at(context, ts), n, ts);
 }
 
 static int write_run(void *context, const struct ip_run *run)
 {
-	return ip_trim_writer_thread(context, run->stream, run->pid, run->tid);
+	struct spread *s = context;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < s->n; i++)
+		ret = ip_trim_writer_thread(s->writers[i], run->stream, run->pid, run->tid);
+	return ret;
 }
 
 static int write_end(void *context)
 {
-	return ip_trim_writer_end_stream(context);
+	struct spread *s = context;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < s->n; i++)
+		ret = ip_trim_writer_end_stream(s->writers[i]);
+	return ret;
 }
 
-int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
-		  struct ip_trim_result *ret)
+/* At most WRITERS parts, in one reading. *ret_done: those that are there. */
+static int write_some(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		      struct ip_trim_part *parts, size_t n, size_t *ret_done)
 {
 	static const struct ip_trim_chosen ops = {write_event, write_lost, write_run, write_end};
-	struct ip_trim_writer *writer;
+	struct ip_trim_options some = *options, one = *options;
+	struct spread s = {.parts = parts};
+	int ret = 0;
 
-	if (ip_trim_writer_create(trace, options, dir, &writer) < 0)
-		return -1;
-	if (ip_trim_choose(trace, options, &ops, writer) < 0) {
-		ip_trim_writer_discard(writer);
-		return -1;
+	some.from = parts[0].from;
+	some.to = parts[n - 1].to;
+	for (; ret == 0 && s.n < n; s.n += ret == 0) {
+		one.from = parts[s.n].from;
+		one.to = parts[s.n].to;
+		ret = ip_trim_writer_create(trace, &one, parts[s.n].dir, &s.writers[s.n]);
 	}
-	return ip_trim_writer_finish(writer, options, ret);
+	if (ret == 0)
+		ret = ip_trim_choose(trace, &some, &ops, &s);
+	for (size_t i = 0; i < s.n; i++) {
+		one.from = parts[i].from;
+		one.to = parts[i].to;
+		if (ret < 0)
+			ip_trim_writer_discard(s.writers[i]);
+		else
+			ret = ip_trim_writer_finish(s.writers[i], &one, &parts[i].result);
+		*ret_done += ret == 0;
+	}
+	return ret;
+}
+
+int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		  struct ip_trim_part *parts, size_t n, size_t *ret_done)
+{
+	int ret = 0;
+
+	*ret_done = 0;
+	for (size_t i = 0; ret == 0 && i < n; i += WRITERS)
+		ret = write_some(trace, options, parts + i, n - i < WRITERS ? n - i : WRITERS, ret_done);
+	return ret;
 }

@@ -30,9 +30,17 @@ void ip_trim_all(const struct ip_trace_reader *trace, struct ip_trim_options *re
 /* The first TSC at least ns after the recording's start. */
 uint64_t ip_trim_tsc(const struct ip_trace_reader *trace, uint64_t ns);
 
-/* Writes the part to directory dir, which must not exist; it is there whole or not at all. 0, or -1 with an error. */
-int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options, const char *dir,
-		  struct ip_trim_result *ret);
+/* One of the parts in time that the trace is cut into. */
+struct ip_trim_part {
+	char *dir;	   /* where to write it; it must not exist */
+	uint64_t from, to; /* TSC: from <= time < to */
+	struct ip_trim_result result;
+};
+
+/* Writes n parts of what the options choose (but for their from and to), in order, each ending where the next begins, with one reading for
+ * every 128 of them. A part is there whole or not at all. *ret_done: how many of the first ones are. 0, or -1 with an error. */
+int ip_trim_write(struct ip_trace_reader *trace, const struct ip_trim_options *options,
+		  struct ip_trim_part *parts, size_t n, size_t *ret_done);
 
 /* Where to cut what the options choose into parts of at most size bytes each: *ret_cuts (the caller's) are *ret_n times behind
  * options->from, in order; a part begins at each. newest: counted from the end, so that the first part is the smaller one. A part is

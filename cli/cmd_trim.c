@@ -57,18 +57,12 @@ struct options {
 	bool newest, json;
 };
 
-/* A part that has been written. */
-struct part {
-	char *dir;
-	uint64_t begin, end; /* TSC; end is not in it */
-	struct ip_trim_result result;
-};
-
 struct parts {
 	struct ip_trace_reader *trace;
 	const struct options *options;
-	struct part *parts;
+	struct ip_trim_part *parts;
 	size_t n;
+	size_t done; /* of them, the first ones: they have been written */
 };
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -80,11 +74,22 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 static void clear(struct parts *p, bool failed)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		if (failed)
+		if (failed && i < p->done)
 			nftw(p->parts[i].dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 		free(p->parts[i].dir);
 	}
 	free(p->parts);
+}
+
+/* The time of a part, within that of the trace. */
+static uint64_t shown_from(const struct parts *p, const struct ip_trim_part *part)
+{
+	return part->from > p->trace->begin ? part->from : p->trace->begin;
+}
+
+static uint64_t shown_to(const struct parts *p, const struct ip_trim_part *part)
+{
+	return part->to <= p->trace->end ? part->to : p->trace->end;
 }
 
 static void print_json(const struct parts *p)
@@ -96,12 +101,12 @@ static void print_json(const struct parts *p)
 	ip_json_object(&j, NULL);
 	ip_json_array(&j, "parts");
 	for (size_t i = 0; i < p->n; i++) {
-		const struct part *part = &p->parts[i];
+		const struct ip_trim_part *part = &p->parts[i];
 
 		ip_json_object(&j, NULL);
 		ip_json_string(&j, "dir", part->dir);
-		ip_json_uint(&j, "from_ns", ip_recording_since_start(s, part->begin));
-		ip_json_uint(&j, "to_ns", ip_recording_since_start(s, part->end));
+		ip_json_uint(&j, "from_ns", ip_recording_since_start(s, shown_from(p, part)));
+		ip_json_uint(&j, "to_ns", ip_recording_since_start(s, shown_to(p, part)));
 		ip_json_uint(&j, "events", part->result.events);
 		ip_json_uint(&j, "lost", part->result.lost);
 		ip_json_uint(&j, "bytes", part->result.bytes);
@@ -114,7 +119,7 @@ static void print_json(const struct parts *p)
 static void print_text(const struct parts *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct part *part = &p->parts[i];
+		const struct ip_trim_part *part = &p->parts[i];
 		char events[32], lost[32], size[16];
 
 		fprintf(stderr, "iprobe: %s: %s events, %s", part->dir,
@@ -126,22 +131,27 @@ static void print_text(const struct parts *p)
 	}
 }
 
-/* Writes one part; dir is taken over. */
-static int write_part(struct parts *p, const struct ip_trim_options *o, char *dir)
+/* One more part; dir is taken over. */
+static int add_part(struct parts *p, uint64_t from, uint64_t to, char *dir)
 {
-	struct part part = {.dir = dir,
-			    .begin = o->from > p->trace->begin ? o->from : p->trace->begin,
-			    .end = o->to <= p->trace->end ? o->to : p->trace->end};
-
 	if (!dir)
 		return ip_error("out of memory");
-	if (ip_grow(&p->parts, p->n, sizeof(*p->parts)) < 0 ||
-	    ip_trim_write(p->trace, o, dir, &part.result) < 0) {
+	if (ip_grow(&p->parts, p->n, sizeof(*p->parts)) < 0) {
 		free(dir);
 		return -1;
 	}
-	p->parts[p->n++] = part;
+	p->parts[p->n++] = (struct ip_trim_part){.dir = dir, .from = from, .to = to};
 	return 0;
+}
+
+/* Writes those that have been added since. */
+static int write_parts(struct parts *p, const struct ip_trim_options *o)
+{
+	size_t done;
+	int ret = ip_trim_write(p->trace, o, p->parts + p->done, p->n - p->done, &done);
+
+	p->done += done;
+	return ret;
 }
 
 /* DIR without the slashes behind it. */
@@ -187,7 +197,9 @@ static int trim(struct parts *p, const char *dir)
 		t.from = cuts[n - 1];
 	else if (n)
 		t.to = cuts[0];
-	return write_part(p, &t, o->output ? strdup(o->output) : name_behind(dir, "trim", 0));
+	if (add_part(p, t.from, t.to, o->output ? strdup(o->output) : name_behind(dir, "trim", 0)) < 0)
+		return -1;
+	return write_parts(p, &t);
 }
 
 static int split_by_time(struct parts *p, const char *prefix, const uint64_t *cuts, size_t n)
@@ -195,13 +207,11 @@ static int split_by_time(struct parts *p, const char *prefix, const uint64_t *cu
 	struct ip_trim_options t;
 
 	ip_trim_all(p->trace, &t);
-	for (size_t i = 0; i <= n; i++) {
-		t.from = i ? cuts[i - 1] : 0;
-		t.to = i < n ? cuts[i] : UINT64_MAX;
-		if (write_part(p, &t, name_behind(prefix, "%" PRIu64, i + 1)) < 0)
+	for (size_t i = 0; i <= n; i++)
+		if (add_part(p, i ? cuts[i - 1] : 0, i < n ? cuts[i] : UINT64_MAX,
+			     name_behind(prefix, "%" PRIu64, i + 1)) < 0)
 			return -1;
-	}
-	return 0;
+	return write_parts(p, &t);
 }
 
 static int split_every(struct parts *p, const char *prefix)
@@ -256,7 +266,8 @@ static int split_by_id(struct parts *p, const char *prefix, bool thread)
 					PARTS_MAX);
 		t.tid = thread ? id : 0;
 		t.pid = thread ? 0 : id;
-		if (write_part(p, &t, name_behind(prefix, "%" PRIu64, id)) < 0)
+		if (add_part(p, t.from, t.to, name_behind(prefix, "%" PRIu64, id)) < 0 ||
+		    write_parts(p, &t) < 0)
 			return -1;
 	}
 	return 0;
@@ -297,14 +308,7 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 	return ret < 0 ? cli_fail() : 0;
 }
 
-enum {
-	OPT_PID = 256,
-	OPT_SIZE,
-	OPT_NEWEST,
-	OPT_EVERY,
-	OPT_BY,
-	OPT_JSON
-};
+enum { OPT_PID = 256, OPT_SIZE, OPT_NEWEST, OPT_EVERY, OPT_BY, OPT_JSON };
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, const struct option *long_options, const char *short_options,
