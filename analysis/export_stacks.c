@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/calltree.h"
+#include "analysis/deep_ways.h"
 #include "analysis/export.h"
 #include "analysis/names.h"
 #include "common/cleanup.h"
@@ -31,42 +32,55 @@ static void print_name(FILE *out, const char *name, char separator)
 		putc(*p == separator ? ':' : *p, out);
 }
 
-/* Writes the way down to the node: from its functions, which depth many numbers in way lead to. */
-static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node, uint32_t *way,
-		      FILE *out)
+/* A line, where there is time in it. depth: of the node; of one that is deeper than IP_WAY_MAX the innermost calls. */
+static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node, uint32_t depth,
+		      uint64_t ns, FILE *out)
 {
-	size_t depth = 0;
+	uint32_t way[IP_WAY_MAX];
+	size_t n = 0;
 
-	for (uint32_t at = node; at; at = tree->nodes[at].parent)
-		way[depth++] = tree->nodes[at].function;
-	while (depth) {
-		print_name(out, ip_names_get(names, way[--depth]), ';');
-		if (depth)
+	if (!ns)
+		return;
+	for (uint32_t at = node; at && n < IP_WAY_MAX; at = tree->nodes[at].parent)
+		way[n++] = tree->nodes[at].function;
+	if (depth > IP_WAY_MAX)
+		fputs("[...];", out);
+	while (n) {
+		print_name(out, ip_names_get(names, way[--n]), ';');
+		if (n)
 			putc(';', out);
 	}
+	fprintf(out, " %" PRIu64 "\n", ns);
+}
+
+static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree, FILE *out)
+{
+	struct ip_names *names = ip_names_create(trace->session);
+	struct ip_deep_ways deep = {0};
+	int ret = names ? ip_deep_ways_find(tree, &deep) : -1;
+
+	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
+		if (deep.depths[i] <= IP_WAY_MAX)
+			print_way(tree, names, i, deep.depths[i],
+				  ip_recording_ns(trace->session, tree->nodes[i].self), out);
+	for (size_t i = 0; ret == 0 && i < deep.size; i++)
+		if (deep.ways[i].node)
+			print_way(tree, names, deep.ways[i].node, deep.depths[deep.ways[i].node],
+				  ip_recording_ns(trace->session, deep.ways[i].self), out);
+	ip_deep_ways_clear(&deep);
+	ip_names_destroy(names);
+	return ret;
 }
 
 int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
 {
-	struct ip_names *names = ip_names_create(trace->session);
-	_cleanup_free_ uint32_t *way = NULL;
-	struct ip_calltree *tree = NULL;
-	int ret = -1;
+	struct ip_calltree *tree;
+	int ret;
 
-	if (names && collect(trace, options, options->selected, &tree) == 0) {
-		way = malloc(tree->n * sizeof(*way));
-		ret = way ? 0 : ip_error("out of memory");
-	}
-	for (uint32_t i = 1; ret == 0 && i < tree->n; i++) {
-		uint64_t ns = ip_recording_ns(trace->session, tree->nodes[i].self);
-
-		if (!ns)
-			continue;
-		print_way(tree, names, i, way, out);
-		fprintf(out, " %" PRIu64 "\n", ns);
-	}
+	if (collect(trace, options, options->selected, &tree) < 0)
+		return -1;
+	ret = print_ways(trace, tree, out);
 	ip_calltree_destroy(tree);
-	ip_names_destroy(names);
 	return ret;
 }
 

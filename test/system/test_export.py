@@ -216,8 +216,8 @@ def test_pprof_is_the_folded_stacks_with_calls(me, made):
     assert calls == collections.Counter({f["function"]: f["calls"] for f in report["functions"] if f["calls"]})
 
 
-def test_pprof_of_a_deep_recursion_stays_small(me):
-    """Ways beyond 512 calls keep the innermost ones, and are one where these are the same."""
+def test_a_deep_recursion_stays_small(me):
+    """Ways beyond 512 calls keep the innermost ones, and are one where these are the same: folded, pprof."""
     trace = tracegen.Trace()
     t = trace.thread()
     depth = 5001
@@ -244,6 +244,8 @@ def test_pprof_of_a_deep_recursion_stays_small(me):
     assert all(way[-1] == "main" for way, _ in samples if way[-1] != "[...]")
     own = (trace.now - trace.start) * 1_000_000_000 / trace.hz
     assert abs(sum(ns for _, (_, ns) in samples) - own) < len(samples)
+    ways = {way: int(ns) for way, ns in (line.rsplit(" ", 1) for line in export(me, directory, "folded").splitlines())}
+    assert ways == {";".join(way[::-1]): ns for way, (_, ns) in samples if ns} and len(ways) > 500
 
 
 def perfetto(me, directory, *options):
