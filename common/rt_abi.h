@@ -268,7 +268,7 @@ struct ip_area_header {
 	uint32_t reserve;      /* the same: so many stay free for threads that have none yet */
 	uint32_t user_scratch; /* of the user's payload: offset in a block of what each thread has; 0: nothing */
 	uint32_t user_mask;    /* state components of the processor that it may change (bits of XCR0, 0: no XSAVE) */
-	uint32_t user_reserved;
+	uint32_t fperf; /* offset in a block of what FPerf has there (fperf_abi.h); 0: nothing */
 	uint64_t user_call;    /* its address in the present image; 0: it is not there */
 	uint32_t meters_all;   /* blocks that the session began with, a power of two; nmeters: that are handed out now */
 };
@@ -323,6 +323,7 @@ enum ip_duty {
 	IP_DUTY_HIST = 2,
 	IP_DUTY_USER = 3,   /* calls the user's own (include/iprobe/payload.h); offset: of a struct ip_user_function in block 0, of the cell in others */
 	IP_DUTY_SILENT = 4, /* nothing */
+	IP_DUTY_FPERF = 5,  /* reads counters (fperf_abi.h); offset: of a struct ip_fperf_control in block 0, of an ip_fperf_cell in others */
 };
 
 #define IP_DUTY_MASK	      7u

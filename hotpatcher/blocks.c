@@ -42,8 +42,8 @@ void ip_blocks_each_late(const struct ip_area *area, void (*visit)(void *data, u
 			continue;
 		for (uint64_t b = slot->block; b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
-		/* where it reads what it has to know of the user's payload */
-		for (uint64_t b = 0; h->user_call && slot->block && b < all; b += n)
+		/* where it reads what it has to know of the user's payload, or of FPerf */
+		for (uint64_t b = 0; (h->user_call || h->fperf) && slot->block && b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
 	}
 }

@@ -119,9 +119,10 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	/* what no change has taken away is there from its first event on: a program may load and unload a library all day */
 	if (o->must_match)
 		ip_trace_add_change(s->trace, "added", result.stop_tsc, &d->live);
-	ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
+	if (!o->quiet)
+		ip_trace_add_change(s->trace, "removed", now.tsc, &d->idle);
 	/* what is on disk is for who reads while we record, or after our death: not worth failing for */
-	if (d->idle.nchanges)
+	if (d->idle.nchanges && !o->quiet)
 		ip_trace_sync(s->trace);
 	return done;
 }

@@ -16,6 +16,7 @@
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/filters.h"
+#include "hotpatcher/fperf.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/trace_internal.h"
 #include "hotpatcher/user.h"
@@ -42,6 +43,7 @@ struct ip_counters {
 	struct meter *meters;
 	size_t nmeters;
 	const struct ip_user *user; /* NULL: none */
+	struct ip_fperf *fperf;	    /* NULL: none */
 	uint64_t reentered;	    /* calls of it that were left out, by threads that have ended */
 	uint32_t *meter_of;	    /* by number: index + 1 */
 	char **seen; /* by block, parts included: what it held when it was read last; NULL: zeroes */
@@ -110,6 +112,7 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 	pthread_mutex_init(&c->lock, NULL);
 	c->area = area;
 	c->user = user;
+	area->header->fperf = 0;
 	c->nblocks = area->blocks.all;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
 	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
@@ -234,6 +237,20 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f, con
 	return 0;
 }
 
+void ip_counters_set_fperf(struct ip_counters *c, struct ip_fperf *fperf)
+{
+	if (c)
+		c->fperf = fperf;
+}
+
+/* The pump may be taking over what an ended thread has left. */
+static int set_fperf(struct ip_counters *c, const struct ip_plan_function *f)
+{
+	HOLD(c);
+
+	return reach(c, f->number) < 0 ? -1 : ip_fperf_place(c->fperf, f);
+}
+
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
 {
 	_cleanup_free_ struct ip_rule *rules = c->user ? ip_filters_call_sites(plan) : NULL;
@@ -245,7 +262,10 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		    set_user(c, &plan->functions[i], &rules[i]) < 0)
 			return -1;
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (plan->functions[i].duty != IP_DUTY_USER &&
+		if (plan->functions[i].duty == IP_DUTY_FPERF && set_fperf(c, &plan->functions[i]) < 0)
+			return -1;
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].duty != IP_DUTY_USER && plan->functions[i].duty != IP_DUTY_FPERF &&
 		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
 			return -1;
 	return ip_trace_add_payloads(trace, plan);
@@ -428,6 +448,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 		return;
 	collect_open(c, meters);
 	collect_user(c, block);
+	ip_fperf_release(c->fperf, block);
 	c->reentered += load64(&meters->reentered);
 	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
 		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0,

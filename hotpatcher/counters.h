@@ -17,6 +17,7 @@
 #include "hotpatcher/trace.h"
 
 struct ip_counters;
+struct ip_fperf;
 
 struct ip_payload_rules;
 struct ip_user;
@@ -29,6 +30,9 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 /* After ip_area_begin(). area and user (NULL: the session has no payload of the user's) are borrowed. */
 int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret);
 void ip_counters_destroy(struct ip_counters *c);
+
+/* Functions with IP_DUTY_FPERF are fperf's (borrowed; NULL: there are none). */
+void ip_counters_set_fperf(struct ip_counters *c, struct ip_fperf *fperf);
 
 /* Gives the functions of a plan, which has been bound, their duties in this session, before any site of theirs is live, and tells the
  * trace. -1 with an error: there is no room for so many. */

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "hotpatcher/drops.h"
+#include "hotpatcher/fperf.h"
 #include "hotpatcher/payloads.h"
 
 #define PAGE_SIZE 4096ull
@@ -37,6 +38,10 @@ static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const st
 	const struct ip_payload_rule *rule, *other;
 	bool counted;
 
+	if (selections->fperf) {
+		f->duty = IP_DUTY_FPERF;
+		return;
+	}
 	if (ip_drops_find(selections->drops, f->module, f->function, &counted)) {
 		f->duty = IP_DUTY_COUNT;
 		plan->ncounts++;
@@ -103,6 +108,9 @@ static int select_module(struct ip_plan *plan, const struct ip_module *module, u
 				      .transit_regs = ip_probe_transit_regs(probe),
 				      .may_go = module->may_go};
 
+		if (selections->fperf && (probe->kind == IP_PROBE_POINT ||
+					  ip_fperf_is_out(selections->fperf, module, probe->function)))
+			continue;
 		if (!*s) {
 			bool selected = *other ? *other > 1
 					       : ip_selections_match(

@@ -15,6 +15,7 @@
 #include "common/selection.h"
 
 struct ip_drops;
+struct ip_fperf;
 struct ip_payload_rules;
 
 struct ip_selections {
@@ -26,6 +27,7 @@ struct ip_selections {
 	size_t n;
 	const struct ip_payload_rules *rules; /* what the probes of the functions do; NULL: log. Borrowed */
 	const struct ip_drops *drops; /* what --drop-hot has taken away; NULL: nothing. Borrowed */
+	const struct ip_fperf *fperf; /* reads counters in all functions, and has taken some out; NULL: nothing. Borrowed */
 };
 
 /* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text void. -1 with an error: nothing

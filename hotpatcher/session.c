@@ -18,6 +18,7 @@
 #include "hotpatcher/become.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
+#include "hotpatcher/fperf.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/restore.h"
@@ -148,9 +149,11 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
-	if (s->selections.rules || s->drops)
+	if (s->selections.rules || s->drops || s->options->fperf)
 		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area,
 				  &needs);
+	if (s->options->fperf && ip_fperf_check(s->options->fperf, s->target, plan, &needs.room) < 0)
+		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    ip_values_is_confined(s->target))
 		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
@@ -170,6 +173,8 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
 		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
 	}
+	if (s->options->fperf && ip_fperf_makes_calls(s->options->fperf))
+		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -217,9 +222,12 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if ((s->selections.rules || s->drops) &&
+	if ((s->selections.rules || s->drops || s->options->fperf) &&
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
+	if (s->options->fperf && ip_fperf_begin(s->options->fperf, s->area) < 0)
+		return -1;
+	ip_counters_set_fperf(s->counters, s->options->fperf);
 	ip_collector_set_counters(s->collector, s->counters);
 	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
 	return 0;
@@ -355,6 +363,7 @@ int ip_session_select(struct ip_session *s)
 {
 	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) < 0)
 		return -1;
+	s->selections.fperf = s->options->fperf;
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
 	if (s->options->drop_hot) {
@@ -560,6 +569,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
 		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
+	ip_fperf_end(s->options->fperf);
 	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
 	sum->counting = s->selections.rules || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);

@@ -29,6 +29,8 @@
 /* The same of --stop-on. */
 #define IP_END_STOP_ON "stopped by --stop-on"
 
+struct ip_fperf;
+
 struct ip_session_options {
 	const char *functions; /* NULL: all */
 	const char *dir;
@@ -50,6 +52,7 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
+	struct ip_fperf *fperf; /* reads counters instead of recording (fperf.h); NULL: no */
 };
 
 /* What a second attach has changed. */

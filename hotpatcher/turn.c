@@ -10,6 +10,7 @@
 #include "common/units.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/child_libraries.h"
+#include "hotpatcher/fperf.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -124,6 +125,9 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	/* the next image of a command waits for us; wrappers execute at their start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
 		return ATTENTIVE_NS;
+	/* how much of the budget is spent must be known soon */
+	if (s->options->fperf)
+		return ATTENTIVE_NS;
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
@@ -170,6 +174,7 @@ const char *ip_session_turn(struct ip_session *s)
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
 	ip_drops_turn(s);
+	ip_fperf_turn(s);
 	save_counts(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;

@@ -39,6 +39,7 @@
 #include "include/iprobe/payload.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
+#include "runtime/fperf.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
@@ -230,6 +231,11 @@ static void call_user(struct ip_slot *slot, const struct user *user, struct ip_m
 	m->busy = 0;
 }
 
+static int counts(uint32_t duty)
+{
+	return duty == IP_DUTY_COUNT || duty == IP_DUTY_FPERF;
+}
+
 /* Step G3. m: the thread's own block, or NULL; shared: block 0, or NULL. */
 static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, uint32_t kind, uint64_t sp)
 {
@@ -252,6 +258,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 {
 	uint32_t duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK, word;
 	uint64_t below = slot->guard;
+	uint32_t fperf = 0;
 	struct ip_meters *m, *shared;
 	struct user user = {0};
 	int mine;
@@ -260,7 +267,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
 	    (duty == IP_DUTY_HIST && kind == IP_PROBE_POINT))
 		return 1;
-	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_USER)
+	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_USER && duty != IP_DUTY_FPERF)
 		return 0;
 	/* G1 */
 	if (below && !rt_is_nested(slot, sp)) {
@@ -276,11 +283,22 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 		user = (struct user){.call = cpu_load_word(&rt_header->user_call),
 				     .scratch = *(volatile uint32_t *)&rt_header->user_scratch,
 				     .mask = *(volatile uint32_t *)&rt_header->user_mask};
+	else if (duty == IP_DUTY_FPERF)
+		fperf = *(volatile uint32_t *)&rt_header->fperf;
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
 	mine = rt_self_slot() == slot;
-	if (mine && (word & IP_DUTY_MASK) == duty) {
-		if (duty != IP_DUTY_USER)
+	if (mine && (word & IP_DUTY_MASK) != duty && counts(word & IP_DUTY_MASK) && counts(duty)) {
+		/* a quota has just been used up, or given: the call counts all the same */
+		if (kind == IP_PROBE_ENTRY)
+			work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
+	} else if (mine && (word & IP_DUTY_MASK) == duty) {
+		if (duty == IP_DUTY_FPERF) {
+			if (CPU_CALLS_USERS && m && shared)
+				rt_fperf(m, shared, fperf, word, number, kind, sp);
+			else if (kind == IP_PROBE_ENTRY)
+				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
+		} else if (duty != IP_DUTY_USER)
 			work(m, shared, word, kind, sp);
 		else if (m && shared)
 			call_user(slot, &user, m, shared, word, number, kind, sp);

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fperf: options, and the session around the counting.
+ */
+#include "cli/fperf.h"
+
+#include <ftw.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+#include "hotpatcher/catalog.h"
+#include "hotpatcher/fperf_policy.h"
+
+#define INTERVAL_NS	100000000ull
+#define INTERVAL_MIN_NS 10000000ull
+#define BUDGET		0.02
+
+static const char help[] =
+	"usage: fperf [OPTIONS] -p PID\n"
+	"       fperf [OPTIONS] [--] CMD [ARGS...]\n"
+	"       fperf list-events [--json]\n"
+	"       fperf self-test\n\n"
+	"Counts events (CPU time, page faults, context switches...) per call of each function of a program "
+	"that was\n"
+	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive: with what "
+	"the function\n"
+	"calls. Functions that are too hot for the budget have no probes for most of the time.\n\n"
+	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
+	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
+	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB (default: "
+	"all)\n"
+	"      --budget B        share of the run time that it may cost, as 2% (default), or none; N/s: "
+	"besides, at most N\n"
+	"                        samples a second\n"
+	"      --interval T      how often quotas are given (default 100ms)\n"
+	"      --duration T      count for T only (10s, 2m)\n"
+	"      --memory SIZE     for counters (default 64M)\n"
+	"      --max-stop T      no stop longer than T (default 50ms)\n"
+	"      --list FILE       the probe list of a stripped module; repeatable\n"
+	"  -n, --limit N         rows of the table (default: all)\n"
+	"      --csv, --json     in the place of the table\n"
+	"  -o, --output FILE     write it there, not to stdout\n"
+	"  -q, --quiet           no table while it runs, no summary\n"
+	"  -h, --help\n";
+
+enum { OPT_BUDGET = 256, OPT_INTERVAL, OPT_DURATION, OPT_MEMORY, OPT_MAX_STOP, OPT_LIST, OPT_CSV, OPT_JSON };
+
+static const struct option long_options[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"events", required_argument, NULL, 'e'},
+	{"functions", required_argument, NULL, 'f'},
+	{"budget", required_argument, NULL, OPT_BUDGET},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"memory", required_argument, NULL, OPT_MEMORY},
+	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
+	{"list", required_argument, NULL, OPT_LIST},
+	{"limit", required_argument, NULL, 'n'},
+	{"csv", no_argument, NULL, OPT_CSV},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"output", required_argument, NULL, 'o'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+struct options {
+	struct ip_session_options session;
+	struct ip_fperf_options fperf;
+	enum fperf_format format;
+	const char *output;
+	uint64_t limit;
+	int pid;
+	bool quiet;
+};
+
+int cli_fail(void)
+{
+	fprintf(stderr, "fperf: %s\n", ip_error_message());
+	return 1;
+}
+
+int cli_usage(const char *command, const char *format, ...)
+{
+	va_list args;
+
+	fputs("fperf: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs(" (see fperf --help)\n", stderr);
+	return 2;
+}
+
+int cli_functions(const char *command, const char *text, const char **ret)
+{
+	if (!text[strspn(text, " \t\n")])
+		return cli_usage(command, "-f is empty: leave it out for all probes");
+	*ret = text;
+	return 0;
+}
+
+/* "2%", "0.5 %", "none", "500/s". */
+static int parse_budget(const char *text, struct ip_fperf_options *o)
+{
+	char *end;
+	double n;
+
+	if (!strcmp(text, "none")) {
+		o->budget = -1;
+		return 0;
+	}
+	n = strtod(text, &end);
+	if (end != text && n >= 0 && !strcmp(end, "/s")) {
+		o->samples_per_s = n;
+		return 0;
+	}
+	end += strspn(end, " ");
+	if (end == text || strcmp(end, "%") || !(n >= 0.01 && n <= 100))
+		return ip_error("--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or samples a "
+				"second, as 500/s",
+				text);
+	o->budget = n / 100;
+	return 0;
+}
+
+static int parse_interval(const char *text, uint64_t *ret)
+{
+	if (ip_parse_duration(text, ret) < 0)
+		return -1;
+	return *ret >= INTERVAL_MIN_NS ? 0 : ip_error("--interval %s: 10ms at least", text);
+}
+
+static int parse_limit(const char *text, uint64_t *ret)
+{
+	return ip_parse_size(text, ret) < 0 || !*ret ? ip_error("-n %s: a number of rows", text) : 0;
+}
+
+static int parse_one(int option, struct options *o)
+{
+	int n;
+
+	switch (option) {
+	case 'p':
+		return ip_parse_pid(optarg, &o->pid);
+	case 'e':
+		n = ip_fperf_events_parse(optarg, o->fperf.events);
+		o->fperf.nevents = n < 0 ? 0 : n;
+		return n;
+	case 'n':
+		return parse_limit(optarg, &o->limit);
+	case OPT_BUDGET:
+		return parse_budget(optarg, &o->fperf);
+	case OPT_INTERVAL:
+		return parse_interval(optarg, &o->fperf.interval_ns);
+	case OPT_DURATION:
+		if (ip_parse_duration(optarg, &o->session.duration_ns) < 0)
+			return -1;
+		return o->session.duration_ns
+			       ? 0
+			       : ip_error("--duration 0 counts nothing; leave it out to count until Ctrl-C");
+	case OPT_MEMORY:
+		return ip_parse_size(optarg, &o->session.memory);
+	default:
+		return ip_parse_duration(optarg, &o->session.max_stop_ns);
+	}
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	int option, code;
+
+	*o = (struct options){
+		.session = {.memory = IP_DEFAULT_MEMORY,
+			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
+			    .clock = IP_CLOCK_TSC},
+		.fperf = {.budget = BUDGET,
+			  .samples_per_s = -1,
+			  .interval_ns = INTERVAL_NS,
+			  .policy = &ip_fperf_bucket},
+	};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:p:e:f:n:o:qh", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'f':
+			if (cli_functions("fperf", optarg, &o->session.functions))
+				return 2;
+			break;
+		case OPT_LIST:
+			if (ip_catalog_add(optarg) < 0)
+				return cli_fail();
+			break;
+		case OPT_CSV:
+			o->format = FPERF_CSV;
+			break;
+		case OPT_JSON:
+			o->format = FPERF_JSON;
+			break;
+		case 'o':
+			o->output = optarg;
+			break;
+		case 'q':
+			o->quiet = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case '?':
+		case ':':
+			return cli_bad_option("fperf", argc, argv);
+		default:
+			code = parse_one(option, o);
+			if (code == -2) /* there is nothing wrong with how it was asked for */
+				return cli_fail();
+			if (code < 0)
+				return cli_usage("fperf", "%s", ip_error_message());
+		}
+	}
+	if (!o->fperf.nevents) {
+		int n = ip_fperf_events_parse(IP_FPERF_NAMES_DEFAULT, o->fperf.events);
+
+		if (n < 0)
+			return cli_fail();
+		o->fperf.nevents = n;
+	}
+	if (o->pid && optind < argc)
+		return cli_usage("fperf", "-p PID and a command: one of them");
+	if (!o->pid && optind >= argc)
+		return cli_usage("fperf", "whom? -p PID, or a command");
+	return -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+/* A session has a directory; nobody reads this one. */
+static char *make_directory(void)
+{
+	const char *base = getenv("TMPDIR");
+	char *path;
+
+	if (asprintf(&path, "%s/fperf-XXXXXX", base && *base ? base : "/tmp") < 0) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (!mkdtemp(path)) {
+		ip_error_errno("cannot make %s", path);
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+static int print(const struct options *o, struct ip_fperf *f)
+{
+	_cleanup_fclose_ FILE *file = o->output ? fopen(o->output, "we") : NULL;
+	FILE *out = o->output ? file : stdout;
+
+	if (!out) {
+		ip_error_errno("cannot write %s", o->output);
+		return -1;
+	}
+	fperf_print(out, f, o->format, o->limit);
+	if (fflush(out) != 0)
+		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
+	return 0;
+}
+
+static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
+{
+	struct ip_fperf_summary sum;
+
+	ip_fperf_summary(f, &sum);
+	fprintf(stderr,
+		"fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, %zu of them "
+		"have samples; it cost %.2f %% "
+		"(stops %.2f %%); probes changed %lu times, longest stop %.2f ms\n",
+		sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
+		100 * sum.overhead, 100 * sum.stops_share, sum.changes, ({
+			uint64_t longest = s->more_ns;
+			for (size_t i = 0; i < s->nstops; i++)
+				longest = s->stops[i].ns > longest ? s->stops[i].ns : longest;
+			longest / 1e6;
+		}));
+	if (sum.left_out)
+		fprintf(stderr,
+			"fperf: %lu samples were not taken: too many others were open in their thread, or a "
+			"hook below them\n",
+			sum.left_out);
+}
+
+static int count(int argc, char **argv)
+{
+	struct options o;
+	struct ip_session_summary summary;
+	struct ip_fperf *f = NULL;
+	_cleanup_free_ char *base = NULL, *dir = NULL;
+	int code = parse(argc, argv, &o), status = 0, done;
+
+	if (code >= 0)
+		return code;
+	if (!o.quiet && o.pid && isatty(STDERR_FILENO))
+		o.fperf.show = fperf_show_live;
+	base = make_directory();
+	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o.fperf, &f) < 0)
+		return cli_fail();
+	o.session.dir = dir;
+	o.session.fperf = f;
+	o.session.own = "fperf"; /* nobody else's session can do this */
+	if (o.pid) {
+		cli_catch_signals();
+		done = ip_session_attach(o.pid, &o.session, &summary);
+	} else {
+		const char *runtime = cli_runtime_path();
+
+		done = runtime ? ip_session_run(argv + optind, runtime, &o.session, &summary, &status) : -1;
+	}
+	if (done == 0 && o.fperf.show)
+		fputs("\033[J", stderr);
+	if (done < 0 || print(&o, f) < 0)
+		code = cli_fail();
+	else
+		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (done == 0 && !o.quiet)
+		tell_summary(&summary, f);
+	ip_fperf_destroy(f);
+	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	int code;
+
+	if (argc < 2) {
+		fputs(help, stderr);
+		return 2;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("fperf " IP_VERSION);
+		return 0;
+	}
+	if (!strcmp(argv[1], "list-events"))
+		code = fperf_list_events(argc - 1, argv + 1);
+	else if (!strcmp(argv[1], "self-test"))
+		code = fperf_self_test(argc - 1, argv + 1);
+	else
+		code = count(argc, argv);
+	if (fflush(stdout) != 0 && !code) {
+		perror("fperf: cannot write to stdout");
+		code = 1;
+	}
+	return code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared memory of FPerf, between runtime/fperf.c in the target and hotpatcher/fperf.c outside. It lies in the blocks of meters
+ * (common/rt_abi.h): what is shared by all threads in block 0, what a thread has in its own block, at the same offsets.
+ *
+ *   at ip_area_header.fperf     block 0: struct ip_fperf_header, the control block: what is counted, and how
+ *                               others: struct ip_fperf_thread, open samples of that thread
+ *   at the offset of the duty   block 0: struct ip_fperf_control, a function's quota
+ *   (IP_DUTY_FPERF)             others: struct ip_fperf_cell, the data table: calls and sums of that function in that thread
+ *
+ * A function's way:
+ *   1. iprobe sets quota and every, then the duty FPERF. Calls are counted, and as many as the quota allows are samples: counters are read
+ *      behind the entry and in front of the exit, and the differences go to the cell.
+ *   2. The hook that finds the quota used up, and no sample of the function open, makes the duty COUNT, whose place is the first word of the cell: from then on a
+ *      call costs an increment. It is the one thing in the area that hooks decide about another's probes, so that a hot function gets cheap at once, and
+ *      not when somebody outside has had a look.
+ *   3. iprobe gives a new quota (1), or takes the probes away (hotpatcher/fperf_policy.h tells when).
+ *
+ * The target may scribble over all of it: iprobe reads numbers only, from places that it knows by itself. Wrong ones make the target's figures wrong.
+ */
+#ifndef IP_FPERF_ABI_H
+#define IP_FPERF_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define IP_FPERF_ABI	1u
+#define IP_FPERF_EVENTS 8u
+#define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
+
+/* Where a counter's value comes from. None of them needs a file descriptor in the process. */
+enum ip_fperf_source {
+	IP_FPERF_NONE = 0,
+	IP_FPERF_TSC = 1,	 /* ticks of the time-stamp counter */
+	IP_FPERF_TASK_CLOCK = 2, /* CLOCK_THREAD_CPUTIME_ID, nanoseconds */
+	IP_FPERF_FAULTS = 3,	 /* getrusage(RUSAGE_THREAD), as all that follow */
+	IP_FPERF_FAULTS_MINOR = 4,
+	IP_FPERF_FAULTS_MAJOR = 5,
+	IP_FPERF_SWITCHES = 6,
+	IP_FPERF_SWITCHES_VOLUNTARY = 7,
+	IP_FPERF_SWITCHES_FORCED = 8,
+};
+
+#define IP_FPERF_READS_CLOCK 1u /* ip_fperf_header.reads */
+#define IP_FPERF_READS_USAGE 2u
+
+struct ip_fperf_header {
+	uint32_t abi;
+	uint32_t nevents;
+	uint32_t source[IP_FPERF_EVENTS]; /* enum ip_fperf_source */
+	uint32_t reads;	      /* system calls that they take; made only while ip_area_header.may_read */
+	uint32_t hook_ticks;  /* what a hook takes outside of what it measures of itself */
+	uint64_t ns_per_tick; /* times 2^32 */
+};
+
+/* An open sample. */
+struct ip_fperf_frame {
+	uint64_t sp;	/* as trace_format.h has it */
+	uint64_t place; /* offset of the function's cell */
+	uint64_t ticks; /* ip_fperf_thread.ticks when it began */
+	uint64_t values[IP_FPERF_EVENTS];
+};
+
+struct ip_fperf_thread {
+	uint64_t ticks;	  /* spent in hooks, those counted below left out */
+	uint64_t hooks;	  /* that took no sample: they do not read the clock */
+	uint64_t entries; /* of functions with IP_DUTY_FPERF: other calls were counted by IP_DUTY_COUNT */
+	uint64_t crowded; /* samples that were not taken since too many were open */
+	uint64_t random;
+	uint32_t ready;			/* bias is known */
+	uint32_t top;			/* frames that are open */
+	uint64_t bias[IP_FPERF_EVENTS]; /* what two readings with nothing in between differ by */
+	struct ip_fperf_frame frames[IP_FPERF_DEPTH];
+};
+
+struct ip_fperf_control {
+	uint64_t calls; /* of threads without a block; atomic */
+	int32_t quota;	/* samples that may still begin; atomic */
+	int32_t open;	/* that are open; atomic, a hint: those that longjmp has ended are seen late */
+	uint32_t every; /* one call in so many becomes a sample, at random; 0 and 1: each */
+	uint32_t reserved;
+};
+
+struct ip_fperf_sum {
+	uint64_t sum;
+	uint64_t square_low, square_high; /* of the squares: 128 bits */
+};
+
+struct ip_fperf_cell {
+	uint64_t calls;	   /* first: IP_DUTY_COUNT counts here too */
+	uint64_t begun;	   /* samples; */
+	uint64_t cut;	   /* of these: that never saw their exit */
+	uint32_t sequence; /* odd while what follows is being changed */
+	uint32_t skip;	   /* calls until the next sample */
+	uint64_t ended;	   /* samples in the sums */
+	struct ip_fperf_sum sums[];
+};
+
+#define IP_FPERF_PLACE_SIZE                                                                                  \
+	(sizeof(struct ip_fperf_thread) > sizeof(struct ip_fperf_header) ? sizeof(struct ip_fperf_thread)    \
+									 : sizeof(struct ip_fperf_header))
+#define IP_FPERF_CELL_SIZE(nevents) (sizeof(struct ip_fperf_cell) + (nevents) * sizeof(struct ip_fperf_sum))
+
+_Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 24 &&
+		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
+		       sizeof(struct ip_fperf_frame) == 88,
+	       "ABI");
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FPerf's memory in the target: places, quotas, and reading what threads have counted.
+ */
+#include "hotpatcher/fperf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arch/arch.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/selection.h"
+#include "hotpatcher/area.h"
+#include "hotpatcher/clock.h"
+#include "hotpatcher/fperf_internal.h"
+#include "hotpatcher/hot.h"
+#include "hotpatcher/plan.h"
+#include "hotpatcher/stop.h"
+#include "hotpatcher/values.h"
+
+#define FIRST_QUOTA 2u	/* of each function, before anything is known of it */
+#define MORE_CELLS  64u /* functions of libraries that come later */
+#define TORN_TRIES  8	/* of reading a cell that its thread is changing */
+#define CLOCK_NS    20000000ull
+/* What hooks cost, in parts of what a recorded pair of events costs (hot.h), which is what two readings of the clock cost. Measured on a loop of calls
+ * of an empty function (benchmarks/fperf --costs), rounded up. */
+#define COUNT_PARTS 3.0 /* a call of which only the entry is counted: its two hooks */
+#define HOOK_PARTS                                                                                           \
+	0.5 /* a hook that goes through C and takes no sample: that part of a pair less: see hook_ns */
+
+int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
+{
+	struct ip_fperf *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return ip_error("out of memory");
+	f->options = *options;
+	*ret = f;
+	return 0;
+}
+
+void ip_fperf_destroy(struct ip_fperf *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->nfunctions; i++) {
+		free(f->functions[i].name);
+		free(f->functions[i].module);
+	}
+	for (size_t i = 0; i < f->nmodules; i++)
+		free(f->modules[i].index);
+	free(f->functions);
+	free(f->modules);
+	free(f);
+}
+
+const struct ip_fperf_options *ip_fperf_get_options(const struct ip_fperf *f)
+{
+	return &f->options;
+}
+
+bool ip_fperf_makes_calls(const struct ip_fperf *f)
+{
+	for (unsigned i = 0; i < f->options.nevents; i++)
+		if (ip_fperf_reads(f->options.events[i]->source))
+			return true;
+	return false;
+}
+
+static uint32_t cell_size(const struct ip_fperf *f)
+{
+	return IP_FPERF_CELL_SIZE(f->options.nevents);
+}
+
+int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const struct ip_plan *plan,
+		   uint64_t *room)
+{
+	if (target->arch->bits != 64)
+		return ip_error("pid %d: fperf counts in 64-bit programs only", target->pid);
+	if (ip_fperf_makes_calls(f) && ip_values_is_confined(target))
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+				"ended for the system "
+				"calls that read these counters: -e tsc::CYCLES takes none",
+				target->pid);
+	*room += IP_FPERF_PLACE_SIZE + (plan->nfunctions + MORE_CELLS) * (uint64_t)cell_size(f);
+	return 0;
+}
+
+static void measure_costs(struct ip_fperf *f)
+{
+	struct ip_clock_reading from, to;
+	struct ip_hot *hot = ip_hot_create(50);
+	double pair_ns;
+
+	ip_clock_read(&from);
+	f->ns_per_tick = 1e9 / ip_clock_hz(&from, &to, CLOCK_NS);
+	pair_ns = (hot ? ip_hot_cost(hot) : 100) * f->ns_per_tick;
+	ip_hot_destroy(hot);
+	f->count_ns = pair_ns / COUNT_PARTS;
+	f->hook_ns = pair_ns * HOOK_PARTS;
+	f->sample_ns = 3000;
+	f->change_ns = 300000;
+}
+
+int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
+{
+	struct ip_fperf_header *h;
+	uint32_t part, inside;
+
+	f->area = area;
+	measure_costs(f);
+	f->place = ip_blocks_place(area, (IP_FPERF_PLACE_SIZE + 7) / 8 * 8);
+	if (!f->place)
+		return ip_error("no memory is left for counters: give more with --memory");
+	part = ip_blocks_part(area, 0, f->place, &inside);
+	h = (struct ip_fperf_header *)((char *)ip_area_meters(area, part) + inside);
+	*h = (struct ip_fperf_header){.abi = IP_FPERF_ABI,
+				      .nevents = f->options.nevents,
+				      .hook_ticks = f->hook_ns / f->ns_per_tick,
+				      .ns_per_tick = f->ns_per_tick * 4294967296.0};
+	for (unsigned i = 0; i < f->options.nevents; i++) {
+		h->source[i] = f->options.events[i]->source;
+		h->reads |= ip_fperf_reads(h->source[i]);
+	}
+	area->header->fperf = f->place;
+	return 0;
+}
+
+static void *at(const struct ip_fperf *f, uint32_t block, uint32_t offset)
+{
+	uint32_t inside, part = ip_blocks_part(f->area, block, offset, &inside);
+
+	return (char *)ip_area_meters(f->area, part) + inside;
+}
+
+static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struct ip_module *module)
+{
+	for (size_t i = 0; module->elf && i < f->nmodules; i++)
+		if (f->modules[i].build_id_size == module->elf->build_id_size &&
+		    !memcmp(f->modules[i].build_id, module->elf->build_id, f->modules[i].build_id_size))
+			return &f->modules[i];
+	return NULL;
+}
+
+bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function)
+{
+	const struct ip_fperf_module *m = f ? find_module(f, module) : NULL;
+
+	return m && function < m->nfunctions && m->index[function] &&
+	       f->functions[m->index[function] - 1].out;
+}
+
+static struct ip_fperf_module *add_module(struct ip_fperf *f, const struct ip_module *module)
+{
+	struct ip_fperf_module *m;
+
+	if (ip_grow(&f->modules, f->nmodules, sizeof(*f->modules)) < 0)
+		return NULL;
+	m = &f->modules[f->nmodules];
+	*m = (struct ip_fperf_module){.nfunctions = module->list->header->nfunctions};
+	m->index = calloc(m->nfunctions + 1, sizeof(*m->index));
+	if (!m->index) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	m->build_id_size = module->elf->build_id_size;
+	memcpy(m->build_id, module->elf->build_id, m->build_id_size);
+	f->nmodules++;
+	return m;
+}
+
+static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct ip_plan_function *pf)
+{
+	struct ip_fperf_module *m = find_module(f, pf->module);
+	const char *name = ip_probe_list_string(pf->module->list,
+						pf->module->list->functions[pf->function].name),
+		   *base = strrchr(pf->module->path, '/');
+	struct ip_fperf_function *fn;
+
+	if (!m)
+		m = add_module(f, pf->module);
+	if (!m)
+		return NULL;
+	if (m->index[pf->function])
+		return &f->functions[m->index[pf->function] - 1];
+	if (ip_grow(&f->functions, f->nfunctions, sizeof(*f->functions)) < 0)
+		return NULL;
+	fn = &f->functions[f->nfunctions];
+	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
+					 .module = strdup(base ? base + 1 : pf->module->path),
+					 .entry_only = pf->entry_only,
+					 .width = -1};
+	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
+	if (!fn->name || !fn->module) {
+		free(fn->name);
+		free(fn->module);
+		ip_error("out of memory");
+		return NULL;
+	}
+	m->index[pf->function] = ++f->nfunctions;
+	return fn;
+}
+
+int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
+{
+	struct ip_fperf_function *fn = add_function(f, pf);
+
+	if (!fn)
+		return -1;
+	if (fn->numbers[pf->inlined] !=
+	    pf->number) { /* of another image, or none: what its cell held has been taken over */
+		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
+
+		if (!offset)
+			return ip_error("no memory is left to count in more than %zu functions: select "
+					"fewer, or give more with "
+					"--memory",
+					f->nfunctions);
+		fn->offsets[pf->inlined] = offset;
+		fn->numbers[pf->inlined] = pf->number;
+		ip_fperf_grant(f, fn, f->options.budget < 0 ? INT32_MAX : FIRST_QUOTA, 1);
+	}
+	return 0;
+}
+
+void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
+{
+	for (int i = 0; i < 2; i++) {
+		struct ip_fperf_control *control;
+
+		if (!fn->offsets[i])
+			continue;
+		control = at(f, 0, fn->offsets[i]);
+		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->quota, (int32_t)(fn->entry_only ? 0 : quota), __ATOMIC_RELEASE);
+		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
+		if (fn->entry_only)
+			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_COUNT, fn->offsets[i]);
+		else if (quota)
+			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);
+	}
+}
+
+static uint64_t load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Its thread may be changing it; a copy that is torn all the same (the thread has been killed there) is off by one sample. */
+static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const struct ip_fperf_cell *cell)
+{
+	struct ip_fperf_sum sums[IP_FPERF_EVENTS];
+	uint64_t ended = 0;
+
+	for (int i = 0; i < TORN_TRIES; i++) {
+		uint32_t before = __atomic_load_n(&cell->sequence, __ATOMIC_ACQUIRE);
+
+		ended = load(&cell->ended);
+		for (unsigned e = 0; e < f->options.nevents; e++)
+			sums[e] = (struct ip_fperf_sum){load(&cell->sums[e].sum),
+							load(&cell->sums[e].square_low),
+							load(&cell->sums[e].square_high)};
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(before & 1) && __atomic_load_n(&cell->sequence, __ATOMIC_RELAXED) == before)
+			break;
+	}
+	to->calls += load(&cell->calls);
+	to->begun += load(&cell->begun);
+	to->cut += load(&cell->cut);
+	to->ended += ended;
+	for (unsigned e = 0; e < f->options.nevents; e++) {
+		to->sum[e] += sums[e].sum;
+		to->square[e] += sums[e].square_low + sums[e].square_high * 18446744073709551616.0;
+	}
+}
+
+static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_function *fn,
+		      struct ip_fperf_sums *to)
+{
+	for (int i = 0; i < 2; i++)
+		if (fn->offsets[i])
+			add_cell(f, to, at(f, block, fn->offsets[i]));
+}
+
+static bool is_owned(const struct ip_fperf *f, uint32_t block)
+{
+	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
+}
+
+void ip_fperf_look(struct ip_fperf *f)
+{
+	for (size_t i = 0; i < f->nfunctions; i++)
+		f->functions[i].now = f->functions[i].ended;
+	for (uint32_t b = 1; b < f->area->blocks.n; b++)
+		for (size_t i = 0; is_owned(f, b) && i < f->nfunctions; i++)
+			add_block(f, b, &f->functions[i], &f->functions[i].now);
+	for (size_t i = 0; i < f->nfunctions; i++)
+		for (int k = 0; k < 2; k++)
+			if (f->functions[i].offsets[k])
+				f->functions[i].now.calls += load(
+					&((struct ip_fperf_control *)at(f, 0, f->functions[i].offsets[k]))
+						 ->calls);
+}
+
+static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_spent *to)
+{
+	const struct ip_fperf_thread *t = at(f, block, f->place);
+
+	to->ticks += load(&t->ticks);
+	to->hooks += load(&t->hooks);
+	to->entries += load(&t->entries);
+	to->crowded += load(&t->crowded);
+	to->reentered += load(&ip_area_meters(f->area, block)->reentered);
+}
+
+struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f)
+{
+	struct ip_fperf_spent spent = f->ended;
+
+	for (uint32_t b = 1; b < f->area->blocks.n; b++)
+		if (is_owned(f, b))
+			add_spent(f, b, &spent);
+	return spent;
+}
+
+void ip_fperf_release(struct ip_fperf *f, uint32_t block)
+{
+	if (!f || !f->area)
+		return;
+	for (size_t i = 0; i < f->nfunctions; i++)
+		add_block(f, block, &f->functions[i], &f->functions[i].ended);
+	add_spent(f, block, &f->ended);
+}

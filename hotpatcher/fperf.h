@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FPerf: counters per function, within a budget. The memory that it shares with the runtime is told in common/fperf_abi.h.
+ *
+ * It is a session like any other, whose functions have IP_DUTY_FPERF: nothing is recorded, the runtime adds to each thread's own cells, and we
+ * read them. Who made the struct ip_fperf (cli/fperf.c) puts it into the session's options and asks it for rows when the session has ended.
+ *
+ * Each turn of the session's loop (fperf_turn.c):
+ *   1. What was spent is read: time in hooks, calls that were only counted, stops. It is held against the CPU time that the process has had.
+ *   2. Where the interval is over, a window is, or more was spent than is allowed: all cells are read, and a policy (fperf_policy.h) decides which functions
+ *      are live, and how many samples each may take.
+ *   3. Functions that are to go or to come: the session is brought in line with its selections, which ask here too (plan.c), in one change
+ *      (change.h). Quotas are set before a function comes in, so its first call can be a sample.
+ */
+#ifndef IP_FPERF_H
+#define IP_FPERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "hotpatcher/fperf_events.h"
+
+struct ip_area;
+struct ip_fperf;
+struct ip_fperf_policy;
+struct ip_module;
+struct ip_plan;
+struct ip_plan_function;
+struct ip_session;
+struct ip_target;
+
+struct ip_fperf_options {
+	const struct ip_fperf_event *events[IP_FPERF_EVENTS];
+	unsigned nevents;
+	double budget;	      /* share of the run time; negative: none */
+	double samples_per_s; /* at most; negative: as many as the budget allows */
+	uint64_t interval_ns;
+	const struct ip_fperf_policy *policy;
+	/* is called about once a second while it runs; NULL: nobody is */
+	void (*show)(void *context, struct ip_fperf *fperf);
+	void *context;
+};
+
+/* What is known of a function at last. */
+struct ip_fperf_row {
+	const char *function, *module; /* demangled; base name. fperf's */
+	uint64_t samples;
+	uint64_t cut;					   /* samples that never saw their exit */
+	uint64_t counted;				   /* calls that were seen */
+	double calls, calls_ci;				   /* in all; negative: not known */
+	double live;					   /* share of the time that its probes were live */
+	double mean[IP_FPERF_EVENTS], ci[IP_FPERF_EVENTS]; /* per call; ci negative: not known */
+	double total;					   /* of the first event, for sorting */
+};
+
+struct ip_fperf_summary {
+	double overhead;    /* share of the run time that went to hooks, counting and stops; */
+	double stops_share; /* of it to stops */
+	double run_s;	    /* CPU time of the process */
+	double length_s;
+	uint64_t samples, changes;
+	size_t functions, called,
+		sampled;   /* that were selected; that were called, as far as is known; that have a sample */
+	uint64_t left_out; /* samples that found too many others open, or a hook below them */
+};
+
+/* options are copied. -1 with an error. */
+int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret);
+void ip_fperf_destroy(struct ip_fperf *f);
+
+/* Whether it counts in this process; adds to *room what it needs in each block. -1 with an error: under seccomp, 32-bit. */
+int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const struct ip_plan *plan,
+		   uint64_t *room);
+/* Whether its hooks make system calls. */
+bool ip_fperf_makes_calls(const struct ip_fperf *f);
+/* A session's memory is ready: the control block. -1 with an error. */
+int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area);
+/* A function, which has been bound, goes live: its place and first quota. -1 with an error: there is no room. */
+int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *function);
+/* Whether the function is out now. f may be NULL. */
+bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function);
+/* A thread has ended: takes over what its block holds. f may be NULL. */
+void ip_fperf_release(struct ip_fperf *f, uint32_t block);
+/* Steps 1 to 3. The session may have no fperf. */
+void ip_fperf_turn(struct ip_session *s);
+/* The session ends: reads everything for the last time. f may be NULL. */
+void ip_fperf_end(struct ip_fperf *f);
+
+/* Rows as of now, malloc'ed, in the order of the first event's total; *ret_n of them, only what was called. NULL with an error. */
+struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n);
+void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret);
+const struct ip_fperf_options *ip_fperf_get_options(const struct ip_fperf *f);
+
+#endif

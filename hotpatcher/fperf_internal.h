@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What fperf.c (memory), fperf_rows.c (results) and fperf_turn.c (control) share.
+ */
+#ifndef IP_FPERF_INTERNAL_H
+#define IP_FPERF_INTERNAL_H
+
+#include <time.h>
+
+#include "common/probe_list.h"
+#include "hotpatcher/fperf.h"
+#include "hotpatcher/fperf_estimate.h"
+
+/* Sums of a function over threads. */
+struct ip_fperf_sums {
+	uint64_t calls, begun, cut, ended;
+	double sum[IP_FPERF_EVENTS], square[IP_FPERF_EVENTS];
+};
+
+/* A function: its instances, inlined and not, are one. */
+struct ip_fperf_function {
+	char *name, *module;
+	uint32_t numbers[2], offsets[2]; /* in the present image; 0: not there */
+	bool out;
+	bool entry_only;
+	struct ip_fperf_sums ended;	  /* of threads and images that have ended */
+	struct ip_fperf_sums now;	  /* those, and what the blocks hold: as of the last look */
+	uint64_t placed_ns;		  /* when it went live for the first time */
+	uint64_t since_ns;		  /* live or out since then */
+	uint64_t live_ns;		  /* before that */
+	uint64_t looked_ns, looked_calls; /* since when calls_per_s is reckoned */
+	double calls_per_s;
+	double width;
+	struct ip_fperf_gaps gaps;
+	double looked_s; /* of ip_fperf_undisturbed(), at looked_ns */
+};
+
+struct ip_fperf_module {
+	uint8_t build_id[IP_BUILD_ID_MAX];
+	size_t build_id_size;
+	uint32_t nfunctions;
+	uint32_t *index; /* by function: index + 1 into functions */
+};
+
+/* What threads have spent, as they say. */
+struct ip_fperf_spent {
+	uint64_t ticks, hooks, entries, crowded, reentered;
+};
+
+struct ip_fperf {
+	struct ip_fperf_options options;
+	struct ip_area *area;
+	uint32_t place;
+	struct ip_fperf_function *functions;
+	size_t nfunctions;
+	struct ip_fperf_module *modules;
+	size_t nmodules;
+	struct ip_fperf_spent ended; /* of threads that have ended */
+	/* costs of this machine, ns */
+	double ns_per_tick, count_ns, hook_ns, sample_ns, change_ns;
+	/* the account */
+	bool running;
+	clockid_t clock; /* of the process */
+	uint64_t start_ns, looked_ns, due_ns, interval_end_ns, window_end_ns, shown_ns;
+	uint64_t cpu_start_ns, cpu_ns; /* that the process had at the start; has had since */
+	double spent_ns;	       /* of that by us */
+	double stops_ns;	       /* of that in stops */
+	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
+	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
+	uint64_t changes;
+	uint64_t end_ns;   /* 0: it goes on */
+	double hooks_ns;   /* of spent_ns, all but stops */
+	size_t stops_seen; /* of the session's */
+};
+
+/* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */
+double ip_fperf_undisturbed(const struct ip_fperf *f);
+/* Reads all cells. */
+void ip_fperf_look(struct ip_fperf *f);
+struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f);
+/* Gives a function what it may take, and has it sample (or only count: quota 0). */
+void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *function, uint32_t quota,
+		    uint32_t every);
+
+#endif

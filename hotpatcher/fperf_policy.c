@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The leaky bucket. The steps are told in fperf_policy.h; comments here name them.
+ */
+#include "hotpatcher/fperf_policy.h"
+
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define STEADY	     0.4  /* of the budget goes to functions that are live for good */
+#define LAZY	     1.25 /* times that, for those that are live already */
+#define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns */
+#define TURN_SHARE   0.8  /* of what is saved up one turn may take */
+#define TURN_SAMPLES 32u
+#define ALL	     0.95
+#define EVERY_MAX    32u
+#define WIDTH_MIN    0.02
+#define QUOTA_MAX    4096u
+
+struct rank {
+	double key;
+	size_t item;
+};
+
+static int upwards(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	return i->calls_per_s * m->count_ns;
+}
+
+/* Step 1. How many of the ranks, which are in order, stay. */
+static size_t stay(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+		   const struct ip_fperf_means *m)
+{
+	double rate = 0;
+	size_t k;
+
+	for (k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+
+		rate += cost_of(i, m);
+		if (rate > STEADY * m->budget_ns * (i->live ? LAZY : 1))
+			break;
+		i->stay = true;
+	}
+	return k;
+}
+
+static double need_of(const struct ip_fperf_item *i)
+{
+	if (i->samples < 2)
+		return 1e6 * (i->out_s + 1);
+	return (i->width > WIDTH_MIN ? i->width : WIDTH_MIN) * (i->out_s + 1e-3);
+}
+
+static uint32_t least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* Step 2, for the hot ones: ranks. */
+static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n,
+		       const struct ip_fperf_means *m)
+{
+	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns;
+	bool any = false, all_saved = m->credit_ns > ALL * m->limit_ns;
+
+	for (size_t k = 0; k < n; k++)
+		ranks[k].key = -need_of(&items[ranks[k].item]);
+	qsort(ranks, n, sizeof(*ranks), upwards);
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double calls = i->calls_per_s * m->window_s;
+		uint32_t quota = i->samples_none ? 0 : least(TURN_SAMPLES, calls / 2 + 2);
+		double cost = cost_of(i, m) * m->window_s + quota * m->sample_ns;
+		if (cost > left && !any && !all_saved)
+			break;
+		if (cost > left && (any || !all_saved))
+			continue;
+		left -= cost;
+		any = true;
+		i->stay = true;
+		i->quota = quota;
+		i->every = quota ? least(EVERY_MAX, calls / quota / 2 + 1) : 1;
+	}
+}
+
+static double weight_of(const struct ip_fperf_item *i)
+{
+	if (i->samples_none || i->calls_per_s <= 0)
+		return 0;
+	if (i->samples < 2 || i->width < 0 || i->width > 1)
+		return 1;
+	return i->width > WIDTH_MIN ? i->width : WIDTH_MIN;
+}
+
+/* Steps 3 and 4, for those that stay for good. */
+static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+			const struct ip_fperf_means *m)
+{
+	double spare = m->credit_ns > 0 ? SAMPLING * m->budget_ns * m->interval_s / m->sample_ns : 0, sum = 0;
+
+	if (m->samples >= 0 && spare > m->samples)
+		spare = m->samples;
+	for (size_t k = 0; k < n; k++)
+		sum += weight_of(&items[ranks[k].item]);
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double calls = i->calls_per_s * m->interval_s,
+		       quota = sum > 0 ? spare * weight_of(i) / sum : 0;
+
+		if (i->samples_none)
+			continue;
+		if (quota > 2 * calls + 1)
+			quota = 2 * calls + 1;
+		i->quota = least(QUOTA_MAX, quota);
+		if (i->samples < 2 && i->quota < 2)
+			i->quota = 2;
+		i->every = i->quota && calls > 0 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
+	}
+}
+
+static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	_cleanup_free_ struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	size_t staying;
+
+	if (!ranks)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		items[i].stay = m->budget_ns < 0;
+		items[i].quota = items[i].stay && !items[i].samples_none ? IP_FPERF_NO_LIMIT : 0;
+		items[i].every = 1;
+		ranks[i] = (struct rank){.key = items[i].calls_per_s, .item = i};
+	}
+	if (m->budget_ns < 0)
+		return 0;
+	qsort(ranks, n, sizeof(*ranks), upwards);
+	staying = stay(items, ranks, n, m);
+	give_quotas(items, ranks, staying, m);
+	if (m->turns && m->credit_ns > 0)
+		take_turns(items, ranks + staying, n - staying, m);
+	return 0;
+}
+
+const struct ip_fperf_policy ip_fperf_bucket = {.name = "leaky bucket", .decide = decide};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is sampled, and who is taken out, so that FPerf costs no more than its budget. It knows numbers only, no process: tests run it against functions
+ * that are made up.
+ *
+ * What costs. A call of a live function that has no quota costs an increment (count_ns). A sample costs its readings (sample_ns). Taking probes out or
+ * putting them in costs a stop (change_ns), however many they are. So functions that are seldom called cost next to nothing while they are live,
+ * and a few hot ones cost all the rest: hot is a function's rate of calls times count_ns.
+ *
+ * The bucket. budget is what may be spent a second; what is not spent is saved up to a limit, what is spent too much is overdrawn and paid back before anything else
+ * is bought. Who calls decide() reckons it from what was really spent, measured in the target, so it does not matter if what is expected here is
+ * wrong: over any stretch of time T, spent <= budget * T + limit + what is spent between two looks, and each look that finds it overdrawn lowers
+ * the rate of spending below STEADY of the budget, or there is nothing left to lower.
+ *
+ * The decision:
+ *   1. Functions are taken in the order of what they cost while live. As long as all together cost less than STEADY of the budget they stay live for good: nearly
+ *      all functions of a program. One that is live stays until a bit more (LAZY), lest one at the border come and go.
+ *   2. The others are hot. They are out, and take turns: where what is saved up pays for it (the window, its samples, two changes), the ones that need it
+ *      most are let in for a window. Who has fewer than two samples comes first, then who has the widest interval, times how long it has been out: so each comes
+ *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
+ *      than can ever be saved comes in when all is saved, and is paid back later.
+ *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
+ *      budget has left the rest is divided by the width of the intervals, no more than a function is called.
+ *   4. `every` spreads a quota over the calls of an interval, as far as not sampling is cheap.
+ */
+#ifndef IP_FPERF_POLICY_H
+#define IP_FPERF_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IP_FPERF_NO_LIMIT INT32_MAX
+
+struct ip_fperf_item {
+	/* what is known */
+	bool live;
+	bool samples_none;  /* it has no exit: it is only counted */
+	double calls_per_s; /* while it was live last; 0: none seen */
+	double out_s;	    /* how long it has been out */
+	uint64_t samples;
+	double width; /* of its widest interval, as a share of the mean; negative: not known */
+	/* what is decided */
+	bool stay; /* live from now on */
+	uint32_t quota, every;
+};
+
+struct ip_fperf_means {
+	double budget_ns; /* a second; negative: there is none */
+	double credit_ns; /* saved up; negative: overdrawn */
+	double limit_ns;  /* as much is saved up at most */
+	double samples; /* that may be taken in the interval at most; negative: as many as the budget allows */
+	double interval_s, window_s;
+	double count_ns, sample_ns, change_ns;
+	bool turns; /* hot ones may come in now */
+};
+
+struct ip_fperf_policy {
+	const char *name;
+	/* 0, or -1: out of memory. */
+	int (*decide)(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means);
+};
+
+extern const struct ip_fperf_policy ip_fperf_bucket;
+
+#endif

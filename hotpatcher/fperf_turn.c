@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FPerf's control: what was spent, and who is live. The policy (fperf_policy.h) decides; here it gets its numbers, and is obeyed.
+ *
+ * The account. Income is the budget's share of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
+ * threads four times as much as of one. Spent is, in CPU time of the process:
+ *   hooks    what they have measured of themselves, and what they take besides that (hook_ticks);
+ *   counting calls of live functions without a quota, at count_ns each;
+ *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still.
+ * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
+ * function, and the time until hot ones are known, are paid from there.
+ *
+ * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the end of each interval; at the end of each window, in which hot
+ * functions have had their turn; and as soon as the account is overdrawn by more than what was known, at most once in OVERDRAWN_NS. All cells are read then, since calls
+ * that were only counted stand nowhere else; between decisions only what threads say of themselves is.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/change.h"
+#include "hotpatcher/fperf_internal.h"
+#include "hotpatcher/fperf_policy.h"
+#include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+#define LOOK_NS	     1000000ull
+#define FIRST_NS     2000000ull
+#define WINDOW_NS    2000000ull
+#define OVERDRAWN_NS 5000000ull
+#define SHOW_NS	     1000000000ull
+#define RETRY_NS     200000000ull /* after a change that failed */
+#define ADVANCE_S    0.25
+#define SAVE_S	     1.0
+#define SETTLED	     0.3 /* of a new measurement goes into costs that are measured */
+
+static uint64_t cpu_of(const struct ip_fperf *f)
+{
+	struct timespec t;
+
+	if (clock_gettime(f->clock, &t) < 0)
+		return f->cpu_start_ns + f->cpu_ns;
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Stops since the last time: more than were measured one by one are rare, and as long as the longest at most. */
+static double new_stops(struct ip_fperf *f, const struct ip_session *s)
+{
+	const struct ip_session_summary *sum = s->summary;
+	double ns = 0;
+
+	for (; f->stops_seen < sum->nstops; f->stops_seen++)
+		ns += sum->stops[f->stops_seen].ns;
+	return ns;
+}
+
+static void begin(struct ip_fperf *f, struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
+		f->clock = CLOCK_MONOTONIC; /* it has ended already */
+	f->cpu_ns = 0;
+	f->cpu_start_ns = cpu_of(f);
+	f->running = true;
+	f->start_ns = f->looked_ns = f->shown_ns = now;
+	f->due_ns = now + FIRST_NS;
+	f->interval_end_ns = now + f->options.interval_ns;
+	f->busy = 1;
+	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
+	f->stops_ns = new_stops(f, s);
+	f->spent_ns = 0;
+}
+
+static double limit_of(const struct ip_fperf *f)
+{
+	return SAVE_S * f->options.budget * 1e9 * f->busy;
+}
+
+/* Step 1 of fperf.h. */
+static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
+{
+	struct ip_fperf_spent spent = ip_fperf_spent(f);
+	uint64_t now = ip_now_ns(), cpu = cpu_of(f) - f->cpu_start_ns;
+	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
+	uint64_t calls = 0;
+
+	/* a new image has a clock of its own, which goes on */
+	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
+	f->cpu_ns = cpu > f->cpu_ns ? cpu : f->cpu_ns;
+	f->busy = 0.9 * f->busy + 0.1 * income / wall;
+	f->looked_ns = now;
+	for (size_t i = 0; looked && i < f->nfunctions; i++)
+		calls += f->functions[i].now.calls;
+	if (looked)
+		f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
+	stops = new_stops(f, s) * (f->busy > 1 ? f->busy : 1);
+	f->stops_ns += stops;
+	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
+	f->spent_ns = f->hooks_ns + f->stops_ns;
+	if (f->options.budget >= 0) {
+		f->credit_ns += f->options.budget * income - (f->spent_ns - before);
+		if (f->credit_ns > limit_of(f))
+			f->credit_ns = limit_of(f);
+	}
+}
+
+double ip_fperf_undisturbed(const struct ip_fperf *f)
+{
+	return (f->cpu_ns - f->hooks_ns) / 1e9;
+}
+
+/* How often it is called now. The account must have been settled. */
+static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now)
+{
+	double undisturbed = ip_fperf_undisturbed(f);
+	double seconds = (now - fn->looked_ns) / 1e9;
+	uint64_t more = fn->now.calls - fn->looked_calls;
+
+	if (fn->out || seconds < 5e-4)
+		return;
+	ip_fperf_live(&fn->gaps, more, undisturbed - fn->looked_s);
+	/* of one that is called now and then a millisecond says little */
+	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
+	fn->looked_ns = now;
+	fn->looked_s = undisturbed;
+	fn->looked_calls = fn->now.calls;
+}
+
+static double width_of(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+{
+	double widest = -1;
+
+	for (unsigned e = 0; e < f->options.nevents; e++) {
+		double ci, mean = ip_fperf_mean(fn->now.ended, fn->now.sum[e], fn->now.square[e], &ci);
+
+		if (ci > 0 && mean > 0 && ci / mean > widest)
+			widest = ci / mean;
+		else if (ci == 0 && widest < 0)
+			widest = 0;
+	}
+	return widest;
+}
+
+static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now,
+		      struct ip_fperf_item *item)
+{
+	*item = (struct ip_fperf_item){.live = !fn->out,
+				       .samples_none = fn->entry_only,
+				       .calls_per_s = fn->calls_per_s,
+				       .out_s = fn->out ? (now - fn->since_ns) / 1e9 : 0,
+				       .samples = fn->now.ended,
+				       .width = width_of(f, fn)};
+}
+
+static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool out, uint64_t now)
+{
+	if (fn->out == out)
+		return;
+	if (out)
+		fn->live_ns += now - fn->since_ns;
+	fn->looked_s = ip_fperf_undisturbed(f);
+	if (out)
+		ip_fperf_goes(&fn->gaps, fn->looked_s);
+	else
+		ip_fperf_comes(&fn->gaps, fn->looked_s);
+	fn->out = out;
+	fn->since_ns = fn->looked_ns = now;
+	fn->looked_calls = fn->now.calls;
+}
+
+/* Step 3. Those that go are counted as live until the change is over, those that come from then on. */
+static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items, size_t n)
+{
+	const struct ip_change_options options = {.kind = "fperf",
+						  .quiet = true,
+						  .max_stop_ns = s->options->max_stop_ns,
+						  .values = s->options->values};
+	struct ip_change_result result = {0};
+	double stopped = 0;
+	uint64_t now;
+
+	for (size_t i = 0; i < n; i++)
+		f->functions[i].out = !items[i].stay;
+	if (ip_session_update(s, &options, &result) < 0) {
+		/* as it was; it will be tried again */
+		for (size_t i = 0; i < n; i++)
+			f->functions[i].out = !items[i].live;
+		f->due_ns = ip_now_ns() + RETRY_NS;
+		return;
+	}
+	now = ip_now_ns();
+	ip_fperf_look(f);
+	settle(f, s, true);
+	for (size_t i = 0; i < n; i++) {
+		f->functions[i].out = !items[i].live;
+		if (items[i].live != items[i].stay)
+			note_rate(f, &f->functions[i], now);
+		set_out(f, &f->functions[i], !items[i].stay, now);
+	}
+	for (size_t i = 0; i < result.nstops; i++)
+		stopped += result.stops[i].ns;
+	if (result.nstops)
+		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * (f->busy > 1 ? f->busy : 1);
+	f->changes++;
+}
+
+/* Steps 2 and 3. */
+static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
+{
+	size_t n = f->nfunctions, moved = 0, comes = 0;
+	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
+	uint64_t now = ip_now_ns();
+	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
+				       .credit_ns = f->credit_ns,
+				       .limit_ns = limit_of(f),
+				       .samples = f->options.samples_per_s < 0
+							  ? -1
+							  : f->options.samples_per_s *
+								    f->options.interval_ns / 1e9,
+				       .interval_s = f->options.interval_ns / 1e9,
+				       .window_s = WINDOW_NS / 1e9 + f->change_ns / 1e9,
+				       .count_ns = f->count_ns,
+				       .sample_ns = f->sample_ns,
+				       .change_ns = f->change_ns,
+				       .turns = turns};
+
+	if (!items)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		note_rate(f, &f->functions[i], now);
+		f->functions[i].width = width_of(f, &f->functions[i]);
+		fill_item(f, &f->functions[i], now, &items[i]);
+	}
+	if (f->options.policy->decide(items, n, &means) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		moved += items[i].live != items[i].stay;
+		comes += items[i].stay && !items[i].live;
+		if (items[i].stay)
+			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
+	}
+	if (moved)
+		change(f, s, items, n);
+	f->window_end_ns = comes ? ip_now_ns() + WINDOW_NS : 0;
+}
+
+/* What a sample costs, as measured so far: hooks that took one say how long. */
+static void learn_sample_cost(struct ip_fperf *f)
+{
+	struct ip_fperf_spent spent = ip_fperf_spent(f);
+	uint64_t begun = 0;
+
+	for (size_t i = 0; i < f->nfunctions; i++)
+		begun += f->functions[i].now.begun;
+	if (begun > 8)
+		f->sample_ns = spent.ticks * f->ns_per_tick / begun;
+}
+
+void ip_fperf_turn(struct ip_session *s)
+{
+	struct ip_fperf *f = s->options->fperf;
+	uint64_t now = ip_now_ns();
+	bool overdrawn, window_over, interval_over;
+
+	if (!f || !f->area || !s->live || s->execed || !ip_target_alive(s->target))
+		return;
+	if (!f->running)
+		begin(f, s);
+	if (now - f->looked_ns < LOOK_NS)
+		return;
+	settle(f, s, false);
+	window_over = f->window_end_ns && now >= f->window_end_ns;
+	interval_over = now >= f->interval_end_ns;
+	overdrawn = f->options.budget >= 0 && f->credit_ns < 0;
+	if (window_over || interval_over ||
+	    (now >= f->due_ns && (overdrawn || f->due_ns == f->start_ns + FIRST_NS))) {
+		ip_fperf_look(f);
+		settle(f, s, true);
+		learn_sample_cost(f);
+		f->due_ns = ip_now_ns() + OVERDRAWN_NS;
+		decide(f, s, interval_over && !window_over);
+		if (interval_over)
+			f->interval_end_ns = ip_now_ns() + f->options.interval_ns;
+	}
+	if (f->options.show && now - f->shown_ns > SHOW_NS) {
+		ip_fperf_look(f);
+		f->options.show(f->options.context, f);
+		f->shown_ns = ip_now_ns();
+	}
+}
+
+void ip_fperf_end(struct ip_fperf *f)
+{
+	struct ip_fperf_spent spent;
+	uint64_t calls = 0;
+
+	if (!f || !f->area || f->end_ns)
+		return;
+	ip_fperf_look(f);
+	f->end_ns = ip_now_ns();
+	spent = ip_fperf_spent(f);
+	for (size_t i = 0; i < f->nfunctions; i++)
+		calls += f->functions[i].now.calls;
+	f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
+	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
+	f->spent_ns = f->hooks_ns + f->stops_ns;
+	f->ended = spent;
+	f->area = NULL;
+}

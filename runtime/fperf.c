@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading counters at the entry and exit of a function, in its own thread.
+ *
+ * Open samples stand in a pile of frames, the innermost on top.
+ *
+ *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that longjmp or an exception has ended: cut.
+ *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so that what a program does in turns is
+ *      not always met in the same phase.
+ *   3. The counters are read last of all behind the entry, the clock last of them, and first of all in front of the exit, in the opposite order:
+ *      so little of us lies between two readings. What does is measured once in a thread (bias), and taken off; and so is the time of hooks that ran
+ *      in between, from the clocks.
+ *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut.
+ *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2).
+ *
+ * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
+ * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp there are none, and no samples.
+ */
+#include "runtime/fperf.h"
+
+#include "common/fperf_abi.h"
+#include "common/probe_list.h"
+#include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
+
+#define BELOW		 (1ull << 20) /* as in meters.c */
+#define NEAR		 (64ull << 10)
+#define SIGNAL_FRAME_MIN 512
+#define TRIALS		 16 /* of a reading, to learn its bias */
+
+#define THREAD_CPUTIME	 3 /* CLOCK_THREAD_CPUTIME_ID, the kernel's numbers */
+#define RUSAGE_OF_THREAD 1
+
+/* What getrusage(2) fills in. */
+struct usage {
+	long user[2], system[2];
+	long maxrss, ixrss, idrss, isrss;
+	long minor, major;
+	long rest[6];
+	long voluntary, forced;
+};
+
+struct reading {
+	uint64_t tsc, clock;
+	struct usage usage;
+};
+
+struct at {
+	struct ip_fperf_header *header;
+	struct ip_fperf_thread *thread;
+	struct ip_fperf_control *control;
+	struct ip_fperf_cell *cell;
+};
+
+static void read_usage(struct usage *u)
+{
+	u->minor = u->major = u->voluntary = u->forced = 0;
+	cpu_syscall(SYS_getrusage, RUSAGE_OF_THREAD, u, 0, 0);
+}
+
+static uint64_t read_clock(void)
+{
+	int64_t time[2] = {0, 0};
+
+	cpu_syscall(SYS_clock_gettime, THREAD_CPUTIME, time, 0, 0);
+	return time[0] * 1000000000ull + time[1];
+}
+
+static void read_at_entry(const struct ip_fperf_header *h, struct reading *r)
+{
+	if (h->reads & IP_FPERF_READS_USAGE)
+		read_usage(&r->usage);
+	if (h->reads & IP_FPERF_READS_CLOCK)
+		r->clock = read_clock();
+	cpu_store_order();
+	r->tsc = cpu_clock();
+	cpu_store_order();
+}
+
+static void read_at_exit(const struct ip_fperf_header *h, struct reading *r)
+{
+	cpu_store_order();
+	r->tsc = cpu_clock();
+	cpu_store_order();
+	if (h->reads & IP_FPERF_READS_CLOCK)
+		r->clock = read_clock();
+	if (h->reads & IP_FPERF_READS_USAGE)
+		read_usage(&r->usage);
+}
+
+static uint64_t value_of(uint32_t source, const struct reading *r)
+{
+	switch (source) {
+	case IP_FPERF_TSC:
+		return r->tsc;
+	case IP_FPERF_TASK_CLOCK:
+		return r->clock;
+	case IP_FPERF_FAULTS:
+		return r->usage.minor + r->usage.major;
+	case IP_FPERF_FAULTS_MINOR:
+		return r->usage.minor;
+	case IP_FPERF_FAULTS_MAJOR:
+		return r->usage.major;
+	case IP_FPERF_SWITCHES:
+		return r->usage.voluntary + r->usage.forced;
+	case IP_FPERF_SWITCHES_VOLUNTARY:
+		return r->usage.voluntary;
+	case IP_FPERF_SWITCHES_FORCED:
+		return r->usage.forced;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t events_of(const struct ip_fperf_header *h)
+{
+	uint32_t n = *(const volatile uint32_t *)&h->nevents;
+
+	return n < IP_FPERF_EVENTS ? n : IP_FPERF_EVENTS;
+}
+
+/* The least that two readings in a row differ by: what is more was somebody else's. */
+static void learn_bias(const struct ip_fperf_header *h, struct ip_fperf_thread *t)
+{
+	struct reading before, behind;
+
+	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
+		t->bias[e] = ~0ull;
+	for (int i = 0; i < TRIALS; i++) {
+		read_at_entry(h, &before);
+		read_at_exit(h, &behind);
+		for (uint32_t e = 0; e < events_of(h); e++) {
+			uint64_t more = value_of(h->source[e], &behind) - value_of(h->source[e], &before);
+
+			t->bias[e] = more < t->bias[e] ? more : t->bias[e];
+		}
+	}
+	t->random = cpu_clock() | 1;
+	t->ready = 1;
+}
+
+static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
+{
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 7;
+	t->random ^= t->random << 17;
+	return ((t->random >> 32) * n) >> 32;
+}
+
+/* Nothing open is above from. */
+static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from)
+{
+	for (uint32_t i = from; i < at->thread->top; i++) {
+		uint64_t place = at->thread->frames[i].place;
+
+		((struct ip_fperf_cell *)((char *)m + place))->cut++;
+		__atomic_fetch_sub(&((struct ip_fperf_control *)((char *)shared + place))->open, 1,
+				   __ATOMIC_RELAXED);
+	}
+	at->thread->top = from;
+}
+
+/* Step 5. */
+static void only_count(const struct at *at, uint32_t word, uint32_t number)
+{
+	uint32_t count = IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word));
+
+	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0 &&
+	    __atomic_load_n(&at->control->open, __ATOMIC_RELAXED) <= 0)
+		__atomic_compare_exchange_n(&rt_duties[number], &word, count, 0, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+}
+
+/* Step 2. */
+static int is_sample(const struct at *at)
+{
+	uint32_t every = *(volatile uint32_t *)&at->control->every;
+
+	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
+		return 0;
+	if (at->cell->skip) {
+		at->cell->skip--;
+		return 0;
+	}
+	if (at->header->reads && !*(volatile uint32_t *)&rt_header->may_read)
+		return 0;
+	if (at->thread->top >= IP_FPERF_DEPTH) {
+		at->thread->crowded++;
+		return 0;
+	}
+	if (__atomic_fetch_sub(&at->control->quota, 1, __ATOMIC_RELAXED) <= 0)
+		return 0;
+	at->cell->skip = every > 1 ? random_below(at->thread, 2 * every - 1) : 0;
+	return 1;
+}
+
+static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+		  uint32_t number, uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_frame *f;
+	struct reading now;
+	uint64_t begin;
+	uint32_t top = t->top;
+
+	cpu_increment_local(
+		&at->cell->calls); /* a handler on top of us may count too, if its duty is COUNT */
+	t->entries++;
+	/* 1 */
+	while (top && t->frames[top - 1].sp < sp && sp - t->frames[top - 1].sp < BELOW)
+		top--;
+	cut_from(at, m, shared, top);
+	if (!is_sample(at)) {
+		t->hooks++;
+		only_count(at, word, number);
+		return;
+	}
+	begin = cpu_clock();
+	if (!t->ready)
+		learn_bias(at->header, t);
+	at->cell->begun++;
+	__atomic_fetch_add(&at->control->open, 1, __ATOMIC_RELAXED);
+	f = &t->frames[top];
+	f->sp = sp;
+	f->place = IP_DUTY_OFFSET(word);
+	t->top = top + 1;
+	/* 3 */
+	read_at_entry(at->header, &now);
+	t->ticks += now.tsc - begin + at->header->hook_ticks;
+	f->ticks = t->ticks;
+	for (uint32_t e = 0; e < events_of(at->header); e++)
+		f->values[e] = value_of(at->header->source[e], &now);
+}
+
+/* Step 4: index + 1, or 0. */
+static uint32_t find(const struct ip_fperf_thread *t, uint64_t place, uint32_t kind, uint64_t sp)
+{
+	uint64_t nearest = NEAR;
+	uint32_t best = 0;
+
+	for (uint32_t i = t->top; i > 0; i--) {
+		const struct ip_fperf_frame *f = &t->frames[i - 1];
+		uint64_t away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
+
+		if (f->place != place || away >= nearest)
+			continue;
+		nearest = away;
+		best = i;
+		if (!away)
+			break;
+	}
+	return best;
+}
+
+/* The value and its square, which takes up to 128 bits: (a + b)^2 with the upper half of its bits in a. */
+static void add(struct ip_fperf_sum *s, uint64_t value)
+{
+	uint64_t a = value >> 32, b = value & 0xffffffff, low = b * b, middle = a * b;
+
+	s->sum += value;
+	s->square_high += a * a + (middle >> 31);
+	middle <<= 33;
+	low += middle;
+	s->square_high += low < middle;
+	s->square_low += low;
+	s->square_high += s->square_low < low;
+}
+
+static uint64_t to_ns(const struct ip_fperf_header *h, uint64_t ticks)
+{
+	return (ticks >> 32) * h->ns_per_tick + ((ticks & 0xffffffff) * h->ns_per_tick >> 32);
+}
+
+static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+		  uint32_t number, uint32_t kind, uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	const struct ip_fperf_frame *f;
+	struct reading now;
+	uint64_t hooks_ticks;
+	uint32_t found = t->top ? find(t, IP_DUTY_OFFSET(word), kind, sp) : 0;
+
+	if (!found) {
+		t->hooks++;
+		only_count(at, word, number);
+		return;
+	}
+	read_at_exit(at->header, &now);
+	cut_from(at, m, shared, found);
+	f = &t->frames[found - 1];
+	t->top = found - 1;
+	hooks_ticks = t->ticks - f->ticks;
+	at->cell->sequence++;
+	cpu_store_order();
+	for (uint32_t e = 0; e < events_of(at->header); e++) {
+		uint32_t source = at->header->source[e];
+		uint64_t value = value_of(source, &now) - f->values[e], less = t->bias[e];
+
+		if (source == IP_FPERF_TSC)
+			less += hooks_ticks;
+		else if (source == IP_FPERF_TASK_CLOCK)
+			less += to_ns(at->header, hooks_ticks);
+		add(&at->cell->sums[e], value > less && value >> 63 == 0 ? value - less : 0);
+	}
+	at->cell->ended++;
+	cpu_store_order();
+	at->cell->sequence++;
+	__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
+	only_count(at, word, number);
+	t->ticks += cpu_clock() - now.tsc + at->header->hook_ticks;
+}
+
+void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word, uint32_t number,
+	      uint32_t kind, uint64_t sp)
+{
+	uint32_t offset = IP_DUTY_OFFSET(word);
+	const struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
+			      .thread = (struct ip_fperf_thread *)((char *)m + place),
+			      .control = (struct ip_fperf_control *)((char *)shared + offset),
+			      .cell = (struct ip_fperf_cell *)((char *)m + offset)};
+
+	if (!place)
+		return;
+	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
+		cpu_increment_local(&m->reentered);
+		return;
+	}
+	m->busy = sp;
+	cpu_store_order();
+	if (kind == IP_PROBE_ENTRY)
+		enter(&at, m, shared, word, number, sp);
+	else if (kind != IP_PROBE_POINT)
+		leave(&at, m, shared, word, number, kind, sp);
+	else
+		cpu_increment_local(&at.cell->calls);
+	cpu_store_order();
+	m->busy = 0;
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+fperf: page faults of functions of which they are known, the budget, and targets that do to us what targets do.
+"""
+
+import csv
+import io
+import json
+import os
+import signal
+
+import pytest
+
+from iptest import actor as actors
+from iptest import memory
+
+FAULTS = "perf::PAGE-FAULTS"
+EXACT = {"none": 0, "three": 3, "eleven": 11, "outer": 6}
+
+
+def fperf_path(actor):
+    return actor.builddir / "cli" / "fperf"
+
+
+def own_counts(stdout):
+    """(calls, pages) by function, as the program printed them."""
+    return {w[1]: (int(w[2]), int(w[3])) for w in map(str.split, stdout.splitlines()) if w[:1] == ["function"]}
+
+
+def patched(actor, pid):
+    done = actor.iprobe("status", "--json", pid)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)["patched"]
+
+
+def start_fperf(actor, target, *options):
+    proc = actor.popen([fperf_path(actor), "-q", "--json", *options, "-p", target.pid])
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(actor, target.pid) > 0, 60, 0.05)
+    assert proc.poll() is None, repr(actors.last_words(proc))
+    return proc
+
+
+def count_around_the_work(actor, targets, program, args, options):
+    """(what fperf says, what the program says)."""
+    target = targets.start(actor, [program, *args])
+    proc = start_fperf(actor, target, *options)
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0, repr(said)
+    assert patched(actor, target.pid) == 0
+    target.say()
+    return json.loads(said.stdout), own_counts(target.finish().stdout)
+
+
+def by_name(result):
+    return {f["function"]: f for f in result["functions"]}
+
+
+def check_exact(functions, own, exact_calls=True):
+    for name, pages in EXACT.items():
+        f = functions[name]
+        counter = f["counters"][FAULTS]
+        assert f["samples"] >= 2, f
+        assert abs(counter["per_call"] - pages) <= counter["ci95"] + 1e-9 + 2 / f["samples"], f
+        if exact_calls:
+            assert f["calls"] == own[name][0], f
+
+
+@pytest.mark.parametrize("placement", ["fentry", "instrument"])
+def test_known_page_faults(actor, programs, targets, placement):
+    """Without a budget each call is a sample."""
+    result, own = count_around_the_work(actor, targets, programs.simple("paging", placement=placement), ["-n", 300],
+                                        ["--budget", "none"])
+    functions = by_name(result)
+    assert result["budget"] is None and FAULTS in result["events"]
+    check_exact(functions, own)
+    for name in EXACT:
+        assert functions[name]["samples"] == own[name][0]
+    some = functions["some"]
+    assert abs(some["counters"][FAULTS]["per_call"] * some["samples"] - own["some"][1]) <= 2
+
+
+@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"]], ids=["threads", "closes descriptors", "longjmp"])
+def test_what_targets_do(me, programs, targets, extra):
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, *extra], [])
+    functions = by_name(result)
+    check_exact(functions, own, exact_calls=False)
+    if "-j" in extra:
+        assert functions["jumped"]["samples"] == 0 and functions["jumped"]["calls"] > 0
+
+
+def test_budget(me, programs, targets):
+    """A function that takes all of the time there is; what the advance allows comes on top."""
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-s", 3000, "-l"], ["--budget", "2%"])
+    functions = by_name(result)
+    assert result["overhead"] <= 0.02 + 0.05 / result["run_s"], {k: v for k, v in result.items() if k != "functions"}
+    check_exact(functions, own, exact_calls=False)
+    hot = functions["hot"]
+    assert hot["samples"] >= 2 and hot["live"] < 0.9, hot
+    # other processes take the CPU away in some spells and not in others
+    assert hot["calls_ci95"] is not None
+    assert abs(hot["calls"] - own["hot"][0]) <= 3 * hot["calls_ci95"] + 0.5 * own["hot"][0], (hot, own)
+    # an empty function: what is counted must not be what counting takes
+    assert hot["counters"][FAULTS]["per_call"] < 0.5
+
+
+def runs():
+    return 200 if os.environ.get("IPROBE_TEST_FULL") == "1" else 8
+
+
+def test_intervals_hold_the_truth(me, programs, targets):
+    """As often as they say: 95 of 100; of few runs, most."""
+    program, held = programs.simple("paging"), 0
+    for seed in range(runs()):
+        result, own = count_around_the_work(me, targets, program, ["-s", 150, "-r", seed], ["--budget", "1%"])
+        some = by_name(result)["some"]
+        calls, pages = own["some"]
+        counter = some["counters"][FAULTS]
+        held += abs(counter["per_call"] - pages / calls) <= counter["ci95"]
+    assert held >= (0.9 if runs() >= 100 else 0.6) * runs(), f"{held} of {runs()}"
+
+
+def test_command(me, programs):
+    done = me.run([fperf_path(me), "-q", "--csv", "-o", me.top / "out.csv", "-f", "three,outer", "--", programs.simple("paging"),
+                   "-n", 20], input="\n\n")
+    assert done.returncode == 0, repr(done)
+    rows = {row["function"]: row for row in csv.DictReader(io.StringIO((me.top / "out.csv").read_text(encoding="utf-8")))}
+    assert set(rows) == {"three", "outer"}
+    own = own_counts(done.stdout)
+    # and once before it counted
+    assert float(rows["outer"]["calls"]) == own["outer"][0] + 1
+
+
+def test_exit_code_is_the_commands(me, programs):
+    done = me.run([fperf_path(me), "-q", "--", programs.simple("paging"), "-?"])
+    assert done.returncode == 2, repr(done)
+
+
+def test_table(me, programs):
+    done = me.run([fperf_path(me), "--", programs.simple("paging"), "-n", 20], input="\n\n")
+    assert done.returncode == 0 and "PAGE-FAULTS" in done.stdout, repr(done)
+    assert "samples in" in done.stderr
+
+
+def test_killed(actor, programs, targets):
+    """A killed fperf leaves a process that is none the worse, and that iprobe detach clears."""
+    target = targets.start(actor, [programs.simple("paging"), "-n", 2000, "-l"])
+    proc = start_fperf(actor, target)
+    target.say()
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    done = actor.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    assert patched(actor, target.pid) == 0
+    assert target.proc.stdout.readline() == "done\n"
+    target.say()
+    assert own_counts(target.finish().stdout)["three"][0] == 3 * 2000
+
+
+def test_seccomp_is_refused(root, programs, targets):
+    """The calls that read the counters might end it."""
+    target = targets.start(root, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
+    line = actors.one_line(root.run([fperf_path(root), "-q", "-p", target.pid]))
+    assert "seccomp" in line
+    assert patched(root, target.pid) == 0
+
+
+def test_unknown_and_absent_events(me, programs):
+    done = me.run([fperf_path(me), "-e", "perf::NONSENSE", "-p", 1])
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
+    line = actors.one_line(me.run([fperf_path(me), "-e", "PAPI_TOT_INS", "-p", 1]))
+    assert "PAPI_TOT_INS" in line and ("PMU" in line or "perf_event" in line)
+    done = me.run([fperf_path(me), "--budget", "much", "-p", 1])
+    assert done.returncode == 2, repr(done)
+    assert me.run([fperf_path(me)]).returncode == 2
+
+
+def test_list_and_self_test(me):
+    done = me.run([fperf_path(me), "list-events", "--json"])
+    assert done.returncode == 0, repr(done)
+    events = {e["name"]: e for e in json.loads(done.stdout)["events"]}
+    assert events[FAULTS]["counts"] and not events["PAPI_TOT_INS"]["counts"]
+    assert events["PAPI_TOT_INS"]["why_not"]
+    done = me.run([fperf_path(me), "self-test"])
+    assert done.returncode == 0 and FAULTS in done.stdout, repr(done)

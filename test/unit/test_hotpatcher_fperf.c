@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * FPerf's policy against functions that are made up, and its arithmetic against what is known.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hotpatcher/fperf_estimate.h"
+#include "hotpatcher/fperf_events.h"
+#include "hotpatcher/fperf_policy.h"
+#include "test.h"
+
+#define COUNT_NS  7.0
+#define SAMPLE_NS 1500.0
+#define CHANGE_NS 300000.0
+#define INTERVAL  0.1
+#define WINDOW	  0.004
+#define SAVE_S	  1.0
+#define ADVANCE_S 0.25
+
+/* A made-up program: how often each function is really called. */
+struct world {
+	size_t n;
+	double *rates, *parts; /* parts: of a call that is still to come */
+	struct ip_fperf_item *items;
+	double budget, credit, spent, time, worst; /* worst: spent beyond what was earned */
+	unsigned changes;
+};
+
+static void begin_world(struct world *w, size_t n, double budget)
+{
+	*w = (struct world){.n = n, .budget = budget, .credit = ADVANCE_S * budget * 1e9};
+	w->rates = calloc(n, sizeof(*w->rates));
+	w->parts = calloc(n, sizeof(*w->parts));
+	w->items = calloc(n, sizeof(*w->items));
+	for (size_t i = 0; i < n; i++)
+		w->items[i] = (struct ip_fperf_item){.live = true, .width = -1, .quota = 2, .every = 1};
+}
+
+static void end_world(struct world *w)
+{
+	free(w->rates);
+	free(w->parts);
+	free(w->items);
+}
+
+/* Time passes; live functions cost what they cost. */
+static void pass(struct world *w, double seconds)
+{
+	double cost = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		struct ip_fperf_item *item = &w->items[i];
+		double calls = floor(w->parts[i] += w->rates[i] * seconds),
+		       samples = floor(calls / item->every);
+
+		w->parts[i] -= calls;
+		if (!item->live) {
+			item->out_s += seconds;
+			continue;
+		}
+		if (samples > item->quota)
+			samples = item->quota;
+		item->quota -= samples;
+		item->samples += samples;
+		/* as of values that vary as much as they are large */
+		item->width = item->samples > 1 ? 2 / sqrt(item->samples) : -1;
+		item->calls_per_s = w->rates[i];
+		cost += calls * COUNT_NS + samples * SAMPLE_NS;
+	}
+	w->time += seconds;
+	w->spent += cost;
+	w->credit += w->budget * 1e9 * seconds - cost;
+	if (w->credit > SAVE_S * w->budget * 1e9)
+		w->credit = SAVE_S * w->budget * 1e9;
+	if (w->spent - w->budget * 1e9 * w->time > w->worst)
+		w->worst = w->spent - w->budget * 1e9 * w->time;
+}
+
+static bool decide(struct world *w, bool turns)
+{
+	const struct ip_fperf_means m = {.budget_ns = w->budget * 1e9,
+					 .credit_ns = w->credit,
+					 .limit_ns = SAVE_S * w->budget * 1e9,
+					 .samples = -1,
+					 .interval_s = INTERVAL,
+					 .window_s = WINDOW,
+					 .count_ns = COUNT_NS,
+					 .sample_ns = SAMPLE_NS,
+					 .change_ns = CHANGE_NS,
+					 .turns = turns};
+	bool changed = false, come = false;
+
+	assert_int_equal(ip_fperf_bucket.decide(w->items, w->n, &m), 0);
+	for (size_t i = 0; i < w->n; i++) {
+		struct ip_fperf_item *item = &w->items[i];
+
+		changed |= item->live != item->stay;
+		come |= item->stay && !item->live;
+		if (item->live != item->stay)
+			item->out_s = 0;
+		item->live = item->stay;
+	}
+	w->changes += changed;
+	w->spent += changed * CHANGE_NS;
+	w->credit -= changed * CHANGE_NS;
+	return come;
+}
+
+static void run(struct world *w, double seconds)
+{
+	pass(w, 0.002);
+	decide(w, false);
+	while (w->time < seconds) {
+		pass(w, INTERVAL);
+		if (decide(w, true)) {
+			pass(w, WINDOW);
+			decide(w, false);
+		}
+	}
+}
+
+/* Twenty that would take half of the time each second, and a thousand that are called now and then. */
+static void test_budget_is_held(void **state)
+{
+	static const double budgets[] = {0.005, 0.01, 0.02, 0.05};
+	struct world w;
+
+	(void)state;
+	for (size_t b = 0; b < sizeof(budgets) / sizeof(*budgets); b++) {
+		begin_world(&w, 1020, budgets[b]);
+		for (size_t i = 0; i < w.n; i++)
+			w.rates[i] = i < 20 ? 4e6 : i % 50;
+		run(&w, 20);
+		/* the first look, and one window of what was saved */
+		assert_true(w.spent <= budgets[b] * 1e9 * w.time * 1.02 + 0.002 * 20 * 4e6 * COUNT_NS +
+					       1020 * 2 * SAMPLE_NS);
+		for (size_t i = 0; i < w.n; i++)
+			if (w.rates[i] > 0)
+				assert_true(w.items[i].samples >= 2);
+		/* those that are called now and then never go */
+		for (size_t i = 20; i < w.n; i++)
+			assert_true(w.items[i].live);
+		end_world(&w);
+	}
+}
+
+/* What becomes hot only later is found, and paid back. */
+static void test_a_phase_that_changes(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin_world(&w, 10, 0.02);
+	w.rates[3] = 100;
+	run(&w, 3);
+	assert_true(w.items[3].live);
+	w.rates[3] = 2e7;
+	run(&w, 30);
+	assert_false(w.items[3].live);
+	assert_true(w.spent <= 0.02 * 1e9 * w.time * 1.02 + 0.11 * 2e7 * COUNT_NS);
+	end_world(&w);
+}
+
+/* None starves: hot ones have their turns. */
+static void test_turns(void **state)
+{
+	struct world w;
+
+	(void)state;
+	begin_world(&w, 8, 0.02);
+	for (size_t i = 0; i < w.n; i++)
+		w.rates[i] = 1e7 * (i + 1);
+	run(&w, 30);
+	for (size_t i = 0; i < w.n; i++)
+		assert_true(w.items[i].samples >= 30);
+	assert_true(w.changes > 20);
+	end_world(&w);
+}
+
+/* The wider an interval, the more of what is left. */
+static void test_quotas(void **state)
+{
+	struct ip_fperf_item items[3] = {
+		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.5},
+		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.05},
+		{.live = true, .calls_per_s = 0, .samples = 0, .width = -1},
+	};
+	struct ip_fperf_means m = {.budget_ns = 2e7,
+				   .credit_ns = 1e6,
+				   .samples = -1,
+				   .interval_s = INTERVAL,
+				   .window_s = WINDOW,
+				   .count_ns = COUNT_NS,
+				   .sample_ns = SAMPLE_NS,
+				   .change_ns = CHANGE_NS};
+
+	(void)state;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota > 5 * items[1].quota && items[1].quota > 0);
+	assert_int_equal(items[2].quota, 2);
+	assert_true((items[0].quota + items[1].quota) * SAMPLE_NS <= 2e7 * INTERVAL);
+	m.samples = 10;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota + items[1].quota <= 10);
+	/* overdrawn: nothing but the promise */
+	m.samples = -1;
+	m.credit_ns = -1;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota == 0 && items[1].quota == 0 && items[2].quota == 2);
+	/* no budget: everything */
+	m.budget_ns = -1;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].stay && items[0].quota == IP_FPERF_NO_LIMIT);
+}
+
+static double normal(unsigned *seed)
+{
+	double sum = 0;
+
+	for (int i = 0; i < 12; i++)
+		sum += rand_r(seed) / (double)RAND_MAX;
+	return sum - 6;
+}
+
+/* The interval holds the truth as often as it says. */
+static void test_coverage(void **state)
+{
+	static const unsigned sizes[] = {2, 5, 30, 200};
+	unsigned seed = 7;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
+		unsigned held = 0, tries = 4000;
+
+		for (unsigned t = 0; t < tries; t++) {
+			double sum = 0, squares = 0, mean, ci;
+
+			for (unsigned i = 0; i < sizes[k]; i++) {
+				double value = 1000 + 50 * normal(&seed);
+
+				sum += value;
+				squares += value * value;
+			}
+			mean = ip_fperf_mean(sizes[k], sum, squares, &ci);
+			held += fabs(mean - 1000) <= ci;
+		}
+		assert_true(held > 0.935 * tries && held < 0.965 * tries);
+	}
+}
+
+static void test_means(void **state)
+{
+	double ci;
+
+	(void)state;
+	assert_true(isnan(ip_fperf_mean(0, 0, 0, &ci)) && ci < 0);
+	assert_true(ip_fperf_mean(1, 7, 49, &ci) == 7 && ci < 0);
+	assert_true(ip_fperf_mean(1000, 3000, 9000, &ci) == 3 && ci == 0);
+	/* 1, 2, 3, 4, 5: 2.776 * sqrt(2.5 / 5) */
+	assert_true(ip_fperf_mean(5, 15, 55, &ci) == 3 && fabs(ci - 1.963) < 0.001);
+	assert_true(fabs(ip_fperf_t95(31) - 2.0395) < 0.002 && fabs(ip_fperf_t95(100) - 1.984) < 0.001);
+}
+
+static void test_gaps(void **state)
+{
+	struct ip_fperf_gaps g = {0};
+	double ci, now = 0;
+
+	(void)state;
+	assert_true(ip_fperf_missed(&g, 1, &ci) == 0 && ci == 0);
+	/* a minute in which nothing is called, and then stretches of a millisecond with gaps of 0.1 s, in all of which it is called 900 or 1100 times a
+	 * millisecond */
+	ip_fperf_live(&g, 0, 60);
+	now = 60;
+	for (int i = 0; i < 101; i++) {
+		ip_fperf_live(&g, i % 2 ? 900 : 1100, 0.001);
+		ip_fperf_goes(&g, now);
+		now += 0.1;
+		ip_fperf_comes(&g, now);
+	}
+	assert_true(fabs(ip_fperf_missed(&g, now, &ci) - 10.1e6) < 0.11e6);
+	/* 2e5 between neighbours: 1.984 * sqrt(2e5^2 / 2 * 101 * 0.1^2) */
+	assert_true(fabs(ci - 1.984 * 2e5 / sqrt(2) * sqrt(1.01)) < 0.02 * ci);
+	/* out for good: as often as when it was seen last */
+	ip_fperf_live(&g, 1000, 0.001);
+	ip_fperf_goes(&g, now);
+	assert_true(fabs(ip_fperf_missed(&g, now + 1, &ci) - 11.1e6) < 0.12e6 && ci > 1e5);
+}
+
+static void test_names(void **state)
+{
+	const struct ip_fperf_event *e[IP_FPERF_EVENTS];
+
+	(void)state;
+	assert_int_equal(ip_fperf_events_parse("page-faults,perf::TASK-CLOCK", e), 2);
+	assert_string_equal(e[0]->name, "perf::PAGE-FAULTS");
+	assert_int_equal(ip_fperf_events_parse("page-faults,perf::FAULTS", e), -1);
+	assert_int_equal(ip_fperf_events_parse("page-faults,", e), -1);
+	assert_int_equal(ip_fperf_events_parse("nonsense", e), -1);
+	assert_int_equal(ip_fperf_events_parse("migrations", e), -2);
+	assert_int_equal(ip_fperf_events_parse(IP_FPERF_NAMES_DEFAULT, e), 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_budget_is_held), cmocka_unit_test(test_a_phase_that_changes),
+		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_coverage),       cmocka_unit_test(test_means),
+		cmocka_unit_test(test_gaps),	       cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
