@@ -188,6 +188,11 @@ void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *count
 	c->counters = counters;
 }
 
+void ip_collector_set_nice(struct ip_collector *c, int nice)
+{
+	c->nice = nice;
+}
+
 void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot)
 {
 	c->hot = hot;

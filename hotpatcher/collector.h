@@ -46,6 +46,8 @@ void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pi
 
 /* Who takes over what the block of an ended thread holds; borrowed. NULL: nobody. */
 void ip_collector_set_counters(struct ip_collector *c, struct ip_counters *counters);
+/* The nice value of the thread that compresses; 0 if left out. */
+void ip_collector_set_nice(struct ip_collector *c, int nice);
 /* Who looks at packets for what is hot (hot.h); borrowed. NULL: nobody. */
 struct ip_hot;
 void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot);

@@ -48,6 +48,7 @@ struct ip_collector {
 	uint8_t *pids; /* bitmap of processes that have recorded */
 	uint64_t processes, threads;
 	struct ip_press *press; /* of compressed traces, once anything is to be written; NULL */
+	int nice;		/* of the press's thread */
 	uint64_t on_its_way;	/* bytes of packets that are in the press, as if they were plain */
 	struct ip_window *window; /* of sessions that overwrite; NULL */
 };

@@ -116,7 +116,7 @@ static int press(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 
 	if (!c->press) {
 		limit = limit < PRESS_LEAST ? PRESS_LEAST : limit > PRESS_MOST ? PRESS_MOST : limit;
-		c->press = ip_press_create(limit);
+		c->press = ip_press_create(limit, c->nice);
 		if (!c->press)
 			return -1;
 	}

@@ -3,7 +3,10 @@
  * The queue between the collector and the thread that compresses.
  *
  * Jobs lie in a ring: those from written on are on their way, those from begun on nobody has begun with. Only the collector moves written and
- * submitted on. begun and states are changed with the mutex lock held, the thread works with the mutex working held.
+ * submitted on. begun, states and spare are changed with the mutex held, and nobody does anything else meanwhile.
+ *
+ * The thread has one job at a time, the oldest that is on its way when it takes it. So there is at most one that it has begun with and that the collector takes from it: that
+ * one's place in the ring gets the spare one, and it becomes the spare one when the thread is through with it.
  */
 #include "hotpatcher/press.h"
 
@@ -22,25 +25,27 @@
 struct job {
 	struct ip_press_note note;
 	struct ip_packet_header header;
-	bool ready;
+	bool ready, given_up; /* given_up: by the collector, while the thread has it */
 	size_t n, size;
 	uint8_t *out;
 	uint64_t words[IP_SUBBUF_WORDS];
 };
 
 struct ip_press {
-	struct job *jobs;
+	struct job **jobs;
+	struct job *spare; /* NULL: the thread still has it */
 	unsigned limit, room; /* room: one more, so that what was taken stays valid */
 	uint64_t written, begun, submitted;
 	uint64_t plain;
 	bool threaded, stop;
+	int nice;
 	pthread_t thread;
 	sem_t waiting; /* packets that nobody has begun with, at most */
-	pthread_mutex_t lock, working;
+	pthread_mutex_t lock;
 	struct ip_squeezer *squeezer, *own; /* of the thread; of the collector */
 };
 
-static struct job *job_at(struct ip_press *p, uint64_t number)
+static struct job **place_of(struct ip_press *p, uint64_t number)
 {
 	return &p->jobs[number % p->room];
 }
@@ -57,7 +62,7 @@ static struct job *begin(struct ip_press *p)
 
 	pthread_mutex_lock(&p->lock);
 	if (p->begun < p->submitted)
-		job = job_at(p, p->begun++);
+		job = *place_of(p, p->begun++);
 	pthread_mutex_unlock(&p->lock);
 	return job;
 }
@@ -65,6 +70,8 @@ static struct job *begin(struct ip_press *p)
 static void set_ready(struct ip_press *p, struct job *job)
 {
 	pthread_mutex_lock(&p->lock);
+	if (job->given_up)
+		p->spare = job;
 	job->ready = true;
 	pthread_mutex_unlock(&p->lock);
 }
@@ -73,7 +80,7 @@ static void *run(void *context)
 {
 	struct ip_press *p = context;
 
-	setpriority(PRIO_PROCESS, 0, 0); /* of this thread: an attach may have hurried (session.c) */
+	setpriority(PRIO_PROCESS, 0, p->nice); /* of this thread */
 	for (;;) {
 		struct job *job;
 
@@ -81,13 +88,11 @@ static void *run(void *context)
 			;
 		if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE))
 			return NULL;
-		pthread_mutex_lock(&p->working);
 		job = begin(p);
 		if (job) {
 			squeeze(p->squeezer, job);
 			set_ready(p, job);
 		}
-		pthread_mutex_unlock(&p->working);
 	}
 }
 
@@ -101,7 +106,26 @@ static void start_thread(struct ip_press *p)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-struct ip_press *ip_press_create(unsigned limit)
+static struct job *new_job(void)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->out = malloc(ip_squeezed_room(IP_SUBBUF_WORDS));
+	if (job && job->out)
+		return job;
+	free(job);
+	return NULL;
+}
+
+static void free_job(struct job *job)
+{
+	if (job)
+		free(job->out);
+	free(job);
+}
+
+struct ip_press *ip_press_create(unsigned limit, int nice)
 {
 	struct ip_press *p = calloc(1, sizeof(*p));
 	pthread_mutexattr_t inherit;
@@ -112,17 +136,18 @@ struct ip_press *ip_press_create(unsigned limit)
 		return NULL;
 	}
 	p->limit = limit;
+	p->nice = nice;
 	p->room = limit + 1;
 	pthread_mutexattr_init(&inherit);
 	pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&p->lock, &inherit);
-	pthread_mutex_init(&p->working, &inherit);
 	pthread_mutexattr_destroy(&inherit);
 	sem_init(&p->waiting, 0, 0);
 	p->jobs = calloc(p->room, sizeof(*p->jobs));
-	good = p->jobs && (p->squeezer = ip_squeezer_create()) && (p->own = ip_squeezer_create());
+	p->spare = new_job();
+	good = p->jobs && p->spare && (p->squeezer = ip_squeezer_create()) && (p->own = ip_squeezer_create());
 	for (unsigned i = 0; good && i < p->room; i++)
-		good = (p->jobs[i].out = malloc(ip_squeezed_room(IP_SUBBUF_WORDS)));
+		good = (p->jobs[i] = new_job());
 	if (!good) {
 		ip_press_destroy(p);
 		ip_error("out of memory");
@@ -142,11 +167,11 @@ void ip_press_destroy(struct ip_press *p)
 		pthread_join(p->thread, NULL);
 	}
 	for (unsigned i = 0; p->jobs && i < p->room; i++)
-		free(p->jobs[i].out);
+		free_job(p->jobs[i]);
+	free_job(p->spare);
 	ip_squeezer_destroy(p->squeezer);
 	ip_squeezer_destroy(p->own);
 	pthread_mutex_destroy(&p->lock);
-	pthread_mutex_destroy(&p->working);
 	sem_destroy(&p->waiting);
 	free(p->jobs);
 	free(p);
@@ -165,12 +190,12 @@ bool ip_press_is_empty(const struct ip_press *p)
 void ip_press_submit(struct ip_press *p, const struct ip_packet_header *header, const uint64_t *words,
 		     size_t n, const struct ip_press_note *note)
 {
-	struct job *job = job_at(p, p->submitted);
+	struct job *job = *place_of(p, p->submitted);
 
 	job->note = *note;
 	job->header = *header;
 	job->n = n;
-	job->ready = false;
+	job->ready = job->given_up = false;
 	memcpy(job->words, words, n * sizeof(*words));
 	pthread_mutex_lock(&p->lock);
 	p->submitted++;
@@ -179,43 +204,62 @@ void ip_press_submit(struct ip_press *p, const struct ip_packet_header *header, 
 		sem_post(&p->waiting);
 }
 
-/* Makes the oldest ready. false: it is not, and need not be. */
-static bool make_ready(struct ip_press *p, struct job *job, enum ip_press_how how)
+/* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its place. */
+static struct job *take_over(struct ip_press *p, struct job *theirs)
 {
-	bool ready, ours = false;
+	struct job *job = p->spare;
+
+	p->spare = NULL;
+	theirs->given_up = true;
+	*place_of(p, p->written) = job;
+	return job;
+}
+
+/* Of one that the thread may be reading. */
+static void copy(struct job *job, const struct job *theirs)
+{
+	job->note = theirs->note;
+	job->header = theirs->header;
+	job->n = theirs->n;
+	memcpy(job->words, theirs->words, theirs->n * sizeof(*job->words));
+}
+
+/* The oldest, ready; NULL: it is not, and need not be. */
+static struct job *make_ready(struct ip_press *p, enum ip_press_how how)
+{
+	struct job *oldest = *place_of(p, p->written), *job = oldest;
+	bool ready;
 
 	pthread_mutex_lock(&p->lock);
 	ready = job->ready;
-	if (!ready && how != IP_PRESS_READY && p->begun == p->written) {
-		p->begun++;
-		ours = true;
+	if (!ready && how != IP_PRESS_READY) {
+		if (p->begun == p->written)
+			p->begun++;
+		else
+			job = take_over(p, oldest);
 	}
 	pthread_mutex_unlock(&p->lock);
-	if (ours && how == IP_PRESS_MUST && p->threaded) {
+	if (ready)
+		return job;
+	if (how == IP_PRESS_READY)
+		return NULL;
+	if (job != oldest)
+		copy(job, oldest);
+	if (how == IP_PRESS_MUST && p->threaded) {
 		job->size = ip_squeeze_plain(&job->header, job->words, job->n, job->out);
 		p->plain++;
-		return true;
-	}
-	if (ours) {
+	} else {
 		squeeze(p->own, job);
-		return true;
 	}
-	while (!ready && how != IP_PRESS_READY) {
-		pthread_mutex_lock(&p->working); /* until the thread is through with it */
-		pthread_mutex_unlock(&p->working);
-		pthread_mutex_lock(&p->lock);
-		ready = job->ready;
-		pthread_mutex_unlock(&p->lock);
-	}
-	return ready;
+	return job;
 }
 
 bool ip_press_take(struct ip_press *p, enum ip_press_how how, const struct ip_press_note **ret,
 		   const void **ret_bytes, size_t *ret_size)
 {
-	struct job *job = job_at(p, p->written);
+	struct job *job = ip_press_is_empty(p) ? NULL : make_ready(p, how);
 
-	if (ip_press_is_empty(p) || !make_ready(p, job, how))
+	if (!job)
 		return false;
 	pthread_mutex_lock(&p->lock);
 	p->written++;

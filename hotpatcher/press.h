@@ -6,9 +6,8 @@
  *      iprobe that is killed now leaves it to the next one.
  *   2. The thread takes the oldest packet that waits, and compresses it.
  *   3. The collector writes the oldest packet if it is ready (journal.h), and frees its sub-buffer.
- *   4. Where as many are on their way as may be, the oldest is written as it is if nobody has begun with it; else the collector waits for it. The
- *      thread inherits the collector's priority then (it holds a mutex that the collector wants), so that this lasts as long as
- *      compressing one packet, some 40 us, even where the target keeps every CPU busy.
+ *   4. Where as many are on their way as may be, the oldest is written as it is. If the thread has begun with it (it may have no CPU to go on) it is
+ *      left to the thread, for nothing, and another one takes its place in the queue: nobody waits for anybody.
  *
  * So rings are emptied as fast as without compression; what the thread is too slow for is larger on disk, and counted.
  */
@@ -35,11 +34,11 @@ struct ip_press_note {
 enum ip_press_how {
 	IP_PRESS_READY, /* the oldest if it is ready */
 	IP_PRESS_MUST,	/* the oldest, step 4 */
-	IP_PRESS_WAIT,	/* the oldest, compressed: by ourselves, if nobody has begun with it */
+	IP_PRESS_WAIT,	/* the oldest, compressed: by ourselves, if it is not ready */
 };
 
-/* limit: packets that may be on their way. NULL with an error. Without a thread (none can be had) the collector does everything by itself. */
-struct ip_press *ip_press_create(unsigned limit);
+/* limit: packets that may be on their way; nice: the thread's nice value. NULL with an error. Without a thread (none can be had) the collector does everything by itself. */
+struct ip_press *ip_press_create(unsigned limit, int nice);
 /* What is on its way is lost. NULL is fine. */
 void ip_press_destroy(struct ip_press *press);
 

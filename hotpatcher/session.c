@@ -132,6 +132,8 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
 	if (s->options->follow_fork)
+	/* the user's own, though we may be in a hurry just now */
+	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
 	if (ip_control_create(s->area, &s->control) < 0)
 		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",

@@ -56,7 +56,7 @@ static void check(struct ip_squeezer *s, uint64_t number, const struct ip_press_
 
 static void test_order(void **state)
 {
-	struct ip_press *p = ip_press_create(LIMIT);
+	struct ip_press *p = ip_press_create(LIMIT, 0);
 	struct ip_squeezer *s = ip_squeezer_create();
 	uint64_t in = 0, out = 0;
 
