@@ -135,6 +135,44 @@ def test_resumed(me, programs, targets):
     assert found["clock"] == "monotonic" and found["events"] == done.summary()["events"]
 
 
+def ask(target, what):
+    target.proc.stdin.write(f"{what}\n")
+    target.proc.stdin.flush()
+    answer = target.proc.stdout.readline()
+    assert answer, f"the target died: {target.proc.wait()}"
+    return answer.strip()
+
+
+@pytest.mark.parametrize("how", ["kill", "errno"])
+def test_seccomp_that_comes_meanwhile(me, programs, targets, how):
+    """The process comes under a filter that refuses the clock: the recording ends, says why, and nothing happens to the process. Where the call fails
+    instead of ending it, and it goes on calling, time stands still."""
+    target = targets.start(me, [programs.simple("confining"), how])
+    directory = me.dir() / "trace"
+    proc = me.start_iprobe("attach", target.pid, "--clock", "monotonic", "--json", "-f", "step", "-o", directory)
+    memory.wait_until_live(target.pid, proc)
+    assert ask(target, "call") == "called"
+    assert ask(target, "confine") == "confined"
+    calls = 1000
+    while how == "errno" and proc.poll() is None:
+        assert ask(target, "call") == "called"
+        calls += 1000
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert "under seccomp" in summary["end"]
+    assert 2000 <= summary["events"] + summary["lost"] <= 2 * calls
+    if how == "kill":
+        assert (summary["events"], summary["lost"]) == (2000, 0)
+    found = info(me, directory)
+    assert found["clock"] == "monotonic" and found["events"] == summary["events"] and not found["damaged"]
+    done = me.run([me.builddir / "test" / "soak" / "soak-order", *sorted(directory.glob("stream-*"))])
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    assert ask(target, "call") == "called"
+    target.finish()
+
+
 def test_usage(me):
     done = me.iprobe("attach", "--clock", "sundial", "1")
     assert done.returncode == 2 and "sundial" in done.stderr
