@@ -319,6 +319,16 @@ static uint32_t first_subbufs(const struct ip_area *area, pid_t pid, uint32_t mo
 	return first;
 }
 
+uint32_t ip_area_next_session(const struct ip_area *area)
+{
+	uint32_t last = __atomic_load_n(&area->header->last_session, __ATOMIC_RELAXED), next;
+
+	do
+		next = IP_SESSION_NUMBER(++last);
+	while (!next);
+	return next;
+}
+
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs)
 {
 	uint64_t size, n;

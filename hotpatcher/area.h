@@ -75,6 +75,8 @@ struct ip_area_needs {
  * are used up only after a while. The session lock must be held and the gate be closed. Sets header->session. Every number's duty is to
  * log, until ip_area_set_duty(). */
 int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *needs);
+/* The number that it will have; the session lock must be held. */
+uint32_t ip_area_next_session(const struct ip_area *area);
 /* Allocates some more of the pool, and only then hands it to the runtime. 1: call again, there is more to come; 0: all is there; -1: there
  * is no memory for the rest, the session goes on without it. */
 int ip_area_grow(struct ip_area *area, pid_t pid);

@@ -148,7 +148,7 @@ static int move(struct ip_session *s, struct ip_area *area)
 	struct ip_area *old = s->area;
 
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
-	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
+	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 || ip_session_begin_area(s, area, NULL, NULL) < 0 ||
 	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
 		    0) {
 		/* the next try finds it as this one did */

@@ -12,13 +12,14 @@
  *   4. Put the runtime there or wake it, as in any attach (inject.h, wake.h). The new image has an area of its own: the old one went with
  *      its memory.
  *   5. Move the session to the new area: its lock; an entry in its list of modules that stands for all numbers given so far, so that
- *      every number of the trace means one thing; a new pool. The collector goes on with the same streams: a slot's losses
+ *      every number of the trace means one thing; the number that the session will have there, in the journal beside the one that it has; a new pool. The collector goes on with the same streams: a slot's losses
  *      only grow. Family, watch and control are made anew. Children that were forked before and are silent are put back through the old
  *      area, which is then given up.
  *   6. Go live as in any attach. The gap ends.
  *
  * Where 4 to 6 fail they are tried again for some seconds; then the session ends, with the reason. Killed at any point: the lock is
- * the kernel's to release, and the next attach or detach finds the runtime asleep or idle, as after any attach.
+ * the kernel's to release, and the next attach or detach finds the runtime asleep or idle, as after any attach. From 5 on attach --resume knows the session
+ * by either number: nothing is live before 6, so it ends the recording properly.
  *
  * A session that records forked children too cannot move while one lives that shares the old area: then the new program is not
  * recorded, which is said, and the session goes on for them. Programs that a child executes are not followed.

@@ -86,6 +86,13 @@ int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal *
 	return 0;
 }
 
+int ip_journal_expect_session(struct ip_journal *journal, uint32_t session)
+{
+	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, next)) != sizeof(session))
+		return ip_error_errno("cannot write the journal of the trace (%s)", IP_TRACE_JOURNAL);
+	return 0;
+}
+
 int ip_journal_set_session(struct ip_journal *journal, uint32_t session)
 {
 	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, session)) !=

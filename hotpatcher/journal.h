@@ -58,6 +58,8 @@ struct ip_journal_head {
 };
 
 struct ip_journal;
+	uint32_t pieces;     /* the trace keeps the newest so many; 0: everything */
+	uint32_t next;	     /* the number that the session is about to have; 0: none */
 
 /* Makes it in the directory, locked. -1 with an error. */
 int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret);
@@ -65,7 +67,9 @@ int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_j
 /* Opens the one that a dead iprobe left. 1: there is none; -1: an iprobe that lives has it, or it is damaged. */
 int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret);
 
-/* The session goes on under another number (become.h). -1 with an error: it is not known by any. */
+/* The session will go on under another number (become.h): from here on it is known by both. -1 with an error. */
+int ip_journal_expect_session(struct ip_journal *journal, uint32_t session);
+/* It does: it is known by this one. The same. */
 int ip_journal_set_session(struct ip_journal *journal, uint32_t session);
 
 /* Whether an iprobe that lives writes this directory. */

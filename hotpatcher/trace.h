@@ -30,7 +30,9 @@ void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
 /* From now on another iprobe can go on with the trace, should this one be killed (journal.h). session: the area's; max_size: as asked for. */
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size);
 
-/* It goes on in another area, under that number. -1 with an error. */
+/* It will go on in another area, under that number: an iprobe that goes on with it finds it by both. -1 with an error. */
+int ip_trace_expect_journal(struct ip_trace *trace, uint32_t session);
+/* It does. The same. */
 int ip_trace_move_journal(struct ip_trace *trace, uint32_t session);
 
 /* Opens the trace of an iprobe that was killed; streams are cut off where the journal says. *ret_max_size: what it was begun with. -1 with the reason

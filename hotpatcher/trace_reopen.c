@@ -54,6 +54,11 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 }
 
 int ip_trace_move_journal(struct ip_trace *trace, uint32_t session)
+int ip_trace_expect_journal(struct ip_trace *trace, uint32_t session)
+{
+	return trace->journal ? ip_journal_expect_session(trace->journal, session) : 0;
+}
+
 {
 	return trace->journal ? ip_journal_set_session(trace->journal, session) : 0;
 }
@@ -238,7 +243,7 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 		ip_error("%s is not a recording that was broken off (-o names it)", dir);
 	else if (opened < 0)
 		ip_error_prefix("%s", dir);
-	else if (head.pid != pid || head.session != session || head.started != started_at(pid))
+	else if (head.pid != pid || (head.session != session && head.next != session) || head.started != started_at(pid))
 		opened = ip_error("%s is the trace of another session, of pid %d", dir, head.pid);
 	if (opened)
 		goto fail;

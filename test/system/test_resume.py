@@ -198,6 +198,37 @@ def test_refusals(actor, programs, targets):
     # a second recording does not take the directory of one that goes on
     other = targets.start(actor, [programs.simple("count", opt="-O0"), "-w"])
     done = actor.iprobe("attach", other.pid, "--duration", "10ms", "-o", directory)
+@pytest.mark.parametrize("when", [3, 2])
+def test_killed_while_it_moves_to_another_image(me, programs, targets, when):
+    """When the new area has a session and the journal does not say so; and just before that."""
+    target = targets.start(me, [programs.simple("become")])
+    # so that the session's number there is another one
+    for _ in range(2):
+        assert me.iprobe("attach", target.pid, "-q", "--duration", "10ms", "-o", me.dir() / "other").returncode == 0
+    directory = me.dir() / "trace"
+    # of a function that is not called again nothing is written: the journal is made, told of the number that comes, and told that it came
+    proc = me.popen(["strace", "-f", "-o", "/dev/null", "-P", directory / "iprobe/journal", "--trace=pwrite64", f"--inject=pwrite64:signal=SIGKILL:when={when}",
+                     me.iprobe_path, "attach", target.pid, "--follow-exec", "-f", "work", "-q", "-o", directory])
+    is_live(me, target)
+    target.proc.stdin.write("x")
+    target.proc.stdin.flush()
+    assert target.proc.stdout.readline() == "ready\n"
+    proc.wait(timeout=60)
+    memory.wait_for("its iprobe does not end", lambda: not kill(proc), 30)
+    memory.assert_untouched(target.pid)
+    done = me.iprobe("attach", "--resume", "--json", target.pid, "-o", directory)
+    if when == 3:
+        assert done.returncode == 0 and done.summary()["end"] == "interrupted", repr(done)
+        assert not os.path.exists(directory / "iprobe/journal")
+    else:
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, repr(done)
+    assert me.iprobe("info", directory).returncode == 0
+    done = me.iprobe("attach", target.pid, "-q", "--duration", "50ms", "-o", me.dir() / "another")
+    assert done.returncode == 0, repr(done)
+    memory.assert_untouched(target.pid)
+    target.finish()
+
+
     assert done.returncode == 1 and "another iprobe" in done.stderr, repr(done)
     memory.assert_untouched(other.pid)
     kill(proc)
