@@ -151,7 +151,7 @@ static int add(struct merge *m, const struct ip_run *run, const struct ip_run *e
 	s->run = run;
 	s->end = end;
 	s->frames = ip_frames_create(m->trace->session, m->visitor->ops, m->visitor->context);
-	if (!s->frames || ip_stream_open_small(m->trace->names[run->stream], &m->unpack, &s->stream) < 0) {
+	if (!s->frames || ip_trace_reader_stream_small(m->trace, run->stream, &m->unpack, &s->stream) < 0) {
 		source_destroy(s);
 		return -1;
 	}

@@ -96,6 +96,10 @@ struct ip_recording {
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
 	uint64_t overwritten;					  /* by newer events: the recording kept those */
 	bool overwrites;
+	bool rotates;		    /* the recording kept the newest, and removed: */
+	uint64_t rotated;	    /* events */
+	uint64_t rotated_pieces, rotated_packets, rotated_bytes, rotated_lost; /* lost: in what was removed or before */
+	uint64_t rotated_tsc;	    /* nothing that happened after it was removed */
 	bool monotonic;	   /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
 	bool compressed;   /* its streams are */
 	uint64_t plain;	   /* packets of them that are not */

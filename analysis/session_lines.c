@@ -118,6 +118,19 @@ static int parse_trimmed(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_rotated(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+
+	s->rotates = true;
+	return ip_session_number(p, 1, UINT64_MAX, &s->rotated) < 0 || ip_session_number(p, 2, UINT32_MAX, &s->rotated_pieces) < 0 ||
+			       ip_session_number(p, 3, UINT64_MAX, &s->rotated_packets) < 0 ||
+			       ip_session_number(p, 4, UINT64_MAX, &s->rotated_bytes) < 0 ||
+			       ip_session_number(p, 5, UINT64_MAX, &s->rotated_tsc) < 0
+		       ? -1
+		       : 0;
+}
+
 static int parse_clock(struct ip_session_parser *p)
 {
 	p->session->monotonic |= p->nfields > 1 && !strcmp(p->fields[1], "monotonic");
@@ -308,6 +321,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"trimmed", parse_trimmed},
 		       {"coarse", parse_coarse},
 		       {"compressed", parse_compressed},
+		       {"rotated", parse_rotated},
 		       {"clock", parse_clock}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)

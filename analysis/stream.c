@@ -34,6 +34,8 @@ struct ip_stream {
 	int fd;
 	char *path;
 	uint64_t size;
+	const char *const *later; /* files that come behind this one */
+	size_t nlater;
 
 	bool compressed;
 	struct ip_squeezed_head squeezed; /* of the packet, if so */
@@ -207,16 +209,38 @@ const uint8_t *ip_stream_uuid(const struct ip_stream *s)
 	return s->uuid;
 }
 
-int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
+void ip_stream_go_on(struct ip_stream *s, const char *const *paths, size_t n)
+{
+	s->later = paths;
+	s->nlater = n;
+}
+
+static int open_later(struct ip_stream *s)
+{
+	char *path = strdup(*s->later);
+
+	if (!path)
+		return ip_error("out of memory");
+	free(s->path);
+	s->path = path;
+	s->later++;
+	s->nlater--;
+	close(s->fd);
+	s->size = s->next = 0;
+	s->compressed = false;
+	s->fd = ip_open_regular(path, &s->size);
+	if (s->fd < 0 && access(path, F_OK) < 0 && errno == ENOENT)
+		return ip_error("%s: it has been rotated away (--rotate) while the trace was being read: try again", path);
+	return s->fd < 0 ? -1 : open_kind(s);
+}
+
+/* The next packet of the file in hand. The same; 0 also where the rest of the file is damaged. */
+static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 {
 	struct ip_packet_header h;
 	const char *problem;
-	uint64_t end, rest;
+	uint64_t end, rest = s->size - s->next;
 
-	s->left = 0;
-	if (s->next >= s->size)
-		return 0;
-	rest = s->size - s->next;
 	if (rest < head_size(s)) {
 		damaged(s, s->next, "cut off in a packet header");
 		s->next = s->size;
@@ -266,6 +290,19 @@ int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
 	s->next += end;
 	s->at = s->filled = 0;
 	return 1;
+}
+
+int ip_stream_next_packet(struct ip_stream *s, struct ip_packet *ret)
+{
+	s->left = 0;
+	for (;;) {
+		int more = s->next < s->size ? next_of_file(s, ret) : 0;
+
+		if (more || (s->next >= s->size && !s->nlater))
+			return more;
+		if (s->next >= s->size && open_later(s) < 0)
+			return -1;
+	}
 }
 
 static uint64_t offset_of(const struct ip_stream *s, size_t at)

@@ -42,6 +42,9 @@ int ip_stream_open(const char *path, struct ip_stream **ret);
 int ip_stream_open_small(const char *path, struct ip_unpack **unpack, struct ip_stream **ret);
 void ip_stream_close(struct ip_stream *stream);
 
+/* Behind the packets of what it was opened with come those of these files, one after the other: pieces of one stream. The paths are borrowed. */
+void ip_stream_go_on(struct ip_stream *stream, const char *const *paths, size_t n);
+
 /* Goes to the next packet (what was not read of the one before is skipped). 1; 0 at the end, which may be
  * where the damage begins; -1 with an error where reading fails. */
 int ip_stream_next_packet(struct ip_stream *stream, struct ip_packet *ret);

@@ -4,19 +4,19 @@
  */
 #include "analysis/trace.h"
 
-#include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
-#include "common/squeeze.h"
+#include "common/pieces.h"
 
-#define PREFIX "stream-"
-#define BATCH  256u
+#define BATCH 256u
 
 int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 {
@@ -34,24 +34,33 @@ int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 	return 0;
 }
 
-static bool is_stream_name(const char *name)
+/* Of one that list_streams() has taken. */
+static struct ip_stream_name name_of(const char *path)
 {
-	if (strncmp(name, PREFIX, strlen(PREFIX)))
-		return false;
-	name += strlen(PREFIX);
-	if (!isdigit((unsigned char)*name))
-		return false;
-	name += strspn(name, "0123456789");
-	return !*name || !strcmp(name, IP_SQUEEZED_SUFFIX);
+	struct ip_stream_name name;
+
+	ip_stream_name_parse(strrchr(path, '/') + 1, &name);
+	return name;
 }
 
-/* stream-9 before stream-10 */
+/* stream-9 before stream-10; the pieces of a stream lie together. */
 static int by_number(const void *a, const void *b)
 {
 	const char *x = *(char *const *)a, *y = *(char *const *)b;
-	size_t nx = strlen(x), ny = strlen(y);
+	struct ip_stream_name nx = name_of(x), ny = name_of(y);
 
-	return nx != ny ? (nx < ny ? -1 : 1) : strcmp(x, y);
+	if (nx.slot != ny.slot)
+		return nx.slot < ny.slot ? -1 : 1;
+	if (nx.in_pieces != ny.in_pieces || nx.compressed != ny.compressed)
+		return 2 * nx.in_pieces + nx.compressed < 2 * ny.in_pieces + ny.compressed ? -1 : 1;
+	return nx.piece != ny.piece ? (nx.piece < ny.piece ? -1 : 1) : strcmp(x, y);
+}
+
+static bool are_pieces_of_one(const char *x, const char *y)
+{
+	struct ip_stream_name nx = name_of(x), ny = name_of(y);
+
+	return nx.slot == ny.slot && nx.in_pieces && ny.in_pieces && nx.compressed == ny.compressed;
 }
 
 static int list_streams(struct ip_trace_reader *t)
@@ -62,17 +71,60 @@ static int list_streams(struct ip_trace_reader *t)
 	if (!dir)
 		return ip_error_errno("%s: cannot read the trace directory", t->dir);
 	while ((entry = readdir(dir))) {
-		if (!is_stream_name(entry->d_name))
+		struct ip_stream_name name;
+
+		/* what a recording that was cut off has not come to remove does not count any more */
+		if (!ip_stream_name_parse(entry->d_name, &name) || (name.in_pieces && name.piece < t->session->rotated_pieces))
 			continue;
-		if (ip_grow(&t->names, t->nstreams, sizeof(*t->names)) < 0)
+		if (ip_grow(&t->names, t->nnames, sizeof(*t->names)) < 0)
 			return -1;
-		if (asprintf(&t->names[t->nstreams], "%s/%s", t->dir, entry->d_name) < 0)
+		if (asprintf(&t->names[t->nnames], "%s/%s", t->dir, entry->d_name) < 0)
 			return ip_error("out of memory");
-		t->nstreams++;
+		t->nnames++;
 	}
-	if (t->nstreams)
-		qsort(t->names, t->nstreams, sizeof(*t->names), by_number);
+	if (t->nnames)
+		qsort(t->names, t->nnames, sizeof(*t->names), by_number);
+	for (size_t i = 0; i < t->nnames; i++) {
+		if (i && are_pieces_of_one(t->names[i - 1], t->names[i]))
+			continue;
+		if (ip_grow(&t->first, t->nstreams, sizeof(*t->first)) < 0)
+			return -1;
+		t->first[t->nstreams++] = i;
+	}
 	return 0;
+}
+
+/* While it is recorded the oldest pieces may go. */
+static int has_gone(const struct ip_trace_reader *t, const char *path)
+{
+	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
+		return ip_error("%s: it has been rotated away (--rotate) while the trace was being read: try again", path);
+	return -1;
+}
+
+/* Behind the first file of a stream come its others. */
+static int opened(const struct ip_trace_reader *t, uint32_t stream, int done, struct ip_stream *s)
+{
+	size_t first = t->first[stream], end = stream + 1 < t->nstreams ? t->first[stream + 1] : t->nnames;
+
+	if (done < 0)
+		return has_gone(t, t->names[first]);
+	ip_stream_go_on(s, (const char *const *)t->names + first + 1, end - first - 1);
+	return 0;
+}
+
+int ip_trace_reader_stream(const struct ip_trace_reader *t, uint32_t stream, struct ip_stream **ret)
+{
+	int done = ip_stream_open(t->names[t->first[stream]], ret);
+
+	return opened(t, stream, done, done < 0 ? NULL : *ret);
+}
+
+int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream, struct ip_unpack **unpack, struct ip_stream **ret)
+{
+	int done = ip_stream_open_small(t->names[t->first[stream]], unpack, ret);
+
+	return opened(t, stream, done, done < 0 ? NULL : *ret);
 }
 
 /* When the process of a packet became another program, the last time before the packet; 0: never. */
@@ -93,7 +145,7 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 	struct ip_packet p;
 	int more;
 
-	if (ip_stream_open(t->names[index], &stream) < 0)
+	if (ip_trace_reader_stream(t, index, &stream) < 0)
 		return -1;
 	while ((more = ip_stream_next_packet(stream, &p)) > 0) {
 		uint64_t exec = last_exec(t->session, &p);
@@ -185,7 +237,7 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 		ip_trace_reader_close(t);
 		return -1;
 	}
-	if (t->session->tsc_start)
+	if (t->session->tsc_start && !(t->session->rotated_packets && t->begin > t->session->tsc_start))
 		t->begin = t->session->tsc_start;
 	if (t->session->tsc_end)
 		t->end = t->session->tsc_end;
@@ -205,6 +257,8 @@ int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
 	 */
 	if (t->session->lost > t->lost)
 		t->lost = t->session->lost;
+	if (t->session->rotated_lost > t->lost)
+		t->lost = t->session->rotated_lost;
 	t->lost += t->session->unserved;
 	*ret = t;
 	return 0;
@@ -215,11 +269,12 @@ void ip_trace_reader_close(struct ip_trace_reader *t)
 	if (!t)
 		return;
 	ip_recording_destroy(t->session);
-	for (size_t i = 0; i < t->nstreams; i++)
+	for (size_t i = 0; i < t->nnames; i++)
 		free(t->names[i]);
 	for (size_t i = 0; i < t->ndamages; i++)
 		free(t->damages[i]);
 	free(t->names);
+	free(t->first);
 	free(t->damages);
 	free(t->runs);
 	free(t->dir);
@@ -275,7 +330,7 @@ static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visit
 		uint64_t before = *ret_events;
 
 		if (!stream)
-			ret = ip_stream_open(t->names[run->stream], &stream);
+			ret = ip_trace_reader_stream(t, run->stream, &stream);
 		if (ret == 0) {
 			if (visitor)
 				visitor->run(visitor->context, run);

@@ -16,7 +16,7 @@
 /* Consecutive packets of one thread in one stream. A thread has one run, unless its process became another
  * program. */
 struct ip_run {
-	uint32_t stream; /* index into names */
+	uint32_t stream; /* index into first */
 	uint32_t pid, tid;
 	uint32_t packets;
 	uint64_t events; /* once they have been counted or visited */
@@ -29,6 +29,8 @@ struct ip_trace_reader {
 	char *dir;
 	struct ip_recording *session;
 	char **names; /* of the stream files, with dir, by number */
+	size_t nnames;
+	size_t *first; /* by stream: its first file; those up to the next stream's first are its pieces, in order */
 	size_t nstreams;
 	struct ip_run *runs; /* by stream, in the order of the file */
 	size_t nruns;
@@ -44,6 +46,12 @@ struct ip_trace_reader {
 /* Opens a trace and looks at all packet headers. 0, or -1 with an error. */
 int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret);
 void ip_trace_reader_close(struct ip_trace_reader *trace);
+
+/* Opens a stream, all of its pieces. The caller's. 0, or -1 with an error. */
+int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream, struct ip_stream **ret);
+/* The same as ip_stream_open_small() opens it. */
+int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t stream, struct ip_unpack **unpack,
+				 struct ip_stream **ret);
 
 /* Where the events of a trace go, one thread after the other: */
 struct ip_trace_visitor {

@@ -131,7 +131,7 @@ static int choose_stream(struct chooser *c, size_t i, size_t end)
 	struct ip_stream *stream;
 	int ret = 0;
 
-	if (ip_stream_open(t->names[t->runs[i].stream], &stream) < 0)
+	if (ip_trace_reader_stream(t, t->runs[i].stream, &stream) < 0)
 		return -1;
 	for (; ret == 0 && i < end; i++)
 		ret = choose_run(c, stream, &t->runs[i]);

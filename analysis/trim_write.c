@@ -132,7 +132,7 @@ static int read_uuid(struct ip_trim_writer *w)
 
 	if (!w->trace->nstreams)
 		return 0;
-	if (ip_stream_open(w->trace->names[0], &stream) < 0)
+	if (ip_trace_reader_stream(w->trace, 0, &stream) < 0)
 		return -1;
 	ret = ip_stream_next_packet(stream, &packet);
 	memcpy(w->uuid, ip_stream_uuid(stream), sizeof(w->uuid));
@@ -369,7 +369,7 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
 		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
 		    !begins_with(line, "trimmed") && !begins_with(line, "compressed") &&
-		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten"))))
+		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten") && !begins_with(line, "rotated"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;

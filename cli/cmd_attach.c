@@ -29,6 +29,7 @@ static const char help[] =
 	"                        trusted\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
+	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of which the oldest goes\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "
 	"where the\n"
 	"                        threads cannot be gathered in it (default 50ms)\n"

@@ -299,6 +299,13 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "lost", t->lost);
 	if (s->overwrites)
 		ip_json_uint(&j, "overwritten", s->overwritten);
+	if (s->rotates) {
+		ip_json_uint(&j, "rotated", s->rotated);
+		ip_json_uint(&j, "rotated_pieces", s->rotated_pieces);
+		ip_json_uint(&j, "rotated_packets", s->rotated_packets);
+		ip_json_uint(&j, "rotated_bytes", s->rotated_bytes);
+		ip_json_uint(&j, "kept_from_ns", ip_recording_since_start(s, s->rotated_tsc));
+	}
 	if (s->filtered)
 		ip_json_uint(&j, "filtered", s->filtered);
 	ip_json_uint(&j, "threads", t->threads);
@@ -412,11 +419,17 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
 	if (s->overwrites)
 		printf(", %s before them overwritten", ip_format_count(s->overwritten, count));
+	if (s->rotates)
+		printf(", %s before them rotated away", ip_format_count(s->rotated, count));
 	if (s->filtered)
 		printf(", %s filtered", ip_format_count(s->filtered, count));
 	if (s->ended && s->events != events)
 		printf(" (%s were written)", ip_format_count(s->events, count));
 	putchar('\n');
+	if (s->rotated_packets)
+		printf("%-10s %s packets, %s; everything is there that happened later than %s after the start\n", "rotated",
+		       ip_format_count(s->rotated_packets, count), ip_format_size(s->rotated_bytes, lost),
+		       ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));
 	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	cli_info_recorded(s);
 	print_modules(s);

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/pieces.h"
 #include "common/units.h"
 #include "common/trace_format.h"
 #include "common/values.h"
@@ -50,7 +51,8 @@ enum {
 	OPT_DROP_HOT,
 	OPT_OVERWRITE,
 	OPT_COMPRESS,
-	OPT_CLOCK
+	OPT_CLOCK,
+	OPT_ROTATE
 };
 
 static const struct option long_options[] = {
@@ -84,6 +86,7 @@ static const struct option long_options[] = {
 	{"overwrite", no_argument, NULL, OPT_OVERWRITE},
 	{"compress", no_argument, NULL, OPT_COMPRESS},
 	{"clock", required_argument, NULL, OPT_CLOCK},
+	{"rotate", required_argument, NULL, OPT_ROTATE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -181,6 +184,18 @@ static int parse_filter(int option, const char *text, struct ip_session_options 
 	}
 }
 
+static int parse_rotate(const char *text, struct ip_session_options *session)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || n < 2 || n > IP_PIECES_MAX)
+		return ip_error("--rotate %s: from 2 to %u pieces", text, IP_PIECES_MAX);
+	session->rotate = n;
+	session->own = "--rotate";
+	return 0;
+}
+
 static int parse_drop_hot(const char *text, struct ip_session_options *session)
 {
 	char *end;
@@ -204,6 +219,10 @@ static const char *contradiction(const struct ip_session_options *o)
 		       "with filters";
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
 		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic does not go with them";
+	if (o->rotate && o->overwrite)
+		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps it on disk: one of them";
+	if (o->rotate && o->max_size && o->max_size / o->rotate < IP_TRACE_PIECE_LEAST)
+		return "--rotate: a piece must hold 256K: give more --max-size, or fewer pieces";
 	return NULL;
 }
 
@@ -322,6 +341,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--clock";
 			break;
+		case OPT_ROTATE:
+			if (parse_rotate(optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
+			break;
 		case OPT_COMPRESS:
 			ret->session.compress = true;
 			ret->session.own = "--compress";
@@ -373,9 +396,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume &&
-	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.clock || ret->session.coarse ||
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.rotate || ret->session.clock || ret->session.coarse ||
 	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --time, --clock, filters and --dry-run");
+		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --rotate, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
@@ -463,6 +486,13 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "dropped", s->dropped);
 	if (options->session.overwrite)
 		ip_json_uint(&j, "overwritten", s->overwritten);
+	if (s->rotates) {
+		ip_json_uint(&j, "rotated", s->rotated.events);
+		ip_json_uint(&j, "rotated_pieces", s->rotated.pieces);
+		ip_json_uint(&j, "rotated_packets", s->rotated.packets);
+		ip_json_uint(&j, "rotated_bytes", s->rotated.bytes);
+		ip_json_uint(&j, "kept_from_ns", s->kept_from_ns);
+	}
 	ip_json_uint(&j, "bytes", s->written);
 	if (options->session.compress)
 		ip_json_uint(&j, "uncompressed_packets", s->plain);
@@ -582,6 +612,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (options->session.overwrite)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));
+	if (s->rotates)
+		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away", ip_format_count(s->rotated.events, count));
 	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
 		ip_format_count(s->events, events), plural(s->events),
 		ip_format_count(s->functions, functions), plural(s->functions),

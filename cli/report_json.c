@@ -133,6 +133,8 @@ void cli_report_json(const struct cli_report *r)
 		ip_json_uint(&j, "counted", r->counts->calls);
 	if (t->session->overwrites)
 		ip_json_uint(&j, "overwritten", t->session->overwritten);
+	if (t->session->rotates)
+		ip_json_uint(&j, "rotated", t->session->rotated);
 	if (t->session->filtered)
 		ip_json_uint(&j, "filtered", t->session->filtered);
 	ip_json_uint(&j, "threads", t->threads);

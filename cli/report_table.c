@@ -98,6 +98,8 @@ static void print_header(const struct cli_report *r)
 		printf(", %s calls counted", ip_format_count(r->counts->calls, counted));
 	if (t->session->overwrites)
 		printf(", %s before them overwritten", ip_format_count(t->session->overwritten, lost));
+	if (t->session->rotates)
+		printf(", %s before them rotated away", ip_format_count(t->session->rotated, lost));
 	if (t->session->filtered)
 		printf(", %s filtered", ip_format_count(t->session->filtered, lost));
 	printf(", %s thread%s, %s\n\n", ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",

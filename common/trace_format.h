@@ -7,6 +7,9 @@
  *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
  *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
  *   DIR/stream-N.zst        the same, compressed (--compress; common/squeeze.h): in the place of DIR/stream-N, never beside it
+ *   DIR/stream-N-P, DIR/stream-N-P.zst   the same in pieces (--rotate): stream N is these, by P, one behind the other; packet_seq_num and
+ *                           events_discarded go on from one to the next, and those of the oldest begin where what was removed ends
+ *   DIR/iprobe/pieces       of such a trace: which pieces there are, and what was removed (common/pieces.h)
  *   DIR/iprobe/session      text, see below
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
  *                           from FROM to TO is at most WIDTH after its stamp, and never before it
@@ -75,6 +78,7 @@
  *   compressed zstd N                     (streams are compressed; N packets were left as they were because the compressor fell behind)
  *   thread  TID NAME
  *   overwritten N                         (the session kept the newest events only: so many were there before them)
+ *   rotated EVENTS PIECES PACKETS BYTES TSC   (the recording kept the newest: what was removed; nothing that happened after TSC was)
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
  *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
  *            theirs for 99 % of the time, and never more than LATEST; 0 0 0 0 as long as that is not known)

@@ -18,7 +18,7 @@
 #include "common/rt_abi.h"
 #include "common/trace_format.h"
 
-#define MAGIC	   0x314a65626f727069ull /* "iprobeJ1" */
+#define MAGIC	   0x324a65626f727069ull /* "iprobeJ2" */
 #define ENTRY_SIZE 128u			 /* an entry does not cross a page: the kernel copies it whole */
 
 _Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE && sizeof(struct ip_journal_head) <= 4096,
@@ -115,11 +115,11 @@ bool ip_journal_is_locked(const char *dir)
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress,
+int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress, uint32_t piece,
 		   uint64_t size, uint64_t packets)
 {
 	uint64_t seq = journal->seq[slot] + 1;
-	const struct ip_journal_entry e = {seq, size, packets, *progress, seq};
+	const struct ip_journal_entry e = {seq, size, packets, piece, *progress, seq};
 	ssize_t done;
 
 	do
@@ -138,7 +138,8 @@ void ip_journal_undo(struct ip_journal *journal, uint32_t slot)
 	journal->seq[slot]--; /* the next one goes over it */
 }
 
-int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_size,
+int ip_journal_get(struct ip_journal *journal, uint32_t slot,
+		   uint64_t (*size_of)(void *context, uint32_t slot, uint32_t piece), void *context,
 		   struct ip_journal_entry *ret)
 {
 	struct ip_journal_entry e[2] = {0}, *newer, *older;
@@ -150,9 +151,9 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_si
 	newer = &e[e[1].seq > e[0].seq];
 	older = &e[!(e[1].seq > e[0].seq)];
 	/* the next one goes over what does not hold */
-	*ret = stream_size >= newer->size ? *newer : *older;
+	*ret = !newer->seq || size_of(context, slot, newer->piece) >= newer->size ? *newer : *older;
 	journal->seq[slot] = ret->seq;
-	if (stream_size < ret->size)
+	if (ret->seq && size_of(context, slot, ret->piece) < ret->size)
 		return ip_error("stream-%u is shorter than its journal says: somebody has changed the trace",
 				slot);
 	return 0;

@@ -12,6 +12,9 @@
  * the sub-buffer is taken again. Killed before 3 the newer one holds: its ordinal says that the sub-buffer has been taken, and it is
  * only freed. What changes the state without a packet (the end of a claim) has the same size in both: the newer one holds.
  *
+ * A stream may be in pieces (trace_rotate.h): the size is that of the piece that an entry names, and an entry whose piece has been removed on
+ * purpose holds, as one without a packet does.
+ *
  * The file is locked while its iprobe lives, and removed when the recording ends properly. It says nothing of what a machine
  * keeps that loses power: the target is gone then, too.
  */
@@ -39,8 +42,9 @@ struct ip_progress {
 
 struct ip_journal_entry {
 	uint64_t seq;	  /* 0: none */
-	uint64_t size;	  /* of the stream, bytes */
-	uint64_t packets; /* in it */
+	uint64_t size;	  /* of the stream, or of its piece, bytes */
+	uint64_t packets; /* in the stream */
+	uint64_t piece;
 	struct ip_progress progress;
 	uint64_t seq_again; /* written last */
 };
@@ -54,12 +58,12 @@ struct ip_journal_head {
 	uint8_t uuid[16];
 	struct ip_clock_reading start;
 	uint32_t compressed; /* streams are */
+	uint32_t pieces;     /* the trace keeps the newest so many; 0: everything */
+	uint32_t next;	     /* the number that the session is about to have; 0: none */
 	uint32_t reserved;
 };
 
 struct ip_journal;
-	uint32_t pieces;     /* the trace keeps the newest so many; 0: everything */
-	uint32_t next;	     /* the number that the session is about to have; 0: none */
 
 /* Makes it in the directory, locked. -1 with an error. */
 int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret);
@@ -75,15 +79,17 @@ int ip_journal_set_session(struct ip_journal *journal, uint32_t session);
 /* Whether an iprobe that lives writes this directory. */
 bool ip_journal_is_locked(const char *dir);
 
-/* Steps 1: what holds once the stream has that size. -1 with errno. */
-int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress,
+/* Step 1: what holds once the stream (its piece) has that size. -1 with errno. */
+int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress, uint32_t piece,
 		   uint64_t size, uint64_t packets);
 
 /* The packet could not be appended: what held before does. */
 void ip_journal_undo(struct ip_journal *journal, uint32_t slot);
 
-/* What holds for a stream of that size; seq 0: nothing was ever written. -1 with an error where the stream is not the journal's. */
-int ip_journal_get(struct ip_journal *journal, uint32_t slot, uint64_t stream_size,
+/* What holds for a slot; seq 0: nothing was ever written. size_of: how large the file of a stream's piece is, UINT64_MAX where it has been
+ * removed on purpose. -1 with an error where the stream is not the journal's. */
+int ip_journal_get(struct ip_journal *journal, uint32_t slot,
+		   uint64_t (*size_of)(void *context, uint32_t slot, uint32_t piece), void *context,
 		   struct ip_journal_entry *ret);
 
 /* Keeps that much of the disk free for what is written last: it is there again when the journal is removed. */

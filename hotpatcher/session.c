@@ -128,12 +128,13 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	/* the family first: who has a collector has one */
 	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0 ||
-	    ip_collector_create(s->area, s->trace, s->target, max_size, &s->collector) < 0 ||
+	    ip_collector_create(s->area, s->trace, s->target, ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) <
+		    0 ||
 	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
-	if (s->options->follow_fork)
 	/* the user's own, though we may be in a hurry just now */
 	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
+	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
 	if (ip_control_create(s->area, &s->control) < 0)
 		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
@@ -218,6 +219,8 @@ static int begin_trace(struct ip_session *s, const struct ip_plan *plan, const s
 		ip_trace_add_compressed(s->trace, 0);
 	}
 	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
+	if (s->options->rotate && ip_trace_rotate(s->trace, s->options->rotate, max_size) < 0)
+		return -1;
 	for (size_t i = 0; i < s->selections.n; i++)
 		ip_trace_add_selection(s->trace, s->selections.items[i].text);
 	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
@@ -576,7 +579,12 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->counting = s->selections.rules || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
-	sum->events = stats.events;
+	ip_trace_rotated(s->trace, &sum->rotated);
+	sum->rotates = ip_trace_rotates(s->trace);
+	if (sum->rotates)
+		ip_trace_add_rotated(s->trace);
+	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
+	sum->events = stats.events - sum->rotated.events;
 	sum->lost = stats.lost;
 	sum->overwritten = stats.overwritten;
 	if (s->options->overwrite)
@@ -607,7 +615,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	return ip_trace_finish(s->trace, stats.events, stats.lost - stats.unserved, stats.unserved, reason) <
+	return ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) <
 			       0
 		       ? -1
 		       : saved;

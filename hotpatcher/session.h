@@ -15,6 +15,7 @@
 #include "hotpatcher/filters.h"
 #include "hotpatcher/patch.h"
 #include "hotpatcher/payloads.h"
+#include "hotpatcher/trace.h"
 #include "hotpatcher/values.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -47,6 +48,7 @@ struct ip_session_options {
 	const char *own; /* an option that was given and that only a new session can have; NULL: none */
 	enum ip_clock_source clock;
 	bool compress; /* streams (press.h) */
+	unsigned rotate; /* keep the newest max_size bytes, in so many pieces (trace_rotate.h); 0: stop there */
 	unsigned drop_hot; /* per cent (hot.h); 0: not asked for */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
@@ -77,6 +79,9 @@ struct ip_session_summary {
 	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
+	bool rotates; /* --rotate: */
+	struct ip_trace_rotated rotated; /* what was removed; events, written are what is there */
+	uint64_t kept_from_ns; /* nothing was removed of what happened so long after the start, or later */
 	uint64_t filtered; /* events that were left out on purpose */
 	uint64_t written;  /* bytes of packets */
 	uint64_t plain;	   /* packets that were not compressed, though they should have been */

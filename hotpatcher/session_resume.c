@@ -106,6 +106,8 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	s->options = options;
 	s->start = *ip_trace_start(s->trace);
 	s->is_others = true;
+	if (ip_trace_rotates(s->trace) && s->options->max_size && ip_trace_set_max_size(s->trace, s->options->max_size) < 0)
+		return -1;
 	if (ip_area_resume(s->area, s->target->pid) < 0 || take_selections(s) < 0 ||
 	    ip_session_begin(s, s->options->max_size ? s->options->max_size : max_size) < 0)
 		return -1;

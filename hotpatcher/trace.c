@@ -171,6 +171,7 @@ void ip_trace_close(struct ip_trace *trace)
 		free(trace->selections[i]);
 	ip_journal_close(trace->journal);
 	ip_squeezer_destroy(trace->squeezer);
+	ip_rotation_destroy(trace->rotation);
 	free(trace->selections);
 	free(trace->streams);
 	free(trace->labels);
@@ -205,6 +206,13 @@ int ip_trace_compress(struct ip_trace *trace)
 bool ip_trace_compresses(const struct ip_trace *trace)
 {
 	return trace->squeezer;
+}
+
+uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc)
+{
+	if (!trace->hz || tsc < trace->start.tsc)
+		return 0;
+	return (unsigned __int128)(tsc - trace->start.tsc) * 1000000000 / trace->hz;
 }
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace)

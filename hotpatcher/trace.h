@@ -27,6 +27,23 @@ bool ip_trace_compresses(const struct ip_trace *trace);
 /* What that came to: packets that were left as they were because it fell behind. */
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
 
+/* It keeps the newest max_size bytes of packets, or nearly, in so many pieces (2 to IP_PIECES_MAX) of which the oldest is removed when there is no room for a
+ * new one (trace_rotate.h). After ip_trace_compress(), before the journal. -1 with an error. */
+#define IP_TRACE_PIECE_LEAST (256u << 10) /* bytes: so that what the last packet leaves of it is little */
+int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size);
+bool ip_trace_rotates(const struct ip_trace *trace);
+/* From the next piece on. -1 with an error. */
+int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size);
+/* What was removed, up to now; nothing that happened after tsc was. */
+struct ip_trace_rotated {
+	uint64_t pieces, packets, bytes, events, tsc;
+};
+void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret);
+/* Nanoseconds from the trace's start to tsc, as well as they are known by now. */
+uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc);
+/* The same as a line of the session file: at the end. */
+void ip_trace_add_rotated(struct ip_trace *trace);
+
 /* From now on another iprobe can go on with the trace, should this one be killed (journal.h). session: the area's; max_size: as asked for. */
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size);
 
@@ -124,7 +141,7 @@ int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void
 /* The slot has come that far, without a packet. */
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress);
 
-uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets */
+uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets that are there */
 const char *ip_trace_dir(const struct ip_trace *trace);
 
 /* "command line" of a process, arguments separated by blanks, as people would type it (malloc'ed, never

@@ -9,13 +9,16 @@
 #include <stdio.h>
 
 #include "common/ctf_metadata.h"
+#include "common/pieces.h"
 #include "hotpatcher/trace.h"
+#include "hotpatcher/trace_rotate.h"
 
 struct ip_trace_stream {
 	int fd;
-	uint64_t packets, size;
+	uint32_t piece; /* the newest that it has a packet in; 0: the trace is not in pieces */
+	uint64_t packets, size; /* size: of the file, or of that piece's */
 	uint64_t prepared; /* packets that have a number, those not yet written included */
-	struct ip_progress progress; /* of the slot, where the trace was opened again */
+	struct ip_progress progress; /* of the slot, as it was written last */
 };
 
 struct ip_trace {
@@ -48,6 +51,7 @@ struct ip_trace {
 	} more_stops; /* that have no line of their own */
 	char *ending;
 	struct ip_journal *journal;
+	struct ip_trace_rotation *rotation; /* it keeps the newest; NULL: it keeps everything */
 	struct ip_squeezer *squeezer; /* streams are compressed; NULL: they are plain */
 	char **selections; /* where the trace was opened again: the session's, in their order */
 	size_t nselections;
@@ -68,8 +72,8 @@ struct ip_trace *ip_trace_new(const char *dir);
 /* A value of the session file: control characters and backslash as \xHH. */
 void ip_trace_put_value(FILE *out, const char *value);
 
-/* stream-N, or stream-N.zst. */
-void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, char *ret, size_t size);
+/* stream-N, or stream-N.zst; stream-N-PIECE where it is in pieces. */
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece, char ret[IP_STREAM_NAME_MAX]);
 
 /* Closes the descriptors of streams; they are opened again as they get packets. */
 void ip_trace_close_streams(struct ip_trace *trace);

@@ -4,7 +4,7 @@
  *
  *   1. Its journal must be that of this process and session, and nobody's now (it is locked).
  *   2. What the session file tells is read back. Lines of the end are not there yet.
- *   3. Each stream is cut off where the journal says.
+ *   3. Each stream is cut off where the journal says. Of a trace in pieces (trace_rotate.h) what does not count is removed.
  *
  * The directory is the user's own, but its session file may come from anywhere: numbers are checked.
  */
@@ -47,18 +47,19 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 				       .started = started_at(trace->pid),
 				       .max_size = max_size,
 				       .start = trace->start,
-				       .compressed = trace->squeezer != NULL};
+				       .compressed = trace->squeezer != NULL,
+				       .pieces = ip_rotation_pieces(trace)};
 
 	memcpy(head.uuid, trace->uuid, sizeof(head.uuid));
 	return ip_journal_create(trace->dirfd, &head, &trace->journal);
 }
 
-int ip_trace_move_journal(struct ip_trace *trace, uint32_t session)
 int ip_trace_expect_journal(struct ip_trace *trace, uint32_t session)
 {
 	return trace->journal ? ip_journal_expect_session(trace->journal, session) : 0;
 }
 
+int ip_trace_move_journal(struct ip_trace *trace, uint32_t session)
 {
 	return trace->journal ? ip_journal_set_session(trace->journal, session) : 0;
 }
@@ -193,35 +194,55 @@ static int read_session(struct ip_trace *trace)
 	return ret;
 }
 
+static uint64_t size_of(void *context, uint32_t stream, uint32_t piece)
+{
+	const struct ip_trace *trace = context;
+	char name[IP_STREAM_NAME_MAX];
+	struct stat st;
+
+	if (piece < ip_rotation_first(trace))
+		return UINT64_MAX;
+	ip_trace_stream_name(trace, stream, piece, name);
+	return fstatat(trace->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : 0;
+}
+
+static int cut_off(struct ip_trace *trace, uint32_t stream, const struct ip_journal_entry *e)
+{
+	char name[IP_STREAM_NAME_MAX];
+	uint64_t size = size_of(trace, stream, e->piece);
+	_cleanup_close_ int fd = -1;
+
+	if (size == UINT64_MAX || size <= e->size)
+		return 0;
+	ip_trace_stream_name(trace, stream, e->piece, name);
+	fd = openat(trace->dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || ftruncate(fd, e->size) < 0)
+		return ip_error_errno("cannot cut %s/%s off", trace->dir, name);
+	return 0;
+}
+
 /* Step 3. */
 static int read_streams(struct ip_trace *trace)
 {
 	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
 		struct ip_journal_entry e;
-		char name[32];
-		struct stat st = {0};
-		bool there;
 
-		ip_trace_stream_name(trace, i, name, sizeof(name));
-		there = fstatat(trace->dirfd, name, &st, 0) == 0;
-		if (ip_journal_get(trace->journal, i, st.st_size, &e) < 0)
+		if (ip_journal_get(trace->journal, i, size_of, trace, &e) < 0 || cut_off(trace, i, &e) < 0)
 			return -1;
-		if (there && (uint64_t)st.st_size > e.size) {
-			_cleanup_close_ int fd = openat(trace->dirfd, name, O_WRONLY | O_CLOEXEC);
-
-			if (fd < 0 || ftruncate(fd, e.size) < 0)
-				return ip_error_errno("cannot cut %s/%s off", trace->dir, name);
-		}
 		if (!e.seq)
 			continue;
+		/* the other one may become good when its piece is removed */
+		if (ip_trace_rotates(trace) && ip_journal_put(trace->journal, i, &e.progress, e.piece, e.size, e.packets) < 0)
+			return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_JOURNAL);
 		if (ip_trace_grow_streams(trace, i) < 0)
 			return -1;
+		trace->streams[i].piece = e.piece;
 		trace->streams[i].size = e.size;
 		trace->streams[i].packets = trace->streams[i].prepared = e.packets;
 		trace->streams[i].progress = e.progress;
 		trace->bytes += e.size;
 	}
-	return 0;
+	return ip_trace_rotates(trace) ? ip_rotation_settle(trace) : 0;
 }
 
 int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trace **ret,
@@ -250,7 +271,8 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 	trace->pid = pid;
 	trace->start = head.start;
 	memcpy(trace->uuid, head.uuid, sizeof(trace->uuid));
-	if ((head.compressed && ip_trace_compress(trace) < 0) || read_session(trace) < 0 || read_streams(trace) < 0)
+	if ((head.compressed && ip_trace_compress(trace) < 0) ||
+	    (head.pieces && ip_rotation_reopen(trace, head.pieces, head.max_size) < 0) || read_session(trace) < 0 || read_streams(trace) < 0)
 		goto fail;
 	*ret_max_size = head.max_size;
 	*ret = trace;

@@ -321,6 +321,14 @@ void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events)
 	fprintf(trace->text_out, "overwritten\t%lu\n", events);
 }
 
+void ip_trace_add_rotated(struct ip_trace *trace)
+{
+	struct ip_trace_rotated r;
+
+	ip_trace_rotated(trace, &r);
+	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces, r.packets, r.bytes, r.tsc);
+}
+
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
 {
 	fprintf(trace->text_out, "thread\t%d\t", tid);

@@ -42,20 +42,22 @@ int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream)
 	return 0;
 }
 
-void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, char *ret, size_t size)
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece, char ret[IP_STREAM_NAME_MAX])
 {
-	snprintf(ret, size, "stream-%u%s", stream, trace->squeezer ? IP_SQUEEZED_SUFFIX : "");
+	const struct ip_stream_name name = {stream, piece, ip_trace_rotates(trace), ip_trace_compresses(trace)};
+
+	ip_stream_name_format(&name, ret);
 }
 
 static int stream_fd(struct ip_trace *trace, uint32_t stream)
 {
-	char name[32];
+	char name[IP_STREAM_NAME_MAX];
 
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
 	if (trace->streams[stream].fd >= 0)
 		return trace->streams[stream].fd;
-	ip_trace_stream_name(trace, stream, name, sizeof(name));
+	ip_trace_stream_name(trace, stream, ip_rotation_newest(trace), name);
 	for (int i = 0; i < 2 && trace->streams[stream].fd < 0; i++) {
 		if (i && errno != EMFILE)
 			break;
@@ -90,20 +92,33 @@ int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_p
 	return 0;
 }
 
+static void advance(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)
+{
+	ip_rotation_advanced(trace, &trace->streams[stream].progress, progress);
+	trace->streams[stream].progress = *progress;
+}
+
 /* The steps are journal.h's. The parts are used up. */
 static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, int nparts, const struct ip_progress *progress)
 {
-	struct ip_trace_stream *s;
+	struct ip_trace_stream *s = &trace->streams[stream]; /* it has been prepared */
 	size_t size = 0, done = 0;
-	int fd = stream_fd(trace, stream), error;
+	uint64_t before;
+	uint32_t piece;
+	int fd, error;
 
-	if (fd < 0)
-		return -1;
-	s = &trace->streams[stream];
 	for (int i = 0; i < nparts; i++)
 		size += parts[i].iov_len;
-	if (trace->journal &&
-	    ip_journal_put(trace->journal, stream, progress, s->size + size, s->packets + 1) < 0) {
+	if (ip_rotation_make_room(trace, size) < 0) {
+		s->prepared = s->packets;
+		return -1;
+	}
+	fd = stream_fd(trace, stream);
+	if (fd < 0)
+		return -1;
+	piece = ip_rotation_newest(trace);
+	before = s->piece == piece ? s->size : 0;
+	if (trace->journal && ip_journal_put(trace->journal, stream, progress, piece, before + size, s->packets + 1) < 0) {
 		s->prepared = s->packets;
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
 	}
@@ -127,8 +142,11 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 	}
 	if (done == size) {
 		s->packets++;
-		s->size += size;
+		s->piece = piece;
+		s->size = before + size;
 		trace->bytes += size;
+		ip_rotation_wrote(trace, size);
+		advance(trace, stream, progress);
 		return 0;
 	}
 	/* half a packet is taken back: the trace stays readable up to here */
@@ -136,7 +154,7 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 	s->prepared = s->packets;
 	if (trace->journal)
 		ip_journal_undo(trace->journal, stream);
-	if (done && ftruncate(fd, s->size) < 0)
+	if (done && ftruncate(fd, before) < 0)
 		return cannot_write(trace, "(nor cut it) stream-", stream);
 	errno = error;
 	return cannot_write(trace, "stream-", stream);
@@ -170,8 +188,9 @@ int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct
 {
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
-	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].size,
+	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].piece, trace->streams[stream].size,
 					     trace->streams[stream].packets) < 0)
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
+	advance(trace, stream, progress);
 	return 0;
 }

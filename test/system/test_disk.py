@@ -24,7 +24,7 @@ def small_disk(actor):
     subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.parametrize("max_size,compress", [("1G", []), (None, []), ("1G", ["--compress"])])
+@pytest.mark.parametrize("max_size,compress", [("1G", []), (None, []), ("1G", ["--compress"]), ("1G", ["--rotate", "2"])])
 def test_disk_full(actor, programs, targets, small_disk, max_size, compress):
     """Without --max-size a tenth of the free space is the limit, so that the disk does not fill up."""
     target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w", "-t", "2", "-n", "4000000" if compress else "300000"])

@@ -94,14 +94,14 @@ def plain(actor, directory):
 
 
 def check(actor, target, directory, summary, total):
-    assert summary["events"] + summary["lost"] == 2 * total, summary
+    assert summary["events"] + summary["lost"] + summary.get("rotated", 0) == 2 * total, summary
     seen, _ = ctf.read_events(plain(actor, directory))
     assert sum(seen.values()) == summary["events"]
     done = actor.iprobe("report", "--json", directory)
     assert done.returncode == 0, repr(done)
     report = json.loads(done.stdout)
     assert (report["events"], report["lost"]) == (summary["events"], summary["lost"])
-    if not summary["lost"]:
+    if not summary["lost"] and not summary.get("rotated"):
         assert sum(f["calls"] for f in report["functions"]) == total
     assert not os.path.exists(directory / "iprobe/journal")
     memory.assert_untouched(target.pid)
@@ -121,8 +121,8 @@ def kill_often(actor, programs, targets, kills, seed, *options):
         if rng.random() < 0.5:
             proc = actor.start_iprobe("attach", "--resume", target.pid, "-o", directory)
             continue
-        # at the write of a packet (writev) or of the journal (pwrite64), before or after it
-        call, when = rng.choice(["writev", "pwrite64"]), rng.randint(1, 12)
+        # at the write of a packet (writev) or of the journal (pwrite64), or where an old piece is removed, before or after it
+        call, when = rng.choice(["writev", "pwrite64"] + ["unlinkat"] * ("--rotate" in options)), rng.randint(1, 12)
         proc = actor.popen(["strace", "-o", "/dev/null", f"--trace={call}",
                             f"--inject={call}:signal=SIGKILL:when={when}", actor.iprobe_path, "attach", "--resume",
                             target.pid, "-o", directory])
@@ -141,8 +141,15 @@ def test_killed_and_resumed_compressed(me, programs, targets):
     kill_often(me, programs, targets, 10, 7, "--compress")
 
 
+ROTATE = ["--rotate", "4", "--max-size", "1M"]
+
+
+def test_killed_and_resumed_while_it_rotates(me, programs, targets):
+    kill_often(me, programs, targets, 10, 8, *ROTATE)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed,options", [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"])])
+@pytest.mark.parametrize("seed,options", [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"]), (6, ROTATE), (7, ["--rotate", "2", "--max-size", "512K", "--compress"])])
 def test_killed_and_resumed_often(actor, programs, targets, seed, options):
     kill_often(actor, programs, targets, 24, seed, *options)
 
@@ -191,13 +198,6 @@ def test_resumed_behind_an_exec(me, programs, targets):
     target.finish()
 
 
-def test_refusals(actor, programs, targets):
-    target, directory, proc = begin(actor, programs, targets, 1000)
-    done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
-    assert done.returncode == 1 and "session already" in done.stderr, repr(done)
-    # a second recording does not take the directory of one that goes on
-    other = targets.start(actor, [programs.simple("count", opt="-O0"), "-w"])
-    done = actor.iprobe("attach", other.pid, "--duration", "10ms", "-o", directory)
 @pytest.mark.parametrize("when", [3, 2])
 def test_killed_while_it_moves_to_another_image(me, programs, targets, when):
     """When the new area has a session and the journal does not say so; and just before that."""
@@ -229,6 +229,13 @@ def test_killed_while_it_moves_to_another_image(me, programs, targets, when):
     target.finish()
 
 
+def test_refusals(actor, programs, targets):
+    target, directory, proc = begin(actor, programs, targets, 1000)
+    done = actor.iprobe("attach", "--resume", target.pid, "-o", directory)
+    assert done.returncode == 1 and "session already" in done.stderr, repr(done)
+    # a second recording does not take the directory of one that goes on
+    other = targets.start(actor, [programs.simple("count", opt="-O0"), "-w"])
+    done = actor.iprobe("attach", other.pid, "--duration", "10ms", "-o", directory)
     assert done.returncode == 1 and "another iprobe" in done.stderr, repr(done)
     memory.assert_untouched(other.pid)
     kill(proc)
