@@ -46,13 +46,27 @@ static const char help[] =
 	"      --memory SIZE     for counters (default 64M)\n"
 	"      --max-stop T      no stop longer than T (default 50ms)\n"
 	"      --list FILE       the probe list of a stripped module; repeatable\n"
-	"  -n, --limit N         rows of the table (default: all)\n"
+	"      --alternate T     to measure what it costs: count for T, have no probes for T, and so on; a "
+	"line on stderr for each:\n"
+	"                        on or off, nanoseconds, CPU time, bytes that the process has read and "
+	"written\n"
+	"  -n, --limit N rows of the table (default: all)\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
 	"  -q, --quiet           no table while it runs, no summary\n"
 	"  -h, --help\n";
 
-enum { OPT_BUDGET = 256, OPT_INTERVAL, OPT_DURATION, OPT_MEMORY, OPT_MAX_STOP, OPT_LIST, OPT_CSV, OPT_JSON };
+enum {
+	OPT_BUDGET = 256,
+	OPT_INTERVAL,
+	OPT_DURATION,
+	OPT_MEMORY,
+	OPT_MAX_STOP,
+	OPT_LIST,
+	OPT_CSV,
+	OPT_JSON,
+	OPT_ALTERNATE
+};
 
 static const struct option long_options[] = {
 	{"pid", required_argument, NULL, 'p'},
@@ -64,6 +78,7 @@ static const struct option long_options[] = {
 	{"memory", required_argument, NULL, OPT_MEMORY},
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
 	{"list", required_argument, NULL, OPT_LIST},
+	{"alternate", required_argument, NULL, OPT_ALTERNATE},
 	{"limit", required_argument, NULL, 'n'},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -145,6 +160,29 @@ static int parse_limit(const char *text, uint64_t *ret)
 	return ip_parse_size(text, ret) < 0 || !*ret ? ip_error("-n %s: a number of rows", text) : 0;
 }
 
+/* What the process has read and written, which is a measure of its work for many a program. */
+static uint64_t io_of(int pid)
+{
+	char path[64];
+	unsigned long read_bytes = 0, written = 0;
+	_cleanup_fclose_ FILE *file = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/io", pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "rchar: %lu wchar: %lu", &read_bytes, &written) != 2)
+		return 0;
+	return read_bytes + written;
+}
+
+static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, uint64_t cpu_ns)
+{
+	static uint64_t before;
+	uint64_t now = io_of(pid);
+
+	fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns, now - before);
+	before = now;
+}
+
 static int parse_one(int option, struct options *o)
 {
 	int n;
@@ -168,6 +206,9 @@ static int parse_one(int option, struct options *o)
 		return o->session.duration_ns
 			       ? 0
 			       : ip_error("--duration 0 counts nothing; leave it out to count until Ctrl-C");
+	case OPT_ALTERNATE:
+		o->fperf.window = tell_window;
+		return parse_interval(optarg, &o->fperf.alternate_ns);
 	case OPT_MEMORY:
 		return ip_parse_size(optarg, &o->session.memory);
 	default:

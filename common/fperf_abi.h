@@ -48,8 +48,10 @@ struct ip_fperf_header {
 	uint32_t abi;
 	uint32_t nevents;
 	uint32_t source[IP_FPERF_EVENTS]; /* enum ip_fperf_source */
-	uint32_t reads;	      /* system calls that they take; made only while ip_area_header.may_read */
-	uint32_t hook_ticks;  /* what a hook takes outside of what it measures of itself */
+	uint32_t reads;	     /* system calls that they take; made only while ip_area_header.may_read */
+	uint32_t hook_ticks; /* what a hook takes outside of what it measures of itself */
+	uint32_t most_ticks; /* what is longer was no hook, but another thread on its CPU */
+	uint32_t reserved;
 	uint64_t ns_per_tick; /* times 2^32 */
 };
 

@@ -25,11 +25,12 @@
 #define MORE_CELLS  64u /* functions of libraries that come later */
 #define TORN_TRIES  8	/* of reading a cell that its thread is changing */
 #define CLOCK_NS    20000000ull
-/* What hooks cost, in parts of what a recorded pair of events costs (hot.h), which is what two readings of the clock cost. Measured on a loop of calls
- * of an empty function (benchmarks/fperf --costs), rounded up. */
-#define COUNT_PARTS 3.0 /* a call of which only the entry is counted: its two hooks */
+#define MOST_NS	    20000 /* a hook: the system calls of a sample take one or two thousand */
+/* What hooks cost, in parts of two readings of the clock (hot.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
+ * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. */
+#define COUNT_PARTS 4.5 /* a call of which only the entry is counted: both of its hooks */
 #define HOOK_PARTS                                                                                           \
-	0.5 /* a hook that goes through C and takes no sample: that part of a pair less: see hook_ns */
+	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it measures */
 
 int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
 {
@@ -120,6 +121,7 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 	*h = (struct ip_fperf_header){.abi = IP_FPERF_ABI,
 				      .nevents = f->options.nevents,
 				      .hook_ticks = f->hook_ns / f->ns_per_tick,
+				      .most_ticks = MOST_NS / f->ns_per_tick,
 				      .ns_per_tick = f->ns_per_tick * 4294967296.0};
 	for (unsigned i = 0; i < f->options.nevents; i++) {
 		h->source[i] = f->options.events[i]->source;

@@ -22,6 +22,7 @@ struct ip_fperf_function {
 	char *name, *module;
 	uint32_t numbers[2], offsets[2]; /* in the present image; 0: not there */
 	bool out;
+	bool was_live; /* before a window in which nothing counts */
 	bool entry_only;
 	struct ip_fperf_sums ended;	  /* of threads and images that have ended */
 	struct ip_fperf_sums now;	  /* those, and what the blocks hold: as of the last look */
@@ -68,9 +69,12 @@ struct ip_fperf {
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
 	uint64_t changes;
-	uint64_t end_ns;   /* 0: it goes on */
-	double hooks_ns;   /* of spent_ns, all but stops */
-	size_t stops_seen; /* of the session's */
+	uint64_t end_ns;		   /* 0: it goes on */
+	bool resting;			   /* a window in which nothing counts */
+	uint64_t window_ns, window_cpu_ns; /* when the present one began, and CPU time until then */
+	uint64_t rested_cpu_ns;		   /* CPU time of the process in such windows */
+	double hooks_ns;		   /* of spent_ns, all but stops */
+	size_t stops_seen;		   /* of the session's */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */

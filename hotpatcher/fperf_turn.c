@@ -68,6 +68,7 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->running = true;
 	f->start_ns = f->looked_ns = f->shown_ns = now;
 	f->due_ns = now + FIRST_NS;
+	f->window_ns = now;
 	f->interval_end_ns = now + f->options.interval_ns;
 	f->busy = 1;
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
@@ -86,12 +87,16 @@ static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
 	struct ip_fperf_spent spent = ip_fperf_spent(f);
 	uint64_t now = ip_now_ns(), cpu = cpu_of(f) - f->cpu_start_ns;
 	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
-	uint64_t calls = 0;
-
-	/* a new image has a clock of its own, which goes on */
+	uint64_t calls = 0; /* a new image has a clock of its own, which goes on */
+	cpu = cpu > f->rested_cpu_ns ? cpu - f->rested_cpu_ns : 0;
 	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
-	f->cpu_ns = cpu > f->cpu_ns ? cpu : f->cpu_ns;
-	f->busy = 0.9 * f->busy + 0.1 * income / wall;
+	if (f->resting) {
+		f->rested_cpu_ns += income;
+		income = 0;
+	}
+	f->cpu_ns += income;
+	if (!f->resting)
+		f->busy = 0.9 * f->busy + 0.1 * income / wall;
 	f->looked_ns = now;
 	for (size_t i = 0; looked && i < f->nfunctions; i++)
 		calls += f->functions[i].now.calls;
@@ -248,6 +253,39 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	f->window_end_ns = comes ? ip_now_ns() + WINDOW_NS : 0;
 }
 
+/* A window is over: all go, or those that were live before come again. */
+static void alternate(struct ip_fperf *f, struct ip_session *s)
+{
+	size_t n = f->nfunctions;
+	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
+	bool counted = !f->resting;
+	uint64_t now, cpu;
+
+	if (!items)
+		return;
+	ip_fperf_look(f);
+	settle(f, s, true);
+	for (size_t i = 0; i < n; i++) {
+		struct ip_fperf_function *fn = &f->functions[i];
+
+		items[i].live = !fn->out;
+		items[i].stay = f->resting && fn->was_live;
+		if (!f->resting)
+			fn->was_live = !fn->out;
+	}
+	change(f, s, items, n);
+	now = ip_now_ns();
+	cpu = f->cpu_ns + f->rested_cpu_ns;
+	if (f->options.window)
+		f->options.window(f->options.context, s->target->pid, counted, now - f->window_ns,
+				  cpu - f->window_cpu_ns);
+	f->resting = counted;
+	f->window_ns = now;
+	f->window_cpu_ns = cpu;
+	f->interval_end_ns = now + f->options.interval_ns;
+	f->window_end_ns = 0;
+}
+
 /* What a sample costs, as measured so far: hooks that took one say how long. */
 static void learn_sample_cost(struct ip_fperf *f)
 {
@@ -268,11 +306,19 @@ void ip_fperf_turn(struct ip_session *s)
 
 	if (!f || !f->area || !s->live || s->execed || !ip_target_alive(s->target))
 		return;
-	if (!f->running)
+	if (!f->running) {
 		begin(f, s);
+		now = f->start_ns;
+	}
 	if (now - f->looked_ns < LOOK_NS)
 		return;
 	settle(f, s, false);
+	if (f->options.alternate_ns && now - f->window_ns >= f->options.alternate_ns) {
+		alternate(f, s);
+		return;
+	}
+	if (f->resting)
+		return;
 	window_over = f->window_end_ns && now >= f->window_end_ns;
 	interval_over = now >= f->interval_end_ns;
 	overdrawn = f->options.budget >= 0 && f->credit_ns < 0;

@@ -119,6 +119,14 @@ static uint32_t events_of(const struct ip_fperf_header *h)
 	return n < IP_FPERF_EVENTS ? n : IP_FPERF_EVENTS;
 }
 
+/* The thread has spent them in our code. */
+static void spend(const struct at *at, uint64_t ticks)
+{
+	uint32_t most = at->header->most_ticks;
+
+	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
+}
+
 /* The least that two readings in a row differ by: what is more was somebody else's. */
 static void learn_bias(const struct ip_fperf_header *h, struct ip_fperf_thread *t)
 {
@@ -226,7 +234,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	t->top = top + 1;
 	/* 3 */
 	read_at_entry(at->header, &now);
-	t->ticks += now.tsc - begin + at->header->hook_ticks;
+	spend(at, now.tsc - begin);
 	f->ticks = t->ticks;
 	for (uint32_t e = 0; e < events_of(at->header); e++)
 		f->values[e] = value_of(at->header->source[e], &now);
@@ -307,7 +315,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	at->cell->sequence++;
 	__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
 	only_count(at, word, number);
-	t->ticks += cpu_clock() - now.tsc + at->header->hook_ticks;
+	spend(at, cpu_clock() - now.tsc);
 }
 
 void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word, uint32_t number,

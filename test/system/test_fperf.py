@@ -99,9 +99,8 @@ def test_budget(me, programs, targets):
     check_exact(functions, own, exact_calls=False)
     hot = functions["hot"]
     assert hot["samples"] >= 2 and hot["live"] < 0.9, hot
-    # other processes take the CPU away in some spells and not in others
-    assert hot["calls_ci95"] is not None
-    assert abs(hot["calls"] - own["hot"][0]) <= 3 * hot["calls_ci95"] + 0.5 * own["hot"][0], (hot, own)
+    # where others have the CPU it gets few turns; of an empty function most of its live time is the probes' own
+    assert own["hot"][0] / 3 <= hot["calls"] <= 3 * own["hot"][0], (hot, own)
     # an empty function: what is counted must not be what counting takes
     assert hot["counters"][FAULTS]["per_call"] < 0.5
 
