@@ -121,6 +121,20 @@ static int parse_hist(struct reader *r)
 	return 0;
 }
 
+/* Traces of older versions have none. */
+static int parse_self(struct reader *r)
+{
+	struct ip_count *c;
+	uint64_t number, self;
+
+	if (!take(r, '\t', &number) || !take(r, '\t', &self))
+		return bad(r, "self time needs a number and ticks");
+	c = function_of(r, number);
+	c->self = add(c->self, self);
+	c->has_self = true;
+	return 0;
+}
+
 static int parse_buckets(struct reader *r)
 {
 	uint64_t n, shift;
@@ -138,6 +152,8 @@ static int parse_line(struct reader *r)
 		return parse_count(r);
 	if (is(r, "hist"))
 		return parse_hist(r);
+	if (is(r, "self"))
+		return parse_self(r);
 	if (is(r, "buckets"))
 		return parse_buckets(r);
 	if (is(r, "time") && !take(r, '\t', &r->counts->tsc))

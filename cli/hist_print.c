@@ -16,6 +16,8 @@
 /* Of one function, whether its calls were logged or its histogram was made in the process (--payload hist). */
 struct histogram {
 	uint64_t count, min, max, total; /* ns */
+	uint64_t self;
+	bool has_self;
 	unsigned nbuckets;
 	uint64_t calls[IP_LATENCY_BUCKETS], from[IP_LATENCY_BUCKETS], to[IP_LATENCY_BUCKETS];
 	bool peaks[IP_LATENCY_BUCKETS];
@@ -65,6 +67,8 @@ static void make_histogram(const struct cli_hist *h, uint32_t function, struct h
 		return;
 	}
 	ret->count = c->ended;
+	ret->self = ip_recording_ns(s, c->self);
+	ret->has_self = c->has_self;
 	ret->min = ip_recording_ns(s, c->min);
 	ret->max = ip_recording_ns(s, c->max);
 	ret->nbuckets = h->counts->nbuckets;
@@ -89,12 +93,15 @@ static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsig
 
 static void print_head(const struct cli_hist *h, uint32_t function, const struct histogram *f)
 {
-	char count[32], min[16], max[16], mean[16];
+	char count[32], min[16], max[16], mean[16], self[16];
 
 	ip_print_clean(stdout, ip_names_get(h->names, function));
-	printf(": %s call%s, %s to %s, %s in the mean\n", ip_format_count(f->count, count),
+	printf(": %s call%s, %s to %s, %s in the mean", ip_format_count(f->count, count),
 	       f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
 	       ip_format_ns((double)f->total / f->count, mean));
+	if (f->has_self)
+		printf(", of which %s its own", ip_format_ns((double)f->self / f->count, self));
+	putchar('\n');
 }
 
 static void print_bars(const struct histogram *f)
@@ -206,6 +213,8 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_uint(&j, "min_ns", f.min);
 		ip_json_uint(&j, "max_ns", f.max);
 		ip_json_uint(&j, "total_ns", f.total);
+		if (f.has_self)
+			ip_json_uint(&j, "self_ns", f.self);
 		ip_json_array(&j, "buckets");
 		for (unsigned b = 0; b < f.nbuckets; b++) {
 			if (!f.calls[b])

@@ -73,12 +73,12 @@ static void json_bounds(struct ip_json *j, const struct cli_report *r, const str
 /* The keys are the same; what is not known is null. */
 static void json_counted(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
 {
-	static const char *const unknown[] = {"self_ns", "p50_ns",    "p90_ns", "p99_ns",
-					      "p999_ns", "stddev_ns", "threads"};
+	static const char *const unknown[] = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "stddev_ns", "threads"};
 	const struct ip_stats_summary *s = &row->summary;
 	bool known = row->counted->ended;
 
 	json_known(j, "total_ns", known, s->total);
+	json_known(j, "self_ns", known && row->counted->has_self, s->self);
 	json_known(j, "min_ns", known, s->min);
 	json_known(j, "avg_ns", known, s->avg);
 	json_known(j, "max_ns", known, s->max);

@@ -71,6 +71,7 @@ static void summarize_counted(const struct cli_report *r, const struct ip_count 
 	if (!c->ended)
 		return;
 	ret->total = ip_recording_ns(s, c->sum);
+	ret->self = ip_recording_ns(s, c->self);
 	ret->avg = ip_recording_ns(s, c->sum / c->ended);
 	ret->min = ip_recording_ns(s, c->min);
 	ret->max = ip_recording_ns(s, c->max);
@@ -94,7 +95,7 @@ bool cli_report_is_known(const struct cli_report_row *row, enum cli_report_colum
 	if (!cli_report_has_times(row))
 		return false;
 	if (!row->logged)
-		return column != CLI_BY_SELF && column != CLI_BY_STDDEV;
+		return column == CLI_BY_SELF ? row->counted->has_self : column != CLI_BY_STDDEV;
 	/* the others are those of calls that have ended */
 	return column == CLI_BY_TOTAL || column == CLI_BY_SELF || h->count || h->dropped;
 }

@@ -52,7 +52,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     5
+#define IP_RT_ABI     6
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -330,15 +330,16 @@ enum ip_duty {
 #define IP_DUTY(duty, offset) ((uint32_t)(duty) | (uint32_t)(offset))
 #define IP_DUTY_OFFSET(word)  ((word) & ~IP_DUTY_MASK)
 
-/* Durations in TSC ticks. buckets[0] has those below 2^IP_HIST_SHIFT, the last one those above the last bound, and i in between those of
- * [2^(IP_HIST_SHIFT + i - 1), 2^(IP_HIST_SHIFT + i)). Two cache lines, of which calls below 2^15 ticks touch only the first. Buckets
+/* Durations in TSC ticks; self is what lies in no other measured call (runtime/meters.c tells whose time is taken off whose). buckets[0] has those below 2^IP_HIST_SHIFT, the last one those above the last bound, and i in between those of
+ * [2^(IP_HIST_SHIFT + i - 1), 2^(IP_HIST_SHIFT + i)). Two cache lines, of which calls below 2^14 ticks touch only the first. Buckets
  * wrap: who reads them less than 60 s apart adds the differences (no thread makes 2^32 measured calls in that time). */
-#define IP_HIST_BUCKETS 25u
+#define IP_HIST_BUCKETS 24u
 #define IP_HIST_SHIFT	7u
 
 struct ip_hist {
 	uint64_t sum; /* of the durations */
-	uint64_t max;
+	uint64_t self;
+	uint32_t max;	     /* ip_hist_pack() of it */
 	uint32_t min;	     /* ~ of ip_hist_pack() of it, so that 0 says none */
 	uint32_t unmeasured; /* entries of which no duration is known: runtime/meters.c tells why */
 	uint32_t recent;     /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
@@ -353,9 +354,16 @@ static inline uint32_t ip_hist_pack(uint64_t ticks)
 	return ticks >> 31 ? 1u << 31 | more << 26 | ((uint32_t)(ticks >> (more + 5)) & 0x3ffffff) : (uint32_t)ticks;
 }
 
+/* The least that it may stand for; */
 static inline uint64_t ip_hist_unpack(uint32_t packed)
 {
 	return packed >> 31 ? (1ull << 26 | (packed & 0x3ffffff)) << ((packed >> 26 & 31) + 5) : packed;
+}
+
+/* and the most. */
+static inline uint64_t ip_hist_unpack_most(uint32_t packed)
+{
+	return ip_hist_unpack(packed) + (packed >> 31 ? (1ull << ((packed >> 26 & 31) + 5)) - 1 : 0);
 }
 
 /* A call that is open. */
@@ -363,6 +371,7 @@ struct ip_meters_frame {
 	uint64_t sp;   /* as trace_format.h has it; 0: none, or not yet filled */
 	uint64_t time; /* TSC */
 	uint64_t duty; /* its word */
+	uint64_t inner; /* ticks of measured calls that it has made, and that have ended */
 };
 
 enum ip_meters_state {
@@ -386,8 +395,11 @@ struct ip_meters {
 	uint64_t top;	/* frames that are open, in bytes: the next one lies at frames + top */
 	uint64_t limit; /* of top */
 	uint64_t busy;	/* stack pointer of the hook that the user's payload runs in; 0: it does not */
-	uint64_t reentered; /* calls of it that were left out, since it was running */
-	uint64_t reserved[3];
+	/* These stand as a frame below the first would: the caller of a call that no other is around. */
+	uint64_t outmost; /* its stack pointer: all ones, since it is above any; a block of nobody has 0 */
+	uint64_t reentered; /* calls of the user's payload that were left out, since it was running */
+	uint64_t reserved;
+	uint64_t inner; /* ticks of such calls */
 	struct ip_meters_frame frames[];
 };
 
@@ -562,7 +574,9 @@ _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 
 		       sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32,
 	       "ABI");
 _Static_assert(sizeof(struct ip_hist) == 128 && sizeof(struct ip_meters) == IP_METERS_HEAD &&
-		       sizeof(struct ip_meters_frame) == 24 &&
+		       offsetof(struct ip_meters, outmost) == IP_METERS_HEAD - sizeof(struct ip_meters_frame) &&
+		       offsetof(struct ip_meters, inner) - offsetof(struct ip_meters, outmost) == offsetof(struct ip_meters_frame, inner) &&
+		       sizeof(struct ip_meters_frame) == 32 &&
 		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
 	       "meters");
 _Static_assert(sizeof(struct ip_rule) == 16 && IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&

@@ -89,9 +89,10 @@
  *   time    TSC                           (when it was written)
  *   buckets N SHIFT                       (of all histograms)
  *   count   NUMBER CALLS
+ *   self    NUMBER SUM                    (behind its "hist": of the durations without what other measured calls in them took)
  *   hist    NUMBER CALLS UNMEASURED SUM MIN MAX B0,B1,...
  *            (CALLS that have ended, of which the sum, the shortest and the longest duration follow, and UNMEASURED ones, of which nothing
- *            more is known. Durations are in TSC ticks; MIN of 2^31 and more is rounded down to 27 bits. B0 calls took less than 2^SHIFT ticks, Bi from 2^(SHIFT+i-1) up to 2^(SHIFT+i), the last one that or more)
+ *            more is known. Durations are in TSC ticks; MIN and MAX of 2^31 and more are rounded down and up, to 27 bits. B0 calls took less than 2^SHIFT ticks, Bi from 2^(SHIFT+i-1) up to 2^(SHIFT+i), the last one that or more)
  *   end                                   (last line)
  */
 #ifndef IP_TRACE_FORMAT_H

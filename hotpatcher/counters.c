@@ -30,7 +30,7 @@ struct meter {
 	uint32_t duty;	 /* IP_DUTY_COUNT, IP_DUTY_HIST or IP_DUTY_USER */
 	uint32_t offset; /* in a block */
 	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
-	uint64_t sum, min, max, unmeasured;
+	uint64_t sum, self, min, max, unmeasured;
 	uint64_t buckets[IP_HIST_BUCKETS];
 	uint32_t cell;	/* IP_DUTY_USER: distance from offset; */
 	uint64_t *sums; /* of threads that have ended; */
@@ -309,9 +309,10 @@ static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_h
 	}
 	m->calls += measured;
 	m->sum += since64(&now->sum, &seen->sum);
+	m->self += since64(&now->self, &seen->self);
 	m->unmeasured += since32(&now->unmeasured, &seen->unmeasured);
-	if (load64(&now->max) > m->max)
-		m->max = load64(&now->max);
+	if (ip_hist_unpack_most(load32(&now->max)) > m->max)
+		m->max = ip_hist_unpack_most(load32(&now->max));
 	if (load32(&now->min) && ip_hist_unpack(~load32(&now->min)) < m->min)
 		m->min = ip_hist_unpack(~load32(&now->min));
 }
@@ -467,7 +468,7 @@ static void write_hist(FILE *out, const struct meter *m)
 		m->calls && m->min != UINT64_MAX ? m->min : 0, m->max);
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
 		fprintf(out, "%s%lu", i ? "," : "", m->buckets[i]);
-	putc('\n', out);
+	fprintf(out, "\nself\t%u\t%lu\n", m->number, m->self);
 }
 
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)

@@ -19,6 +19,15 @@
  *
  * Frames that a new call of the same function at the same stack pointer leaves behind are never taken for it: the innermost wins.
  *
+ * Self time. Each frame adds up what the measured calls in it took (inner); what is left of its own duration is its own.
+ *
+ *   5. A call that ends adds its duration to its caller's frame: the innermost below it in the pile that is not known to be gone. Gone are
+ *      those on its stack (BELOW) with a smaller stack pointer: a caller's is never smaller. On another stack it is the
+ *      call that a signal has interrupted, or that has resumed a coroutine: the time is none of its own either.
+ *   6. What longjmp or an exception has ended stays in the pile, and may pass for the caller of what is called afterwards. So a frame that is
+ *      left takes what frames above it on its stack have added up: they were called in it. One that rule 3 drops gives it to its caller.
+ *   7. No self time is below 0: coroutines whose calls overlap may add up to more than the call that resumed them took.
+ *
  * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a detach and into the next session, whose rings
  * and blocks lie where this one's did. So whoever works in a block has the slot's guard meanwhile:
  *
@@ -68,6 +77,8 @@ void rt_meters_take(struct ip_slot *slot)
 		rt_header->meters_hint = k + 1;
 		m->slot = slot - rt_slots;
 		m->top = 0;
+		m->outmost = ~0ull;
+		m->inner = 0;
 		m->limit = rt_header->meters_depth * FRAME;
 		slot->block = k;
 		slot->meters = (uintptr_t)m;
@@ -102,13 +113,49 @@ static void take_out(struct ip_meters *m, uint64_t at)
 	m->top = at;
 }
 
+/* Whether a frame with stack pointer other is gone when one at sp is there that was entered later. */
+static int is_gone(uint64_t other, uint64_t sp)
+{
+	return other < sp && sp - other < BELOW;
+}
+
+/* Rule 5: where the caller's frame at (sp: its stack pointer) adds up what its calls took. */
+static uint64_t *inner_of_caller(struct ip_meters *m, uint64_t at, uint64_t sp)
+{
+	while (at) {
+		struct ip_meters_frame *f = frame_at(m, at -= FRAME);
+
+		if (f->sp && !is_gone(f->sp, sp))
+			return &f->inner;
+	}
+	return &m->inner;
+}
+
 static void drop(struct ip_meters *m, uint64_t at)
 {
 	const struct ip_meters_frame *f = frame_at(m, at);
 
-	if (f->sp)
+	if (f->sp) {
 		cpu_increment_local32(&hist_of(m, f->duty)->unmeasured);
+		cpu_add_local(inner_of_caller(m, at, f->sp), f->inner);
+	}
 	take_out(m, at);
+}
+
+/* Rule 6. What the frame at has in it, those above included; they have nothing then. */
+static uint64_t take_inner(struct ip_meters *m, uint64_t at)
+{
+	uint64_t sp = frame_at(m, at)->sp, inner = frame_at(m, at)->inner, top = top_of(m);
+
+	for (at += FRAME; at < top; at += FRAME) {
+		struct ip_meters_frame *f = frame_at(m, at);
+
+		if (!f->sp || !is_gone(f->sp, sp))
+			continue;
+		inner += f->inner;
+		f->inner = 0;
+	}
+	return inner;
 }
 
 /* Rule 3. */
@@ -137,6 +184,7 @@ static void enter(struct ip_meters *m, uint32_t duty, uint64_t sp)
 	m->top = top + FRAME;
 	cpu_store_order();
 	f->duty = duty;
+	f->inner = 0;
 	f->time = cpu_clock();
 	cpu_store_order();
 	f->sp = sp;
@@ -164,31 +212,42 @@ static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t
 	return best;
 }
 
-static void add(struct ip_hist *h, uint64_t ticks)
+/* To value, where it is less; a handler that comes in between may do it, too. */
+static void raise(uint32_t *p, uint32_t value)
+{
+	uint32_t seen = *(volatile uint32_t *)p;
+
+	while (seen < value &&
+	       !__atomic_compare_exchange_n(p, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void add(struct ip_hist *h, uint64_t ticks, uint64_t inner)
 {
 	uint32_t i = ticks >> IP_HIST_SHIFT ? 64 - __builtin_clzll(ticks) - IP_HIST_SHIFT : 0;
-	uint32_t low = ip_hist_pack(ticks);
-	uint64_t max;
+	uint32_t packed = ip_hist_pack(ticks);
 
 	if (ticks >> (IP_HIST_SHIFT + IP_HIST_BUCKETS - 1) == 0)
 		h->recent = i + IP_HIST_SHIFT - 1;
 	cpu_increment_local32(&h->buckets[i < IP_HIST_BUCKETS ? i : IP_HIST_BUCKETS - 1]);
 	cpu_add_local(&h->sum, ticks);
-	while ((max = *(volatile uint64_t *)&h->max) < ticks && !cpu_cmpxchg_local(&h->max, max, ticks))
-		;
-	if (~low > *(volatile uint32_t *)&h->min)
-		h->min = ~low;
+	cpu_add_local(&h->self, ticks > inner ? ticks - inner : 0);
+	raise(&h->max, packed);
+	raise(&h->min, ~packed);
 }
 
 static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
 {
-	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp), time;
+	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp), time, ticks, inner;
 
 	if (at == ~0ull)
 		return;
 	time = frame_at(m, at)->time;
+	ticks = now > time ? now - time : 0;
+	inner = take_inner(m, at);
+	cpu_add_local(inner_of_caller(m, at, frame_at(m, at)->sp), ticks);
 	take_out(m, at);
-	add(hist_of(m, duty), now > time ? now - time : 0);
+	add(hist_of(m, duty), ticks, inner);
 }
 
 /* What the header says of the user's payload. */

@@ -52,9 +52,9 @@ _Static_assert(offsetof(struct ip_slot, meters) == SLOT_METERS && offsetof(struc
 		       offsetof(struct ip_meters, limit) == METERS_LIMIT && offsetof(struct ip_meters, frames) == METERS_FRAMES &&
 		       sizeof(struct ip_meters_frame) == METERS_FRAME && offsetof(struct ip_meters_frame, sp) == FRAME_SP &&
 		       offsetof(struct ip_meters_frame, time) == FRAME_TIME &&
-		       offsetof(struct ip_meters_frame, duty) == FRAME_DUTY && IP_DUTY_LOG == DUTY_LOG &&
+		       offsetof(struct ip_meters_frame, duty) == FRAME_DUTY && offsetof(struct ip_meters_frame, inner) == FRAME_INNER && IP_DUTY_LOG == DUTY_LOG &&
 		       IP_DUTY_COUNT == DUTY_COUNT && IP_DUTY_HIST == DUTY_HIST && offsetof(struct ip_hist, sum) == HIST_SUM &&
-		       offsetof(struct ip_hist, max) == HIST_MAX && offsetof(struct ip_hist, min) == HIST_MIN &&
+		       offsetof(struct ip_hist, self) == HIST_SELF && offsetof(struct ip_hist, max) == HIST_MAX && offsetof(struct ip_hist, min) == HIST_MIN &&
 		       offsetof(struct ip_hist, recent) == HIST_RECENT && offsetof(struct ip_hist, buckets) == HIST_BUCKETS &&
 		       IP_HIST_BUCKETS == HIST_LAST + 1 && IP_HIST_SHIFT == HIST_SHIFT,
 	       "layout.h");

@@ -31,7 +31,7 @@ def check_histogram(function):
     """What a histogram says must agree with itself."""
     assert function["payload"] == "hist"
     assert function["min_ns"] <= function["avg_ns"] <= function["max_ns"]
-    assert function["self_ns"] is None and function["p50_ns"] is None
+    assert function["self_ns"] <= function["total_ns"] and function["p50_ns"] is None
     last = 0
     for key in ("p50_bounds_ns", "p90_bounds_ns", "p99_bounds_ns", "p999_bounds_ns"):
         low, high = function[key]
@@ -89,8 +89,12 @@ def test_different_payloads_in_one_session(actor, programs):
     for name, row in functions.items():
         expected = "hist" if name.startswith("chain_") else "log" if name in ("half", "count_down") else "count"
         assert row["payload"] == expected, name
-    inner, outer = functions["chain_inner"], functions["chain_outer"]
+    inner, middle, outer = (functions[f"chain_{name}"] for name in ("inner", "middle", "outer"))
     assert outer["total_ns"] > inner["total_ns"] > 0
+    # the three are called by each other and by nobody else
+    assert inner["self_ns"] == inner["total_ns"]
+    for caller, callee in ((middle, inner), (outer, middle)):
+        assert abs(caller["self_ns"] - (caller["total_ns"] - callee["total_ns"])) <= 2
 
 
 def test_selections_of_payloads_are_the_selection(me, programs):

@@ -25,6 +25,7 @@
 #define HIST_AT	 384u
 #define BLOCK	 512u
 #define TICKS	 (1u << 20) /* what a call has lasted at least */
+#define INNER	 100u
 
 /* What init.c has in the runtime. */
 volatile struct ip_gate *rt_gate;
@@ -104,6 +105,9 @@ enum way {
 	HIST_SHARED,
 	HIST_INNER,
 	HIST_PILED_UP,
+	HIST_BEHIND,
+	HIST_OUTMOST,
+	HIST_OVERSPENT,
 	MODES_CLAIM,
 	MODES_SILENT,
 	WAYS
@@ -134,6 +138,9 @@ static const char *const ways[] = {"common",
 				   "shared histogram",
 				   "inner histogram",
 				   "piled up",
+				   "behind one that is gone",
+				   "outmost",
+				   "more in it than it took",
 				   "claim with modes",
 				   "silent with modes"};
 
@@ -148,6 +155,7 @@ static uint64_t random64(void)
 
 static struct ip_meters *blocks;
 static uint64_t opened; /* when the call began that an exit ends */
+static uint64_t inner;	/* what calls in it took */
 
 static struct ip_meters *block(unsigned i)
 {
@@ -214,7 +222,7 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	uint32_t duty = way == SILENCED ? IP_DUTY_SILENT
 			: way == COUNT || way == COUNT_SHARED || way == MODES_CLAIM || way == MODES_SILENT
 				? IP_DUTY(IP_DUTY_COUNT, COUNT_AT)
-			: way >= HIST && way <= HIST_PILED_UP ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
+			: way >= HIST && way <= HIST_OVERSPENT ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
 							      : IP_DUTY_LOG;
 	uint64_t own = kind == IP_PROBE_TAIL_EXIT ? sp - 8 : sp;
 
@@ -242,15 +250,25 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	rt_slots[0].block = 1;
 	m->state = IP_METERS_OWNED;
 	m->limit = DEPTH * sizeof(struct ip_meters_frame);
-	m->frames[0] = (struct ip_meters_frame){sp + 4096, 1, duty};
+	m->outmost = ~0ull;
+	m->frames[0] = (struct ip_meters_frame){sp + 4096, 1, duty, 0};
 	opened = __rdtsc() - TICKS;
-	m->frames[1] = (struct ip_meters_frame){own, opened, duty};
+	inner = way == HIST_OVERSPENT ? 1ull << 40 : INNER;
+	m->frames[1] = (struct ip_meters_frame){own, opened, duty, inner};
 	m->top = 2 * sizeof(struct ip_meters_frame);
-	if (way == HIST_INNER ||
-	    way == HIST_PILED_UP) { /* behind it, what longjmp has left; deeper by one: full */
-		m->frames[2] = (struct ip_meters_frame){sp - 256, 2, duty};
-		m->frames[3] = (struct ip_meters_frame){sp - 512, 3, duty};
+	if (way == HIST_OUTMOST) {
+		m->frames[0] = m->frames[1];
+		m->top = sizeof(struct ip_meters_frame);
+	} else if (way == HIST_BEHIND) { /* longjmp has left one between the caller and the call */
+		m->frames[2] = m->frames[1];
+		m->frames[1] = (struct ip_meters_frame){sp - 256, 2, duty, 1};
+		m->top = 3 * sizeof(struct ip_meters_frame);
+	} else if (way == HIST_INNER ||
+		   way == HIST_PILED_UP) { /* behind it, what longjmp has left; deeper by one: full */
+		m->frames[2] = (struct ip_meters_frame){sp - 256, 2, duty, 1};
+		m->frames[3] = (struct ip_meters_frame){sp - 512, 3, duty, 2};
 		m->top = (way == HIST_INNER ? 3 : 4) * sizeof(struct ip_meters_frame);
+		inner += way == HIST_INNER ? 1 : 3;
 	}
 }
 
@@ -315,6 +333,13 @@ static void without_times(struct outcome *o, unsigned i, uint64_t before, uint64
 			m->frames[k].time = 4;
 	if (!h->sum)
 		return;
+	/* one frame, or the head, has the duration: the caller's */
+	for (unsigned k = 0; k < DEPTH; k++)
+		if (m->frames[k].inner == h->sum)
+			m->frames[k].inner = 6;
+	if (m->inner == h->sum)
+		m->inner = 6;
+	assert_int_equal(h->self, h->sum > inner ? h->sum - inner : 0);
 	assert_in_range(h->sum, TICKS, TICKS + after - before);
 	assert_int_equal(h->sum, h->max);
 	assert_int_equal((uint32_t)h->sum, ~h->min);
@@ -322,7 +347,7 @@ static void without_times(struct outcome *o, unsigned i, uint64_t before, uint64
 	assert_int_equal(h->buckets[h->recent - IP_HIST_SHIFT + 1], 1);
 	h->buckets[h->recent - IP_HIST_SHIFT + 1] = 0;
 	h->buckets[0] += 1000;
-	h->sum = h->max = h->min = h->recent = 1;
+	h->sum = h->self = h->max = h->min = h->recent = 1;
 }
 
 static void read_outcome(struct outcome *o, uint64_t before)
@@ -428,7 +453,11 @@ static void check_meters(enum way way, unsigned kind)
 	if (way == HIST_PILED_UP) /* an entry finds no room: the two dead ones go */
 		assert_int_equal(open, entry ? 3 : 4 - ends);
 	assert_int_equal(h->unmeasured, way == HIST_PILED_UP && entry ? 2 : 0);
-	assert_int_equal(measured, ends && (way == HIST || way == HIST_INNER || way == HIST_PILED_UP));
+	assert_int_equal(measured, ends && way >= HIST && way <= HIST_OVERSPENT && way != HIST_SHARED);
+	if (measured)
+		assert_int_equal(way == HIST_OUTMOST ? block(1)->inner : block(1)->frames[0].inner, h->sum);
+	if (way == HIST_PILED_UP && entry) /* what was called in the two that went is the call's below them */
+		assert_int_equal(block(1)->frames[1].inner, inner);
 	if (way == HIST_INNER && ends)
 		assert_int_equal(block(1)->frames[1].time, 2);
 }

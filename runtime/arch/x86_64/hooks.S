@@ -257,7 +257,7 @@
 	.endm
 
 	/*
-	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags. Falls
+	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags (r11 too, once nothing can go to C any more). Falls
 	 * through to 5 when the record is written; goes to 8 where nothing has happened.
 	 */
 	.macro record kind, up
@@ -298,10 +298,11 @@
 	shlq $32, %rdx
 	orq %rdx, %rax
 	movq %rax, METERS_FRAMES + FRAME_TIME(%rdi)
+	movq $0, METERS_FRAMES + FRAME_INNER(%rdi)
 	movq %rsi, METERS_FRAMES + FRAME_SP(%rdi)
 	.endm
 
-	/* The topmost frame is the one: rsp + up is its stack pointer. Else C looks for it. */
+	/* The topmost frame is the one: rsp + up is its stack pointer, and the next one, or the head, is its caller's. Else C looks for them. */
 	.macro leave_frame up
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
@@ -312,6 +313,8 @@
 	jne 7f
 	cmpq %rdx, METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi)
 	jne 7f
+	cmpq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_SP(%rdi)
+	jb 7f
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax
@@ -320,37 +323,42 @@
 	movq %rax, %rdx
 	shrq $HIST_SHIFT + HIST_LAST, %rdx
 	jnz 7f
-	movq METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi), %rdx
+	movq %rax, %rdx
+	subq METERS_FRAMES - METERS_FRAME + FRAME_INNER(%rdi), %rdx
+	jb 7f
 	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
-	subq %rsi, %rdi
-	subq $METERS_FRAME, %rdi
-	movq %rdi, METERS_TOP(%rsi)
-	leaq -DUTY_HIST(%rsi, %rdx), %rsi
-	addq %rax, HIST_SUM(%rsi)
-	movq %rax, %rdi
-3:	movq HIST_MAX(%rsi), %rax
-	cmpq %rax, %rdi
+	addq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_INNER(%rdi)
+	/* nothing goes to C from here on: the number is not needed any more. With the new top the frame is a handler's */
+	movq METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi), %r11
+	subq $METERS_FRAME, METERS_TOP(%rsi)
+	addq %r11, %rsi
+	addq %rax, HIST_SUM - DUTY_HIST(%rsi)
+	addq %rdx, HIST_SELF - DUTY_HIST(%rsi)
+	/* below 2^31: packed as it is */
+	movl %eax, %edi
+3:	movl HIST_MAX - DUTY_HIST(%rsi), %eax
+	cmpl %eax, %edi
 	jbe 3f
-	cmpxchgq %rdi, HIST_MAX(%rsi)
+	cmpxchgl %edi, HIST_MAX - DUTY_HIST(%rsi)
 	jne 3b
 3:	movl %edi, %edx
 	notl %edx
-	movl HIST_MIN(%rsi), %eax
+	movl HIST_MIN - DUTY_HIST(%rsi), %eax
 	cmpl %eax, %edx
 	jbe 3f
-	cmpxchgl %edx, HIST_MIN(%rsi)
+	cmpxchgl %edx, HIST_MIN - DUTY_HIST(%rsi)
 	jne 3b
 3:	/* those too short for bucket 1 go to 0 */
 	orl $1 << (HIST_SHIFT - 1), %edi
 	bsrl %edi, %edi
 	/* An address that depends on the time would hold up all loads behind this store until the time is known: a quarter of
 	 * the whole cost. Mostly it is the bucket of the last time; that can be predicted. */
-	movl HIST_RECENT(%rsi), %eax
+	movl HIST_RECENT - DUTY_HIST(%rsi), %eax
 	cmpl %eax, %edi
 	je 3f
-	movl %edi, HIST_RECENT(%rsi)
+	movl %edi, HIST_RECENT - DUTY_HIST(%rsi)
 	movl %edi, %eax
-3:	incl HIST_BUCKETS - 4 * (HIST_SHIFT - 1)(%rsi, %rax, 4)
+3:	incl HIST_BUCKETS - DUTY_HIST - 4 * (HIST_SHIFT - 1)(%rsi, %rax, 4)
 	.endm
 
 	/*

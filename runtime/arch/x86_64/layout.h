@@ -33,17 +33,19 @@
 #define METERS_TOP    8
 #define METERS_LIMIT  16
 #define METERS_FRAMES 64
-#define METERS_FRAME  24
+#define METERS_FRAME  32
 #define FRAME_SP      0
 #define FRAME_TIME    8
 #define FRAME_DUTY    16
+#define FRAME_INNER   24
 #define HIST_SUM      0
-#define HIST_MAX      8
-#define HIST_MIN      16
-#define HIST_RECENT   24
-#define HIST_BUCKETS  28
+#define HIST_SELF     8
+#define HIST_MAX      16
+#define HIST_MIN      20
+#define HIST_RECENT   28
+#define HIST_BUCKETS  32
 #define HIST_SHIFT    7
-#define HIST_LAST     24 /* bucket */
+#define HIST_LAST     23 /* bucket */
 
 /* struct rt_self */
 #define SELF_SLOT    0
