@@ -43,6 +43,30 @@ static int no_answer(const struct ip_session *s)
 			s->target->pid, owner);
 }
 
+int ip_session_note_change(struct ip_session_summary *sum, const struct ip_control_reply *reply,
+			   const char *text, size_t size)
+{
+	sum->threads = reply->threads;
+	sum->pages = reply->pages;
+	sum->functions = reply->functions;
+	sum->sites = reply->sites;
+	sum->left_out = reply->left_out;
+	sum->foreign = reply->foreign;
+	for (sum->nstops = 0; sum->nstops < reply->nstops; sum->nstops++)
+		sum->stops[sum->nstops].ns = reply->stop_ns[sum->nstops];
+	sum->more_stops = reply->more_stops;
+	sum->more_ns = reply->more_ns;
+	sum->change = (struct ip_session_change){.done = true,
+						 .functions_added = reply->functions_added,
+						 .functions_removed = reply->functions_removed,
+						 .sites_added = reply->sites_added,
+						 .sites_removed = reply->sites_removed,
+						 .dir = strdup(text)};
+	if (strlen(text) + 1 < size)
+		sum->change.unused = strdup(text + strlen(text) + 1);
+	return sum->change.dir ? 0 : ip_error("out of memory");
+}
+
 /* One try. */
 static int ask(struct ip_session *s, bool dry_run)
 {
@@ -54,7 +78,6 @@ static int ask(struct ip_session *s, bool dry_run)
 					     .flags = (o->values.args ? IP_CONTROL_ARGS : 0) |
 						      (o->values.retval ? IP_CONTROL_RETVAL : 0) |
 						      (dry_run ? IP_CONTROL_DRY_RUN : 0)};
-	struct ip_session_change *change = &s->summary->change;
 	_cleanup_free_ char *selection = ip_selection_text(s->selections.items[0].selection), *text = NULL;
 	struct ip_control_reply reply;
 	size_t size;
@@ -66,25 +89,7 @@ static int ask(struct ip_session *s, bool dry_run)
 			      selection, &reply, &text, &size);
 	if (done)
 		return done;
-	s->summary->threads = reply.threads;
-	s->summary->pages = reply.pages;
-	s->summary->functions = reply.functions;
-	s->summary->sites = reply.sites;
-	s->summary->left_out = reply.left_out;
-	s->summary->foreign = reply.foreign;
-	for (s->summary->nstops = 0; s->summary->nstops < reply.nstops; s->summary->nstops++)
-		s->summary->stops[s->summary->nstops].ns = reply.stop_ns[s->summary->nstops];
-	s->summary->more_stops = reply.more_stops;
-	s->summary->more_ns = reply.more_ns;
-	*change = (struct ip_session_change){.done = true,
-					     .functions_added = reply.functions_added,
-					     .functions_removed = reply.functions_removed,
-					     .sites_added = reply.sites_added,
-					     .sites_removed = reply.sites_removed,
-					     .dir = strdup(text)};
-	if (strlen(text) + 1 < size)
-		change->unused = strdup(text + strlen(text) + 1);
-	return change->dir ? 0 : ip_error("out of memory");
+	return ip_session_note_change(s->summary, &reply, text, size);
 }
 
 int ip_session_ask(struct ip_session *s, bool dry_run)

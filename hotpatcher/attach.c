@@ -113,6 +113,8 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	ip_session_hurry(&s, false);
 	if (!options->resume)
 		ip_session_tell_unused(&s);
+	if (options->on_live)
+		options->on_live(options->context);
 	s.start_ns = s.shown_ns = ip_now_ns();
 	while (!reason)
 		reason = ip_session_turn(&s);

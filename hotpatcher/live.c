@@ -4,10 +4,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/session_internal.h"
+#include "hotpatcher/stop.h"
+
+#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
 
 int ip_session_serve_counts(struct ip_session *s)
 {
@@ -22,13 +26,12 @@ int ip_session_serve_counts(struct ip_session *s)
 	return 0;
 }
 
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody,
-		       struct ip_control_reply *ret, char **ret_text)
+/* Asks the session of a process. 1 with an error: nobody listens. */
+static int request_of(pid_t pid, struct ip_control_request request, const char *text, const char *nobody,
+		      struct ip_control_reply *ret, char **ret_text, size_t *ret_size)
 {
-	struct ip_control_request request = {.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
 	struct ip_target *target;
 	struct ip_area *area = NULL;
-	size_t size;
 	int done = -1;
 
 	if (ip_target_open(pid, true, &target) < 0)
@@ -37,14 +40,43 @@ int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *
 		if (area)
 			request.inner_pid = target->inner_pid;
 		done = area ? ip_control_ask(area, pid, ip_proc_status(pid, "Uid"), &request, text, ret,
-					     ret_text, &size)
+					     ret_text, ret_size)
 			    : 1;
 		if (done > 0)
-			done = ip_error("pid %d has no session that could be asked: %s", pid, nobody);
+			ip_error("pid %d has no session that could be asked: %s", pid, nobody);
 	}
 	ip_area_close(area);
 	ip_target_close(target);
 	return done;
+}
+
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody,
+		       struct ip_control_reply *ret, char **ret_text)
+{
+	const struct ip_control_request request = {
+		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
+	size_t size;
+
+	return request_of(pid, request, text, nobody, ret, ret_text, &size) ? -1 : 0;
+}
+
+int ip_session_ask_change(pid_t pid, const char *selection, struct ip_session_summary *ret)
+{
+	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
+						   .max_stop_ns = IP_DEFAULT_MAX_STOP};
+	_cleanup_free_ char *text = NULL, *answer = NULL;
+	struct ip_selection *parsed;
+	struct ip_control_reply reply;
+	size_t size;
+
+	*ret = (struct ip_session_summary){.pid = pid};
+	if (ip_selection_parse(selection, &parsed) < 0)
+		return -1;
+	text = ip_selection_text(parsed);
+	ip_selection_destroy(parsed);
+	if (!text || request_of(pid, request, text, "there is nothing to change", &reply, &answer, &size))
+		return -1;
+	return ip_session_note_change(ret, &reply, answer, size);
 }
 
 int ip_session_ask_counts(pid_t pid, char **ret_dir)
@@ -53,4 +85,44 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 
 	return ip_session_request(pid, IP_CONTROL_COUNTS, "", "iprobe attach --payload hist begins one",
 				  &reply, ret_dir);
+}
+
+static int has_session(pid_t pid)
+{
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	int found = 0;
+
+	if (ip_target_open(pid, true, &target) < 0)
+		return -1;
+	if (target->has_runtime)
+		found = ip_area_open(target, &area) < 0 ? -1 : ip_area_has_session(area);
+	ip_area_close(area);
+	ip_target_close(target);
+	return found;
+}
+
+/* One that has just begun does not listen yet, one that is about to end not any more. */
+int ip_session_join(pid_t pid, char **ret_dir)
+{
+	const struct ip_control_request request = {
+		.magic = IP_CONTROL_MAGIC, .flags = IP_CONTROL_COUNTS, .max_stop_ns = 1};
+	const struct timespec nap = {.tv_nsec = 10000000};
+	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+	struct ip_control_reply reply;
+	size_t size;
+
+	for (;;) {
+		int done = has_session(pid);
+
+		if (done <= 0)
+			return done < 0 ? -1 : 1;
+		done = request_of(pid, request, "", "it is stopped, elsewhere, or of another version: end it first",
+				  &reply, ret_dir, &size);
+		if (done <= 0)
+			return done;
+		if (ip_session_interrupted || ip_now_ns() > limit)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
 }

@@ -49,6 +49,8 @@ struct ip_session_options {
 	enum ip_clock_source clock;
 	bool compress; /* streams (press.h) */
 	unsigned rotate; /* keep the newest max_size bytes, in so many pieces (trace_rotate.h); 0: stop there */
+	void (*on_live)(void *context); /* called once, when probes have gone live; NULL: nobody is */
+	void *context;
 	unsigned drop_hot; /* per cent (hot.h); 0: not asked for */
 	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
@@ -136,6 +138,12 @@ struct ip_session_snapshot {
 	uint64_t events, lost, overwritten, torn;
 };
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
+
+/* The same (see ip_session_ask_counts()) of a target that may have no session: 1 then. Tries for some seconds where nobody listens. */
+int ip_session_join(pid_t pid, char **ret_dir);
+
+/* Asks the session of the target to change what it records: selection as in a second attach. */
+int ip_session_ask_change(pid_t pid, const char *selection, struct ip_session_summary *ret);
 
 /* Asks the session of the target to write what it has counted and measured up to now (--payload). *ret_dir: the trace's directory, the caller's. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);

@@ -137,6 +137,10 @@ int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules,
 /* Names of the threads that live now. */
 void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 
+/* What a session has answered to a change, into the summary of who asked: text, size as from ip_control_ask(). ask.c */
+int ip_session_note_change(struct ip_session_summary *summary, const struct ip_control_reply *reply,
+			   const char *text, size_t size);
+
 /* Serves a request for a snapshot into dir. */
 /* Writes what has been counted up to now. live.c */
 int ip_session_serve_counts(struct ip_session *s);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an instruction calls, or jumps out of a function, if that can be read from its bytes: x86-64, and i386, whose direct forms are the
+ * same.
+ */
+#ifndef IP_ARCH_X86_64_CALLS_H
+#define IP_ARCH_X86_64_CALLS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define IP_CALL_LENGTH_MAX 6u  /* of such an instruction */
+#define IP_PLT_LENGTH	   16u /* of a stub of the linker's, as far as it matters */
+
+enum ip_call_form {
+	IP_CALL_NONE,
+	IP_CALL_DIRECT, /* to the address */
+	IP_CALL_SLOT,	/* to where the pointer at the address points */
+};
+
+static inline uint64_t ip_call_relative(uint64_t next, const uint8_t *displacement)
+{
+	int32_t distance;
+
+	memcpy(&distance, displacement, sizeof(distance));
+	return next + (uint64_t)(int64_t)distance;
+}
+
+/* bytes: IP_CALL_LENGTH_MAX, of what stands at address. bits: of the machine's addresses. */
+static inline enum ip_call_form ip_call_at(unsigned bits, uint64_t address, const uint8_t *bytes,
+					   uint64_t *ret)
+{
+	if (bytes[0] == 0xe8 || bytes[0] == 0xe9) { /* call, jmp rel32 */
+		*ret = ip_call_relative(address + 5, bytes + 1);
+		*ret &= bits == 32 ? UINT32_MAX : UINT64_MAX;
+		return IP_CALL_DIRECT;
+	}
+	if (bits == 64 && bytes[0] == 0xff &&
+	    (bytes[1] == 0x15 || bytes[1] == 0x25)) { /* call, jmp *rel32(%rip) */
+		*ret = ip_call_relative(address + 6, bytes + 2);
+		return IP_CALL_SLOT;
+	}
+	return IP_CALL_NONE;
+}
+
+/* The pointer through which the linker's stub at address jumps, bytes: IP_PLT_LENGTH of it; 0: it is none. */
+static inline uint64_t ip_call_plt_slot(unsigned bits, uint64_t address, const uint8_t *bytes)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	unsigned at = memcmp(bytes, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+	uint64_t slot;
+
+	at += bytes[at] == 0xf2; /* bnd */
+	return ip_call_at(bits, address + at, bytes + at, &slot) == IP_CALL_SLOT && bytes[at + 1] == 0x25
+		       ? slot
+		       : 0;
+}
+
+#endif
