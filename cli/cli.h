@@ -25,6 +25,7 @@ int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_status(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 
 /* Prints "iprobe: MESSAGE" of the last error on stderr; returns 1. */
 int cli_fail(void);

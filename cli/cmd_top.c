@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobe top: the busiest functions of a live process.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/filter_options.h"
+#include "cli/top.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+#define DELAY_NS   1000000000ull
+#define BATCH_ROWS 20
+#define SLICE_NS   100000000ull /* between looks for signals */
+
+static const char help[] =
+	"usage: iprobe top [OPTIONS] PID\n\n"
+	"Shows live which functions of a process are called how often, what time they take by themselves and "
+	"with what they call, and how\n"
+	"long calls last. Makes the chosen probes live with the hist payload until q, Ctrl-C, or the process "
+	"ends, and puts every byte back;\n"
+	"where the process is recorded with that payload already, shows what that session measures. No trace "
+	"is kept.\n\n"
+	"  -f, --functions SEL   globs, comma-separated; !GLOB takes away; file:GLOB, lib:GLOB; -f @FILE "
+	"reads them\n"
+	"                        (default: all probes)\n"
+	"  -d, --delay T         between two pictures (default 1s)\n"
+	"  -n, --iterations N    end after N of them\n"
+	"      --duration T      end after T\n"
+	"  -s, --sort COLUMN     rate, calls, self (default), total, avg, p50, p99, max, function\n"
+	"      --limit ROWS      at most so many functions (default: as many as fit; 20 with --batch; all "
+	"with --json)\n"
+	"  -b, --batch           plain text, each picture below the other; so it is where stdout is no "
+	"terminal\n"
+	"      --json            each picture as one JSON object on a line\n"
+	"      --memory SIZE     for rings and histograms (default 64M)\n"
+	"      --max-stop T      no stop of the process longer than T (default 50ms)\n"
+	"  -h, --help\n\n"
+	"Keys: q quit, s S sort by the next column, the one before, r reverse, / show only some, t since the "
+	"beginning, p pause, + - faster,\n"
+	"slower, d drop the function's probes, c add its callees, a add functions, ? help\n";
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Until then, a signal, or the end of the session. */
+static void wait_until(struct cli_top_session *session, uint64_t until)
+{
+	for (uint64_t now;
+	     !ip_session_interrupted && (now = now_ns()) < until && !cli_top_session_has_ended(session);) {
+		uint64_t ns = until - now < SLICE_NS ? until - now : SLICE_NS;
+		const struct timespec nap = {0, (long)ns};
+
+		nanosleep(&nap, NULL);
+	}
+}
+
+/* 0; -1 with an error, but for "nobody reads it any more": that is 1. */
+static int flush(void)
+{
+	if (fflush(stdout) == 0)
+		return 0;
+	return errno == EPIPE ? 1 : ip_error_errno("cannot write to stdout");
+}
+
+static int print(const struct cli_top_options *o, const struct cli_top_session *session,
+		 const struct cli_top_snapshot *snapshot, uint64_t iteration)
+{
+	bool *wanted = NULL;
+	struct cli_top_rows rows;
+	size_t n;
+	int done;
+
+	if (o->functions && cli_top_session_is_joined(session) &&
+	    !(wanted = cli_top_select(snapshot->recording, o->functions, &n)))
+		return -1;
+	done = cli_top_rows_make(snapshot, wanted, false, o->sort, false, &rows);
+	free(wanted);
+	if (done < 0)
+		return -1;
+	if (o->json) {
+		cli_top_print_json(o, session, snapshot, &rows, iteration);
+	} else {
+		if (iteration > 1)
+			putchar('\n');
+		cli_top_print_sums(stdout, &rows);
+		putchar('\n');
+		cli_top_print_head(stdout, SIZE_MAX, o->sort);
+		putchar('\n');
+		for (size_t i = 0; i < rows.n && (!o->limit || i < o->limit); i++) {
+			cli_top_print_row(stdout, SIZE_MAX, &rows, &rows.items[i]);
+			putchar('\n');
+		}
+	}
+	cli_top_rows_clear(&rows);
+	return flush();
+}
+
+/* One picture after the other. 0; -1 with an error. */
+static int print_all(const struct cli_top_options *o, struct cli_top_session *session)
+{
+	uint64_t start = now_ns(), end = o->duration_ns ? start + o->duration_ns : UINT64_MAX;
+	struct cli_top_snapshot snapshot;
+	bool joined = cli_top_session_is_joined(session);
+
+	/* of a session that was there, what it had counted before does not matter */
+	if (joined && cli_top_session_read(session, &snapshot) < 0)
+		return -1;
+	for (uint64_t i = 1; !o->iterations || i <= o->iterations; i++) {
+		int done;
+
+		wait_until(session, start + i * o->delay_ns < end ? start + i * o->delay_ns : end);
+		if (ip_session_interrupted)
+			return 0;
+		done = cli_top_session_read(session, &snapshot);
+		if (done <= 0)
+			return done;
+		done = print(o, session, &snapshot, i);
+		if (done)
+			return done < 0 ? -1 : 0;
+		if (now_ns() >= end)
+			return 0;
+	}
+	return 0;
+}
+
+static int parse_count(const char *command, const char *text, const char *what, uint64_t *ret)
+{
+	char *end;
+
+	*ret = strtoul(text, &end, 10);
+	return isdigit((unsigned char)*text) && !*end && *ret
+		       ? 0
+		       : cli_usage(command, "'%s' is no number of %s", text, what);
+}
+
+enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP };
+
+/* -1: go on; else the exit code. */
+static int parse_option(const char *command, int option, struct cli_top_options *o)
+{
+	uint64_t n;
+
+	switch (option) {
+	case 'f':
+		return cli_functions(command, optarg, &o->functions) ? 2 : -1;
+	case 'd':
+		if (cli_parse_time(command, optarg, &o->delay_ns) < 0)
+			return 2;
+		return o->delay_ns ? -1 : cli_usage(command, "--delay needs a time above 0");
+	case 'n':
+		return parse_count(command, optarg, "pictures", &o->iterations) ? 2 : -1;
+	case OPT_DURATION:
+		if (cli_parse_time(command, optarg, &o->duration_ns) < 0)
+			return 2;
+		return o->duration_ns ? -1 : cli_usage(command, "--duration needs a time above 0");
+	case 's':
+		o->sort = cli_top_column_of(optarg);
+		return o->sort < CLI_TOP_COLUMNS ? -1
+						 : cli_usage(command,
+							     "--sort is rate, calls, self, total, avg, p50, "
+							     "p99, max or function, not '%s'",
+							     optarg);
+	case OPT_LIMIT:
+		if (parse_count(command, optarg, "functions", &n))
+			return 2;
+		o->limit = n;
+		return -1;
+	case 'b':
+		o->batch = true;
+		return -1;
+	case OPT_JSON:
+		o->json = true;
+		return -1;
+	case OPT_MEMORY:
+		return ip_parse_size(optarg, &o->memory) < 0 ? cli_usage(command, "%s", ip_error_message())
+							     : -1;
+	case OPT_MAX_STOP:
+		return cli_parse_time(command, optarg, &o->max_stop_ns) < 0 ? 2 : -1;
+	case 'h':
+		fputs(help, stdout);
+		return 0;
+	default:
+		return 3;
+	}
+}
+
+static int parse(int argc, char **argv, struct cli_top_options *o)
+{
+	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
+						     {"delay", required_argument, NULL, 'd'},
+						     {"iterations", required_argument, NULL, 'n'},
+						     {"duration", required_argument, NULL, OPT_DURATION},
+						     {"sort", required_argument, NULL, 's'},
+						     {"limit", required_argument, NULL, OPT_LIMIT},
+						     {"batch", no_argument, NULL, 'b'},
+						     {"json", no_argument, NULL, OPT_JSON},
+						     {"memory", required_argument, NULL, OPT_MEMORY},
+						     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+	int option;
+
+	*o = (struct cli_top_options){.delay_ns = DELAY_NS,
+				      .sort = CLI_TOP_SELF,
+				      .memory = IP_DEFAULT_MEMORY,
+				      .max_stop_ns = IP_DEFAULT_MAX_STOP};
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "f:d:n:s:bh", long_options, NULL)) >= 0) {
+		int code = parse_option(argv[0], option, o);
+
+		if (code == 3)
+			return cli_bad_option(argv[0], argc, argv);
+		if (code >= 0)
+			return code;
+	}
+	if (optind >= argc)
+		return cli_usage(argv[0], "which process? PID is missing");
+	if (optind + 1 < argc)
+		return cli_usage(argv[0], "one PID, not '%s' too", argv[optind + 1]);
+	if (ip_parse_pid(argv[optind], &o->pid) < 0)
+		return cli_usage(argv[0], "%s", ip_error_message());
+	o->batch |= o->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO);
+	if (!o->limit && o->batch && !o->json)
+		o->limit = BATCH_ROWS;
+	return -1;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	struct cli_top_options o;
+	struct cli_top_session *session;
+	int done, ended, code = parse(argc, argv, &o);
+
+	if (code >= 0)
+		return code;
+	cli_catch_signals();
+	done = cli_top_session_begin(&o, !o.batch, &session);
+	if (done == 0)
+		done = o.batch ? print_all(&o, session) : cli_top_view(&o, session);
+	code = done < 0 ? cli_fail() : 0;
+	ended = cli_top_session_end(session);
+	return code ? code : ended;
+}
