@@ -79,6 +79,8 @@ void ip_session_tell_unused(const struct ip_session *s);
  * first call. allow_none: return 1, without an error, where no module has probes. */
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
+/* Area, trace, collector, family and control of a session whose plan is made. session_begin.c */
+int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules);
 /* Collector, family and control of a session whose trace and area are ready. */
 int ip_session_begin(struct ip_session *s, uint64_t max_size);
 
@@ -90,6 +92,9 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options);
  * NULL then). */
 int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
 			  const struct ip_modules *modules);
+
+#define IP_SESSION_SETTLE_NS 200000000ull /* for threads that stand in hooks to come out of them */
+void ip_session_nap(uint64_t ns);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
 
