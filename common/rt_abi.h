@@ -22,7 +22,8 @@
  *   The word for position p lies at word p % IP_SUBBUF_WORDS of the current sub-buffer. Word 0 of a sub-buffer is never used,
  *   so position % IP_SUBBUF_WORDS == 0 means: no room, take a new one. One compare-and-exchange on cur (not
  *   locked: only signal handlers of the same thread compete) therefore reserves words
- *   or changes the sub-buffer, and fails where a handler has recorded meanwhile.
+ *   or changes the sub-buffer, and fails where a handler has recorded meanwhile. (With coarse time words are reserved by addition, too: then the
+ *   last words of a sub-buffer are no room either, and without a sub-buffer the position is that of the first of these; runtime/record.c, A3.)
  *
  * Life of a sub-buffer (descriptor->state):
  *   FREE -> OWNED   by the thread (locked compare-and-exchange), all words are zero
@@ -209,6 +210,7 @@ struct ip_gate {
 #define IP_AREA_MODULES	 1024u
 #define IP_SUBBUF_WORDS	 4096u
 #define IP_SUBBUF_SIZE	 (IP_SUBBUF_WORDS * 8u)
+#define IP_SUBBUF_SPARE	 8u /* words at its end that no record takes in a session with coarse time */
 #define IP_AREA_SUBBUFS	 32768u /* descriptors: 1 GiB of sub-buffers */
 #define IP_NO_SUBBUF	 0xffffull
 #define IP_NO_SLOT	 0xffffffffu
@@ -504,7 +506,7 @@ struct ip_slot {
 	uint64_t cur;
 	uint64_t guard;	  /* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
 	uint64_t last_sp; /* of the last record */
-	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended */
+	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended. With coarse time its stamp */
 	uint64_t lost;
 	uint64_t leaving; /* index + 1 of the sub-buffer that the outermost hook has left last */
 	uint64_t last_time; /* of the last record of a careful session */

@@ -25,6 +25,18 @@
  *      marked suspect and the collector does not hand it out again in this session, so that the words which
  *      the hook below fills late do no harm.
  *
+ * With coarse time (IP_MODE_COARSE) the hooks reserve by addition, which takes less time than comparing, and is undone where it was in vain:
+ *
+ *   A1. Only for a compact record, with no hook below (2), and with the stamp of the record before: epoch is that stamp in such a session, so that
+ *       one comparison tells. Anything else comes here, where words are reserved as ever.
+ *   A2. Steps 3 and 4, but cur is increased by one instruction that tells what it was (not locked). As it was read: the word is ours, and what was
+ *       read was still true, as in step 4.
+ *   A3. Else a handler has recorded meanwhile, and the word is the one behind. The addition is undone, by cmpxchg, and rt_record() starts again. That
+ *       fails if another handler has recorded since: then the word stays, is never filled, and is the event, a lost one. (A hook may be sure of
+ *       no other word: a hook that took its guard for stale may have handed the sub-buffer over.) Where there was no room any more, or no sub-buffer, the
+ *       addition must do no harm: so the last words of a sub-buffer (IP_SUBBUF_SPARE) are no room, and without a sub-buffer the position is that
+ *       of the first of them. Whoever finds it beyond sets it back.
+ *
  * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event, none where self.h
  * does without.
  */
@@ -66,7 +78,8 @@ _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_s
 		       offsetof(struct ip_gate, session) == GATE_SESSION && TIME_BITS == IP_TIME_BITS &&
 		       NUMBER_BITS == IP_NUMBER_BITS && SP_SHIFT == IP_SP_SHIFT && SP_WINDOW == IP_SP_WINDOW &&
 		       SUBBUF_WORDS == IP_SUBBUF_WORDS && 1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE &&
-		       POSITION_BITS == IP_POSITION_BITS,
+		       POSITION_BITS == IP_POSITION_BITS && NO_SUBBUF == IP_NO_SUBBUF &&
+		       SUBBUF_SPARE == IP_SUBBUF_SPARE,
 	       "layout.h");
 
 /* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it never goes back either, and stands still
@@ -93,6 +106,33 @@ static __attribute__((noinline, cold)) uint64_t other_clock(struct ip_slot *slot
 static inline uint64_t clock_of(struct ip_slot *slot)
 {
 	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot) : cpu_clock();
+}
+
+static inline int is_coarse(const struct ip_slot *slot)
+{
+	return rt_unlikely(slot->modes & IP_MODE_COARSE);
+}
+
+/* What slot->epoch is to be after a record at that time, and whether it tells that the upper bits are others. */
+static inline uint64_t epoch_at(const struct ip_slot *slot, uint64_t now)
+{
+	return is_coarse(slot) ? now : now >> IP_TIME_BITS;
+}
+
+static inline int is_another_epoch(const struct ip_slot *slot, uint64_t now)
+{
+	return now >> IP_TIME_BITS != (is_coarse(slot) ? slot->epoch >> IP_TIME_BITS : slot->epoch);
+}
+
+static inline int has_room(const struct ip_slot *slot, uint64_t cur, uint64_t words)
+{
+	return WORD_INDEX(cur) != 0 && WORD_INDEX(cur) + words <= IP_SUBBUF_WORDS - (is_coarse(slot) ? IP_SUBBUF_SPARE : 0);
+}
+
+/* cur without a sub-buffer: of the ordinal that the next one is to have. */
+static inline uint64_t cur_of_none(const struct ip_slot *slot, uint64_t position)
+{
+	return CUR(IP_NO_SUBBUF, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + (is_coarse(slot) ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0));
 }
 
 static inline uint64_t *word_at(uint64_t cur)
@@ -185,7 +225,8 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		    !__atomic_compare_exchange_n(&slot->state, &expected, IP_SLOT_CLAIMING, 0,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		slot->cur = CUR(IP_NO_SUBBUF, 0);
+		slot->modes = rt_header->modes;
+		slot->cur = cur_of_none(slot, 0);
 		slot->guard = 0;
 		slot->last_sp = 0;
 		slot->epoch = ~0ull;
@@ -196,7 +237,6 @@ static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
 		slot->pid = pid;
 		slot->meters = 0;
 		slot->block = 0;
-		slot->modes = rt_header->modes;
 		if (slot->modes & IP_MODE_PAYLOADS)
 			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
@@ -253,18 +293,23 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 
 		slot->leaving = index + 1;
 		cpu_store_order();
-		if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(IP_NO_SUBBUF, end)))
+		if (!cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, end)))
 			return 1;
 		cpu_add_local16(&rt_subbufs[index].surplus, end - position);
 		for (; position < end; position++)
 			cpu_store_word(word_at(CUR(index, position)), PAD_WORD);
 		if (outermost)
 			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
-		cur = CUR(IP_NO_SUBBUF, end);
+		cur = cur_of_none(slot, end);
+		position = POSITION(cur);
 	}
 	taken = slot->modes & IP_MODE_OVERWRITE
 			? take_or_recycle(slot, position / IP_SUBBUF_WORDS, outermost)
 			: take_subbuf();
+	if (taken < 0 && cur != cur_of_none(slot, position)) { /* A3 */
+		cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, position));
+		return 1;
+	}
 	if (taken < 0)
 		return *(volatile uint64_t *)&slot->cur != cur; /* a handler may have found one */
 	rt_subbufs[taken].ordinal = position / IP_SUBBUF_WORDS;
@@ -273,7 +318,7 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	rt_subbufs[taken].surplus = 0;
 	cpu_store_order(); /* until it is named, the collector does not look at the rest */
 	rt_subbufs[taken].slot = slot - rt_slots;
-	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, position + 1))) {
+	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + 1))) {
 		/* a handler took one in between */
 		rt_subbufs[taken].slot = IP_NO_SLOT;
 		__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
@@ -319,7 +364,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
 		uint64_t now;
 
-		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - words) {
+		if (!has_room(slot, cur, words)) {
 			if (change_subbuf(slot, cur, outermost))
 				continue;
 			cpu_increment_local(&slot->lost);
@@ -327,7 +372,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		}
 		now = clock_of(slot);
 		slot->last_sp = sp;
-		slot->epoch = outermost ? now >> IP_TIME_BITS : ~0ull;
+		slot->epoch = outermost ? epoch_at(slot, now) : ~0ull;
 		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words))
 			continue;
@@ -352,10 +397,10 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 			now = slot->last_time;
 		if (event->payload || extra)
 			words = IP_PAYLOAD_HEAD + values + extra;
-		else if (nested || now >> IP_TIME_BITS != slot->epoch ||
+		else if (nested || is_another_epoch(slot, now) ||
 			 sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)
 			words = IP_EXT_WORDS;
-		if (WORD_INDEX(cur) == 0 || WORD_INDEX(cur) > IP_SUBBUF_WORDS - words) {
+		if (!has_room(slot, cur, words)) {
 			slot->epoch = ~0ull;
 			if (change_subbuf(slot, cur, !nested))
 				continue;
@@ -363,7 +408,7 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 			return 0;
 		}
 		slot->last_sp = sp;
-		slot->epoch = nested ? ~0ull : now >> IP_TIME_BITS;
+		slot->epoch = nested ? ~0ull : epoch_at(slot, now);
 		cpu_store_order();
 		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words)) {
 			slot->epoch = ~0ull;
@@ -461,12 +506,13 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 		uint64_t cur = *(volatile uint64_t *)&slot->cur;
 		uint64_t now = clock_of(slot);
 
-		if (rt_unlikely(payload || WORD_INDEX(cur) == 0 || now >> IP_TIME_BITS != slot->epoch ||
+		if (rt_unlikely(payload || !has_room(slot, cur, 1) || is_another_epoch(slot, now) ||
 				sp - slot->last_sp + IP_SP_WINDOW / 2 >= IP_SP_WINDOW)) {
 			record_extended(slot, number, kind, sp, 1, payload);
 			break;
 		}
 		slot->last_sp = sp;
+		slot->epoch = epoch_at(slot, now);
 		cpu_store_order();
 		if (rt_unlikely(!cpu_cmpxchg_local(&slot->cur, cur, cur + 1))) {
 			/* a handler that took our guard for stale has not said so, and last_sp is not its own any more */

@@ -4,8 +4,8 @@
  * also on top of one another, also on a stack that makes it look as if the hook below were gone, also leaving by longjmp), and a reader on another
  * processor. Every order of their steps is tried, by depth-first search over all states.
  *
- * The steps are those of runtime/record.c (W1 to W7 here), runtime/recycle.h (O1 to O6), hotpatcher/drain.c (D1 to D4) and
- * hotpatcher/window.h (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a step is at most one
+ * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time), runtime/recycle.h (O1 to O6), hotpatcher/drain.c (D1 to D4)
+ * and hotpatcher/window.h (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a step is at most one
  * access to memory that others write, or one that nobody else can see the middle of.
  *
  * What must hold:
@@ -23,13 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS	 4 /* of a sub-buffer, word 0 is not used */
+#define WORDS scenario->size /* of a sub-buffer, word 0 is not used */
+#define MOST  6
+#define SPARE                                                                                                \
+	(scenario->adds && mutation != NOTHING_TO_SPARE ? 2 : 0) /* words at its end that no record takes */
 #define SUBBUFS	 3
 #define LEVELS	 3
 #define ORDINALS 12
 #define NONE	 15
 #define NOBODY	 1
 #define PAD	 255
+#define GAVE_UP	 2
 #define STEPS	 400
 
 enum { FREE, OWNED, FULL, LEFT };
@@ -53,6 +57,11 @@ enum mutation {
 	BELIEVE_PARTS,
 	PADDING_IS_EVENTS,
 	TAKE_OLDEST_NOT_FULL,
+	ADD_WITHOUT_LOOKING,
+	ADD_WITHOUT_UNDOING,
+	UNDO_WITHOUT_COMPARING,
+	RETRY_BEHIND_A_HOLE,
+	NOTHING_TO_SPARE,
 	MUTATIONS
 };
 
@@ -75,12 +84,17 @@ static const char *const mutation_names[MUTATIONS] = {
 	"S4: what was copied in part and is overwritten now counts as whole",
 	"O3: padding counts as events",
 	"O2: the collector takes an oldest one that is not full",
+	"A2: the word is filled, whichever was taken",
+	"A3: the addition is not undone",
+	"A3: it is undone without comparing",
+	"A3: it could not be undone, and the event is recorded all the same",
+	"A3: no words are spared at the end of a sub-buffer",
 };
 
 struct subbuf {
 	uint8_t state, slot, ordinal, suspect, surplus, suspended;
-	uint8_t word[WORDS];
-	uint8_t owner[WORDS]; /* of the last reservation: not part of the protocol */
+	uint8_t word[MOST];
+	uint8_t owner[MOST]; /* of the last reservation: not part of the protocol */
 };
 
 /* Steps of a hook. */
@@ -93,6 +107,9 @@ enum pc {
 	W4_SURPLUS,
 	W4_FILL,
 	W5,
+	A2_ADD,
+	A3_UNDO,
+	A3_BACK,
 	DONE,
 	C_LEAVING,
 	C_LEAVE,
@@ -113,15 +130,18 @@ enum pc {
 	C_FREE,
 	C_NEITHER
 };
-static const char *const pc_names[] = {
-	"W2",	   "W3",    "W4 cur",  "W4 clock", "W4 reserve", "W4 surplus", "W4 fill", "W5",	  "done",
-	"leaving", "leave", "surplus", "pad",	   "full",	 "take",       "O1",	  "O2",	  "O4",
-	"O5",	   "O6",    "zero",    "describe", "name",	 "use",	       "unname",  "free", "neither"};
+static const char *const pc_names[] = {"W2",	   "W3",    "W4 cur",  "W4 clock", "W4 reserve", "W4 surplus",
+				       "W4 fill",  "W5",    "A2 add",  "A3 undo",  "A3 back",	 "done",
+				       "leaving",  "leave", "surplus", "pad",	   "full",	 "take",
+				       "O1",	   "O2",    "O4",      "O5",	   "O6",	 "zero",
+				       "describe", "name",  "use",     "unname",   "free",	 "neither"};
 
 struct hook {
 	uint8_t pc, words, outermost, looks_gone; /* looks_gone: to it the hook below is */
 	uint8_t sub, position;			  /* cur as it was read */
 	uint8_t time, id, w, taken, tail_ordinal, tail_events, tries;
+	uint8_t adds;  /* A1: no hook is below, and it is a compact record */
+	uint8_t first; /* of its sub-buffer */
 };
 
 struct state {
@@ -134,18 +154,19 @@ struct state {
 	/* the reader */
 	uint8_t rpc, k, rordinal, n, rw, rstate, next_ordinal, holes, delivered, last_id, snapshots, steals,
 		rtail, rsurplus;
-	uint8_t copy[WORDS], owner[WORDS];
+	uint8_t copy[MOST], owner[MOST];
 } __attribute__((aligned(8)));
 
 struct scenario {
 	const char *name;
-	bool overwrite, longjmp, alternate;
-	uint8_t subbufs, events, signals, steals, snapshots;
+	bool overwrite, longjmp, alternate, adds;
+	uint8_t size, subbufs, events, signals, steals, snapshots;
 	const char *words; /* of each event, in turn */
 };
 
 static const struct scenario *scenario;
 static enum mutation mutation;
+
 static const char *trail[STEPS];
 static unsigned depth;
 static const char *wrong;
@@ -193,6 +214,12 @@ static void fail(const char *what)
 		wrong = what;
 }
 
+/* The position while there is no sub-buffer, of whichever ordinal. */
+static uint8_t rest(uint8_t position)
+{
+	return position / WORDS * WORDS + (SPARE ? WORDS - SPARE : 0);
+}
+
 static void reset(struct subbuf *b)
 {
 	memset(b->word, 0, sizeof(b->word));
@@ -233,6 +260,30 @@ static void begin_hook(struct state *s, bool looks_gone)
 	s->depth++;
 }
 
+/* The event has its words. Whether it is the first of its sub-buffer. */
+static bool begins(struct state *s, struct hook *h)
+{
+	bool first = !s->first_id[h->position / WORDS];
+
+	h->id = ++s->next_id;
+	if (first)
+		s->first_id[h->position / WORDS] = h->id;
+	for (int i = 0; i < h->words; i++)
+		s->subs[h->sub].owner[h->position % WORDS + i] = h->id;
+	return first;
+}
+
+/* The words at the position that was read are the hook's, whose event happens now. */
+static void reserved(struct state *s, struct hook *h)
+{
+	begins(s, h);
+	if (h->time < s->last_time)
+		fail("events do not lie in the order of their stamps");
+	s->last_time = h->time;
+	h->w = 0;
+	h->pc = h->words > 1 ? W4_SURPLUS : W4_FILL;
+}
+
 /* One step of the topmost hook. */
 static void step_hook(struct state *s)
 {
@@ -253,6 +304,8 @@ static void step_hook(struct state *s)
 					s->subs[s->leaving - 1].suspect = 1;
 			}
 		}
+		if (h->adds != GAVE_UP)
+			h->adds = scenario->adds && !s->guard && h->words == 1;
 		h->pc = h->outermost ? W3 : W4_CUR;
 		break;
 	case W3:
@@ -262,14 +315,55 @@ static void step_hook(struct state *s)
 	case W4_CUR:
 		h->sub = s->cur;
 		h->position = s->position;
-		if (h->position % WORDS == 0 || h->position % WORDS > WORDS - h->words)
-			h->pc = h->sub == NONE ? C_TAKE : C_LEAVING;
+		if (h->position % WORDS == 0 || h->position % WORDS > WORDS - SPARE - h->words)
+			h->pc = h->adds == 1 ? A3_BACK : h->sub == NONE ? C_TAKE : C_LEAVING;
 		else
 			h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_RESERVE : W4_CLOCK;
 		break;
 	case W4_CLOCK:
 		h->time = ++s->clock;
-		h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_CUR : W4_RESERVE;
+		h->pc = mutation == CLOCK_BEFORE_POSITION && h->outermost ? W4_CUR
+			: h->adds					  ? A2_ADD
+									  : W4_RESERVE;
+		break;
+	case A2_ADD: {
+		bool same = s->cur == h->sub && s->position == h->position;
+
+		if (!same && mutation != ADD_WITHOUT_LOOKING) {
+			h->sub = s->cur;
+			h->position = s->position++;
+			h->pc = A3_UNDO;
+			if (h->sub != NONE) /* an event that is a hole, unless it is undone */
+				h->first = begins(s, h);
+			break;
+		}
+		s->position++;
+		reserved(s, h);
+		break;
+	}
+	case A3_UNDO:
+		h->pc = A3_BACK;
+		if (mutation == ADD_WITHOUT_UNDOING)
+			break;
+		if ((s->cur != h->sub || s->position != h->position + 1) &&
+		    mutation != UNDO_WITHOUT_COMPARING) {
+			if (h->sub != NONE && mutation != RETRY_BEHIND_A_HOLE)
+				h->pc = W5;
+			break;
+		}
+		s->cur = h->sub;
+		s->position = h->position;
+		if (h->sub == NONE)
+			break;
+		b->owner[h->position % WORDS] = 0;
+		s->next_id--;
+		if (h->first)
+			s->first_id[h->position / WORDS] = 0;
+		break;
+	case A3_BACK:
+		s->guard = 0;
+		h->adds = GAVE_UP;
+		h->pc = W2;
 		break;
 	case W4_RESERVE:
 		if (mutation != RESERVE_WITHOUT_COMPARING &&
@@ -281,16 +375,7 @@ static void step_hook(struct state *s)
 		}
 		s->cur = h->sub;
 		s->position = h->position + h->words;
-		h->id = ++s->next_id;
-		if (h->time < s->last_time)
-			fail("events do not lie in the order of their stamps");
-		s->last_time = h->time;
-		if (!s->first_id[h->position / WORDS])
-			s->first_id[h->position / WORDS] = h->id;
-		for (int i = 0; i < h->words; i++)
-			b->owner[h->position % WORDS + i] = h->id;
-		h->w = 0;
-		h->pc = h->words > 1 ? W4_SURPLUS : W4_FILL;
+		reserved(s, h);
 		if (mutation == GUARD_BEFORE_WORDS && h->outermost)
 			s->guard = 0;
 		break;
@@ -318,7 +403,7 @@ static void step_hook(struct state *s)
 			break;
 		}
 		s->cur = NONE;
-		s->position = end;
+		s->position = rest(end);
 		h->w = h->position;
 		h->pc = C_SURPLUS;
 		break;
@@ -338,7 +423,7 @@ static void step_hook(struct state *s)
 		if (h->outermost || mutation == HANDLER_HANDS_OVER)
 			b->state = FULL;
 		h->sub = NONE;
-		h->position = end;
+		h->position = rest(end);
 		h->pc = C_TAKE;
 		break;
 	case C_TAKE:
@@ -406,7 +491,7 @@ static void step_hook(struct state *s)
 			break;
 		}
 		s->cur = h->taken;
-		s->position = h->position + 1;
+		s->position = h->position / WORDS * WORDS + 1;
 		h->pc = W4_CUR;
 		break;
 	case C_UNNAME:
@@ -419,6 +504,11 @@ static void step_hook(struct state *s)
 		break;
 	case C_NEITHER:
 		if (s->cur != h->sub || s->position != h->position) {
+			h->pc = W4_CUR;
+			break;
+		}
+		if (s->position != rest(s->position)) {
+			s->position = rest(s->position);
 			h->pc = W4_CUR;
 			break;
 		}
@@ -631,6 +721,9 @@ static void check_end(const struct state *s)
 	struct state e = *s;
 	uint8_t happened = s->next_id + s->lost, kept = 0, last = 0;
 
+	if (!scenario->longjmp && happened != scenario->events + scenario->signals - s->signals)
+		fail("there are more or fewer events than calls");
+
 	if (!scenario->overwrite) {
 		for (bool more = true; more && !wrong;) {
 			more = false;
@@ -753,6 +846,7 @@ static bool run(const struct scenario *which)
 	scenario = which;
 	memset(&s, 0, sizeof(s));
 	s.cur = NONE;
+	s.position = rest(0);
 	s.left = which->events;
 	s.signals = which->signals;
 	s.jumps = which->longjmp;
@@ -770,10 +864,17 @@ static bool run(const struct scenario *which)
 }
 
 static const struct scenario scenarios[] = {
-	{.name = "drained", .subbufs = 2, .events = 5, .signals = 1, .words = "112"},
-	{.name = "drained, three at once", .subbufs = 2, .events = 2, .signals = 2, .words = "2"},
-	{.name = "drained, longjmp", .subbufs = 2, .events = 4, .signals = 1, .longjmp = true, .words = "1"},
+	{.name = "drained", .size = 4, .subbufs = 2, .events = 5, .signals = 1, .words = "112"},
+	{.name = "drained, three at once", .size = 4, .subbufs = 2, .events = 2, .signals = 2, .words = "2"},
+	{.name = "drained, longjmp",
+	 .size = 4,
+	 .subbufs = 2,
+	 .events = 4,
+	 .signals = 1,
+	 .longjmp = true,
+	 .words = "1"},
 	{.name = "drained, other stacks",
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 4,
 	 .signals = 1,
@@ -781,6 +882,7 @@ static const struct scenario scenarios[] = {
 	 .words = "1"},
 	{.name = "overwritten",
 	 .overwrite = true,
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 6,
 	 .signals = 1,
@@ -788,12 +890,14 @@ static const struct scenario scenarios[] = {
 	 .words = "112"},
 	{.name = "overwritten, three at once",
 	 .overwrite = true,
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 3,
 	 .signals = 2,
 	 .words = "2"},
 	{.name = "overwritten, taken from",
 	 .overwrite = true,
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 5,
 	 .signals = 1,
@@ -802,6 +906,7 @@ static const struct scenario scenarios[] = {
 	 .words = "112"},
 	{.name = "overwritten, longjmp",
 	 .overwrite = true,
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 5,
 	 .signals = 1,
@@ -810,11 +915,52 @@ static const struct scenario scenarios[] = {
 	 .words = "1"},
 	{.name = "overwritten, other stacks",
 	 .overwrite = true,
+	 .size = 4,
 	 .subbufs = 2,
 	 .events = 6,
 	 .signals = 1,
 	 .alternate = true,
 	 .steals = 1,
+	 .words = "1"},
+	{.name = "added",
+	 .adds = true,
+	 .size = 6,
+	 .subbufs = 2,
+	 .events = 7,
+	 .signals = 1,
+	 .words = "11111112"},
+	{.name = "added, three at once",
+	 .adds = true,
+	 .size = 6,
+	 .subbufs = 2,
+	 .events = 5,
+	 .signals = 2,
+	 .words = "1"},
+	{.name = "added, longjmp",
+	 .adds = true,
+	 .longjmp = true,
+	 .size = 6,
+	 .subbufs = 2,
+	 .events = 7,
+	 .signals = 1,
+	 .words = "1"},
+	{.name = "added, other stacks",
+	 .adds = true,
+	 .alternate = true,
+	 .size = 6,
+	 .subbufs = 2,
+	 .events = 4,
+	 .signals = 2,
+	 .words = "1"},
+	{.name = "added and overwritten",
+	 .adds = true,
+	 .overwrite = true,
+	 .alternate = true,
+	 .size = 6,
+	 .subbufs = 2,
+	 .events = 7,
+	 .signals = 1,
+	 .snapshots = 1,
 	 .words = "1"},
 };
 

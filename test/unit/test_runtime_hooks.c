@@ -93,6 +93,8 @@ enum way {
 	/* of sessions with modes */
 	CAREFUL,
 	COARSE,
+	COARSE_LATER,
+	COARSE_LAST,
 	COARSE_NESTED,
 	COARSE_FULL,
 	COARSE_EPOCH,
@@ -126,6 +128,8 @@ static const char *const ways[] = {"common",
 				   "far above",
 				   "careful",
 				   "coarse",
+				   "coarse, later",
+				   "coarse, last word",
 				   "coarse, nested",
 				   "coarse, full",
 				   "coarse, epoch",
@@ -228,6 +232,10 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 
 	memset(blocks, 0, 4096);
 	rt_clock->now = __rdtsc();
+	if (modes_of(way) & IP_MODE_COARSE) {
+		rt_slots[0].epoch = rt_clock->now;
+		rt_slots[0].epoch -= way == COARSE_LATER ? 1 : way == COARSE_EPOCH ? 1 << IP_TIME_BITS : 0;
+	}
 	rt_duties[NUMBER] = duty;
 	rt_header->modes = modes_of(way);
 	if (!rt_header->modes)
@@ -294,13 +302,15 @@ static void prepare(enum way way, unsigned kind, uint64_t sp)
 		*slot = (struct ip_slot){
 			.state = IP_SLOT_CLAIMED, .session = SESSION, .cur = POSITION, .last_sp = sp + 64};
 	slot->epoch = __rdtsc() >> IP_TIME_BITS;
-	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED || way == COARSE_FULL)
+	if (way == FULL || way == EXHAUSTED || way == FULL_NESTED)
 		slot->cur = IP_SUBBUF_WORDS;
+	if (way == COARSE_FULL || way == COARSE_LAST)
+		slot->cur = IP_SUBBUF_WORDS - IP_SUBBUF_SPARE - (way == COARSE_LAST);
 	if (way == NESTED || way == FULL_NESTED || way == COARSE_NESTED)
 		slot->guard = sp + 4096;
 	if (way == STALE_GUARD)
 		slot->guard = sp - 64;
-	if (way == EPOCH || way == COARSE_EPOCH)
+	if (way == EPOCH)
 		slot->epoch--;
 	if (way == FAR_BELOW)
 		slot->last_sp = sp + IP_SP_WINDOW / 2 + 8;
@@ -365,7 +375,9 @@ static void read_outcome(struct outcome *o, uint64_t before)
 	o->has_slot = rt_self.slot == rt_slots;
 	for (int i = 0; i < 2; i++)
 		o->slots[i].claimed = 0;
-	if (o->slots[0].epoch >= before >> IP_TIME_BITS && o->slots[0].epoch <= after >> IP_TIME_BITS)
+	if (o->slots[0].modes & IP_MODE_COARSE && o->slots[0].epoch == rt_clock->now)
+		o->slots[0].epoch = 2;
+	else if (o->slots[0].epoch >= before >> IP_TIME_BITS && o->slots[0].epoch <= after >> IP_TIME_BITS)
 		o->slots[0].epoch = 1;
 	for (uint32_t k = 0; k < SUBBUFS; k++) {
 		uint64_t *words = (uint64_t *)(rt_data + (size_t)k * IP_SUBBUF_SIZE);
@@ -519,9 +531,11 @@ static void compare(const char *hook, const char *base, int32_t offset, unsigned
 		assert_false(found.has_slot || found.slots[0].cur);
 	if (way == EXHAUSTED)
 		assert_int_equal(found.slots[0].lost, 1);
-	if (way == CLAIM || way == FULL || way == FULL_NESTED)
+	if (way == COARSE_LAST)
+		assert_int_equal(found.slots[0].cur, IP_SUBBUF_WORDS - IP_SUBBUF_SPARE);
+	if (way == CLAIM || way == FULL || way == FULL_NESTED || way == COARSE_FULL)
 		assert_int_equal(found.slots[0].cur >> IP_POSITION_BITS, 1);
-	if (way == CAREFUL || way == COARSE || way == DUTY_LOG || way == DUTY_COARSE)
+	if (way == CAREFUL || way == COARSE || way == COARSE_LATER || way == DUTY_LOG || way == DUTY_COARSE)
 		assert_int_equal(found.slots[0].cur, POSITION + 1);
 	if (way == COARSE_NESTED || way == COARSE_EPOCH)
 		assert_int_equal(found.slots[0].cur, POSITION + IP_EXT_WORDS);

@@ -10,7 +10,7 @@
  * slot and no other hook below, the sub-buffer has room, and a compact record will do. Anything else is left as if nothing
  * had happened, and slow_KIND does it: it saves what may be live, calls rt_record() and goes back to the site.
  *
- * Sessions with modes (common/rt_abi.h) fail the comparison of their number, and go on behind: coarse time, counts and
+ * Sessions with modes (common/rt_abi.h) fail the comparison of their number, and go on behind: coarse time (steps A1 to A3), counts and
  * histograms in line, with the same registers. The common case does not pay for them.
  *
  * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they may be live, the direction and
@@ -179,43 +179,27 @@
 #endif
 	.endm
 
-	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx; eax: its number, with the mark. */
+	/* From 9: goes on where the session has modes and the thread its slot in it, in rcx. A number with the mark is noted for a thread behind
+	 * its slot, so there is one. */
 	.macro slot_with_mark
 	xorl $SESSION_MARK, %eax
 #ifdef RT_INJECTED
 	cmpl %eax, SLOT_SESSION(%rcx)
-	jne 8f
 #else
 	cmpl %eax, GATE_SESSION(%rdx)
+#endif
 	jne 8f
-	testq %rcx, %rcx
-	jz 8f
+	.endm
+
+	/* eax: its number, with the mark, as the slot has it. */
+	.macro number_with_mark
+#ifndef RT_INJECTED
 	xorl $SESSION_MARK, %eax
 #endif
 	.endm
 
-	/* rax: the time, its low half in eax; rdx: its upper bits, from TIME_BITS on */
-	.macro precise_time
-	rdtsc
-	testl $SUBBUF_WORDS - 1, %esi
-	jz 7f
-	/* edx:eax >> TIME_BITS is still the epoch */
-	movl %eax, %edi
-	shrl $TIME_BITS, %edi
-	leaq (%rdi, %rdx, 1 << (32 - TIME_BITS)), %rdx
-	.endm
-
-	.macro coarse_time
-	movq rt_clock(%rip), %rax
-	testl $SUBBUF_WORDS - 1, %esi
-	jz 7f
-	movq (%rax), %rax
-	movq %rax, %rdx
-	shrq $TIME_BITS, %rdx
-	.endm
-
 	/* Steps 2 to 5, the slot in rcx. */
-	.macro write_record kind, up, time
+	.macro write_record kind, up
 	/* 2. */
 	cmpq $0, SLOT_GUARD(%rcx)
 	jne 8f
@@ -224,7 +208,13 @@
 	movq %rdi, SLOT_GUARD(%rcx)
 	/* 4. rsi: cur */
 	movq SLOT_CUR(%rcx), %rsi
-	\time
+	rdtsc
+	testl $SUBBUF_WORDS - 1, %esi
+	jz 7f
+	/* edx:eax >> TIME_BITS is still the epoch */
+	movl %eax, %edi
+	shrl $TIME_BITS, %edi
+	leaq (%rdi, %rdx, 1 << (32 - TIME_BITS)), %rdx
 	cmpq %rdx, SLOT_EPOCH(%rcx)
 	jne 7f
 	/* the stack pointer is near the last one */
@@ -256,6 +246,61 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endm
 
+	/* The same with coarse time: A1 and A2. Goes to 4 where cur was something else, which rax tells. */
+	.macro write_coarse kind, up
+	cmpq $0, SLOT_GUARD(%rcx)
+	jne 8f
+	leaq \up(%rsp), %rdi
+	movq %rdi, SLOT_GUARD(%rcx)
+	movq SLOT_CUR(%rcx), %rsi
+	movq rt_clock(%rip), %rax
+	movq (%rax), %rax
+	/* none of the words that are spared */
+	leal SUBBUF_SPARE(%rsi), %edx
+	testl $SUBBUF_WORDS - SUBBUF_SPARE, %edx
+	jz 7f
+	cmpq %rax, SLOT_EPOCH(%rcx)
+	jne 7f
+	leaq SP_WINDOW / 2(%rdi), %rdx
+	subq SLOT_LAST_SP(%rcx), %rdx
+	cmpq $SP_WINDOW, %rdx
+	jae 7f
+	movq %rdi, SLOT_LAST_SP(%rcx)
+	/* rdi: the word */
+	shrl $SP_SHIFT, %edi
+	shll $NUMBER_BITS, %edi
+	orl %r11d, %edi
+	shlq $32, %rdi
+	leal \kind(, %rax, 8), %edx
+	orq %rdx, %rdi
+	movl $1, %eax
+	xaddq %rax, SLOT_CUR(%rcx)
+	cmpq %rsi, %rax
+	jne 4f
+	/* where it lies follows from what was read: that is known earlier */
+	movq %rsi, %rdx
+	shrq $POSITION_BITS, %rdx
+	andl $SUBBUF_WORDS - 1, %esi
+	shlq $SUBBUF_SHIFT, %rdx
+	addq rt_data(%rip), %rdx
+	movq %rdi, (%rdx, %rsi, 8)
+	movq $0, SLOT_GUARD(%rcx)
+	.endm
+
+	/* A3. rax: what cur was. Goes on at 6, or to 5 where the event is lost. */
+	.macro take_back
+	movq %rax, %rdx
+	incq %rax
+	cmpxchgq %rdx, SLOT_CUR(%rcx)
+	je 6f
+	shrq $POSITION_BITS, %rdx
+	cmpl $NO_SUBBUF, %edx
+	je 6f
+	movq $-1, SLOT_EPOCH(%rcx)
+	movq $0, SLOT_GUARD(%rcx)
+	jmp 5b
+	.endm
+
 	/*
 	 * The common case. rsp + up is the stack pointer to record, number in r11d. Uses rax, rcx, rdx, rsi, rdi and the flags (r11 too, once nothing can go to C any more). Falls
 	 * through to 5 when the record is written; goes to 8 where nothing has happened.
@@ -264,7 +309,7 @@
 	/* 1. */
 	slot_of_thread
 2:
-	write_record \kind, \up, precise_time
+	write_record \kind, \up
 5:
 	.endm
 
@@ -362,15 +407,25 @@
 	.endm
 
 	/*
-	 * 9: another session, or one with modes: filters are C's; then the duty of the number decides. Goes back to 5 when it is done.
+	 * 9: another session, or one with modes: coarse time alone first; filters are C's; then the duty of the number decides. Goes back to 5
+	 * when it is done, or leaves.
 	 */
-	.macro by_modes kind, up
+	.macro by_modes kind, up, leave
 9:
 	slot_with_mark
+	cmpl $MODE_COARSE, SLOT_MODES(%rcx)
+	jne 3f
+1:	write_coarse \kind, \up
+	.cfi_remember_state
+	\leave
+	.cfi_restore_state
+4:	take_back
+3:
 	testb $MODE_CAREFUL | MODE_MONOTONIC, SLOT_MODES(%rcx)
 	jnz 8f
 	testb $MODE_PAYLOADS, SLOT_MODES(%rcx)
-	jz 1f
+	jz 1b
+	number_with_mark
 	movl %eax, %edi
 	movq rt_duties(%rip), %rdx
 	movl (%rdx, %r11, 4), %edx
@@ -404,14 +459,13 @@
 	/* it is logged */
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b
-1:	write_record \kind, \up, coarse_time
-	jmp 5b
+	jmp 1b
 	.endm
 
 	/* 7: takes the guard back: for whoever comes now, nothing has begun. 6: last_sp has been set, but a handler has recorded
 	 * meanwhile, maybe as the outermost hook (it took the guard for stale): the next record must be an extended one. */
-	.macro give_back kind, up
-	by_modes \kind, \up
+	.macro give_back kind, up, leave
+	by_modes \kind, \up, \leave
 6:	movq $-1, SLOT_EPOCH(%rcx)
 7:	movq $0, SLOT_GUARD(%rcx)
 8:
@@ -447,27 +501,35 @@
 	/*
 	 * The compiler expects a call: all registers that one may change are free. slow saves them for nothing.
 	 */
+	.macro leave_call
+	ret
+	.endm
+
 	.macro hook_call name, kind, up, slow
 	begin \name
 	endbr64
 	record \kind, \up
-	ret
-	give_back \kind, \up
+	leave_call
+	give_back \kind, \up, leave_call
 	jmp \slow
 	end \name
 	.endm
 
 	/* A function's first instruction: r11 and the flags are free. */
+	.macro leave_entry
+	get_five
+	ret
+	.endm
+
 	.macro hook_entry name, kind, up, slow
 	begin \name
 	endbr64
 	keep_five 8
 	record \kind, \up
 	.cfi_remember_state
-	get_five
-	ret
+	leave_entry
 	.cfi_restore_state
-	give_back \kind, \up
+	give_back \kind, \up, leave_entry
 	get_five
 	jmp \slow
 	end \name
@@ -502,6 +564,13 @@
 	get_five
 	.endm
 
+	.macro leave_all
+	get_all
+	leaq 8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+	.endm
+
 	.macro hook_all name, kind, up, slow
 	begin \name
 	.cfi_def_cfa_offset 16
@@ -509,15 +578,17 @@
 	keep_all 16, 0
 	record \kind, \up
 	.cfi_remember_state
-	get_all
-	leaq 8(%rsp), %rsp
-	.cfi_adjust_cfa_offset -8
-	ret
+	leave_all
 	.cfi_restore_state
-	give_back \kind, \up
+	give_back \kind, \up, leave_all
 	get_all
 	jmp \slow
 	end \name
+	.endm
+
+	.macro leave_jump
+	get_all
+	ret
 	.endm
 
 	.macro hook_jump name, kind, up, slow
@@ -527,10 +598,9 @@
 	keep_all JUMP_FRAME, 8
 	record \kind, \up
 	.cfi_remember_state
-	get_all
-	ret
+	leave_jump
 	.cfi_restore_state
-	give_back \kind, \up
+	give_back \kind, \up, leave_jump
 	get_all
 	jmp \slow
 	end \name

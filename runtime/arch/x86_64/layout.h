@@ -61,6 +61,8 @@
 #define SP_WINDOW     (1 << 14)
 #define SUBBUF_WORDS  4096
 #define SUBBUF_SHIFT  15 /* log2 of its bytes */
+#define SUBBUF_SPARE  8	 /* coarse time: words */
 #define POSITION_BITS 48
+#define NO_SUBBUF     0xffff
 
 #endif
