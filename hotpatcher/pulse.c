@@ -13,11 +13,13 @@
  * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL ticks), or between the same two powers of two:
  * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, not with time.
  *
- * We sleep in between, for a short time while threads of the target record and for a longer one else. The real-time priority, one above
- * that of draining, is ours where we may have it; where not, the widths tell.
+ * We sleep in between (pulse_pace.h): for a short time while threads of the target record, for a longer one where that would take a CPU from
+ * somebody, and for longer and longer ones while nobody takes stamps. The real-time priority, one above that of draining, is ours where we may
+ * have it; where not, the widths tell.
  */
 #include "hotpatcher/pulse.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,18 +30,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/clock.h"
+#include "hotpatcher/pulse_pace.h"
 
-#define BUSY_NS	 10000 /* between refreshes */
-#define QUIET_NS 200000
-#define LOOK	 64 /* refreshes from one look at the slots to the next */
-#define QUIET	 16 /* looks without a new record, until the target counts as quiet */
-#define USUAL	 17 /* 50 us at 2.6 GHz */
+#define LOAD_TICKS (1ull << 25) /* 13 ms at 2.6 GHz */
+#define USUAL	   17		/* 50 us at 2.6 GHz */
 #define WRITE                                                                                                \
 	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it along */
 
@@ -48,14 +49,17 @@ struct ip_pulse {
 	FILE *out;
 	pthread_t thread;
 	atomic_bool stop;
-	uint64_t stamp;	    /* v of the last refresh */
-	uint64_t seen;	    /* sum of the slots' positions */
-	unsigned unchanged; /* looks that found no new record */
+	uint64_t stamp; /* v of the last refresh */
+	uint64_t seen;	/* sum of what the slots have recorded and left out */
+	struct ip_pulse_pace pace;
+	int loadavg;	 /* /proc/loadavg; -1: not there */
+	uint64_t loaded; /* stamp at which it was read last */
 	struct {
 		uint64_t from, to, width;
 		unsigned class;
 	} run;
-	uint64_t weight[65]; /* ticks spent with widths of so many bits */
+	uint64_t weight[65]; /* ticks spent with widths of so many bits, where stamps were taken; */
+	uint64_t since[65];  /* since the last look, which will tell whether they were */
 	struct ip_pulse_stats stats;
 };
 
@@ -87,7 +91,7 @@ static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
 		p->run.width = width;
 	if (width > p->stats.latest)
 		p->stats.latest = width;
-	p->weight[bits(width)] += width;
+	p->since[bits(width)] += width;
 }
 
 static void refresh(struct ip_pulse *p)
@@ -103,15 +107,52 @@ static void refresh(struct ip_pulse *p)
 	p->stamp = v;
 }
 
-static void look(struct ip_pulse *p)
+/* Whether stamps were taken since the last look. */
+static bool look(struct ip_pulse *p)
 {
 	uint32_t used = __atomic_load_n(&p->area->header->slots_used, __ATOMIC_RELAXED);
 	uint64_t sum = 0;
+	bool taken;
 
-	for (uint32_t i = 0; i < used && i < IP_AREA_SLOTS; i++)
-		sum += __atomic_load_n(&p->area->slots[i].cur, __ATOMIC_RELAXED) & IP_POSITION_MASK;
-	p->unchanged = sum == p->seen ? p->unchanged + 1 : 0;
+	for (uint32_t i = 0; i < used && i < IP_AREA_SLOTS; i++) {
+		const struct ip_slot *slot = &p->area->slots[i];
+
+		sum += (__atomic_load_n(&slot->cur, __ATOMIC_RELAXED) & IP_POSITION_MASK) +
+		       __atomic_load_n(&slot->filtered, __ATOMIC_RELAXED) +
+		       __atomic_load_n(&slot->held, __ATOMIC_RELAXED) +
+		       __atomic_load_n(&slot->lost, __ATOMIC_RELAXED);
+	}
+	taken = sum != p->seen;
 	p->seen = sum;
+	for (unsigned i = 0; i <= 64; i++) {
+		p->weight[i] += taken ? p->since[i] : 0;
+		p->since[i] = 0;
+	}
+	return taken;
+}
+
+/* Threads that are running or waiting for a CPU, on the whole machine, us included; 0: not known, or it is not time to look again: reading it
+ * takes longer than a refresh. */
+static unsigned runnable(struct ip_pulse *p)
+{
+	char text[64] = "";
+	unsigned n = 0;
+
+	if (p->stamp - p->loaded < LOAD_TICKS)
+		return 0;
+	p->loaded = p->stamp;
+	if (p->loadavg < 0 || pread(p->loadavg, text, sizeof(text) - 1, 0) <= 0 ||
+	    sscanf(text, "%*s %*s %*s %u", &n) != 1)
+		return 0;
+	return n;
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 static void *run(void *data)
@@ -122,12 +163,13 @@ static void *run(void *data)
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		const struct timespec nap = {.tv_nsec = p->unchanged > QUIET ? QUIET_NS : BUSY_NS};
+		const uint64_t ns = ip_pulse_pace_nap(&p->pace);
+		const struct timespec nap = {.tv_nsec = ns};
 
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		refresh(p);
-		if (p->stats.refreshes % LOOK == 0 || p->unchanged > QUIET)
-			look(p);
+		if (ip_pulse_pace_is_time(&p->pace))
+			ip_pulse_pace_note(&p->pace, look(p), runnable(p), own_cpu_ns());
 	}
 	return NULL;
 }
@@ -148,6 +190,15 @@ static void go_on(struct ip_pulse *p, const char *path)
 	end_run(p);
 }
 
+static void destroy(struct ip_pulse *p)
+{
+	if (p->out)
+		fclose(p->out);
+	if (p->loadavg >= 0)
+		close(p->loadavg);
+	free(p);
+}
+
 int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 {
 	_cleanup_free_ char *path = NULL;
@@ -160,10 +211,13 @@ int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 		return ip_error("out of memory");
 	}
 	p->area = area;
+	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+	ip_pulse_pace_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
 	p->out = fopen(path, area->clock->now ? "ae" : "we");
 	if (!p->out) {
-		free(p);
-		return ip_error_errno("cannot write %s", path);
+		ip_error_errno("cannot write %s", path);
+		destroy(p);
+		return -1;
 	}
 	setvbuf(p->out, NULL, _IOLBF, 0);
 	go_on(p, path);
@@ -173,8 +227,7 @@ int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 	error = pthread_create(&p->thread, NULL, run, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
-		fclose(p->out);
-		free(p);
+		destroy(p);
 		return ip_error("cannot start the thread that keeps coarse time (%s)", strerror(error));
 	}
 	*ret = p;
@@ -207,10 +260,10 @@ void ip_pulse_stop(struct ip_pulse *p, struct ip_pulse_stats *ret)
 	pthread_join(p->thread, NULL);
 	refresh(p);
 	end_run(p);
-	fclose(p->out);
+	look(p);
 	p->stats.cpu_ns = t.tv_sec * 1000000000ull + t.tv_nsec;
 	p->stats.late = usual_width(p);
 	if (ret)
 		*ret = p->stats;
-	free(p);
+	destroy(p);
 }

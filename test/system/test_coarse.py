@@ -3,8 +3,10 @@
 
 import bisect
 import json
+import os
 import pathlib
 import struct
+import subprocess
 
 import pytest
 
@@ -74,6 +76,27 @@ def test_true_intervals(me, programs, placement):
     assert info["time"] == "coarse" and 0 < info["late_ns"] <= info["latest_ns"]
     report = me.iprobe("report", directory)
     assert report.returncode == 0 and "coarse" in report.stderr, repr(report)
+
+
+def test_a_busy_machine_is_left_alone(me, programs):
+    """Where no CPU idles the clock takes a hundredth of one, and what it says of itself is still true."""
+    directory = me.dir() / "trace"
+    hogs = [subprocess.Popen(["timeout", "60", "sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count())]
+    try:
+        done = me.iprobe("run", "--json", "--time", "coarse", "-o", directory, "--", programs.simple("count"), "-r", 100_000, "-s", 2)
+    finally:
+        for hog in hogs:
+            hog.terminate()
+            hog.wait()
+    assert done.returncode == 0, repr(done)
+    *_, calls, summary = done.stdout.splitlines()
+    assert json.loads(summary)["events"] + json.loads(summary)["lost"] == 2 * int(calls.split()[1])
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    lines = [line.split("\t") for line in (directory / "iprobe/session").read_text().splitlines()]
+    _late, latest, refreshes, cpu = next(map(int, line[1:]) for line in lines if line[0] == "coarse" and line[3] != "0")
+    assert latest and refreshes > 10 and info["latest_ns"]
+    # a hundredth, and what it takes to learn that the machine is busy
+    assert cpu <= 0.01 * info["duration_ns"] + 20e6, (cpu, refreshes, info)
 
 
 def test_wrong_word(me):

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long the clock of --time coarse (pulse.h) sleeps between two refreshes.
+ *
+ *   - While the target takes stamps and a CPU is to spare: as short as is of use (IP_PULSE_SHORT_NS). That takes part of a CPU which would idle.
+ *   - While it takes stamps and no CPU is to spare (as many threads as there are CPUs are running or waiting, without us): so long that what
+ *     we take of a CPU, twice our own time since switching to us and back costs others as well, is not more than one part in
+ *     IP_PULSE_SHARE.
+ *   - While nobody takes stamps: twice as long each time, up to IP_PULSE_LONG_NS.
+ *
+ * Whoever takes a stamp in such a time gets an older one, and what is noted of it says so.
+ */
+#ifndef IP_PULSE_PACE_H
+#define IP_PULSE_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IP_PULSE_SHORT_NS 10000u
+#define IP_PULSE_LONG_NS  1000000u
+#define IP_PULSE_MODEST_NS                                                                                   \
+	10000000u /* that a refresh which takes a 200th of it is worth; none has been seen to */
+#define IP_PULSE_SHARE 100u
+#define IP_PULSE_LOOK_NS                                                                                     \
+	500000u /* from one look at the target and the machine to the next, not counting our own time */
+
+struct ip_pulse_pace {
+	unsigned cpus;
+	uint64_t nap_ns;
+	uint64_t slept_ns;  /* since the last look */
+	unsigned refreshes; /* the same */
+	uint64_t cpu_ns;    /* of ours, at the last look */
+	uint64_t cost_ns;   /* of a refresh, on average */
+	unsigned load;	    /* threads that want a CPU beside us, in 16ths, on average; rounded up */
+	bool quiet;	    /* nobody took stamps, at the last look */
+};
+
+void ip_pulse_pace_begin(struct ip_pulse_pace *pace, long cpus);
+
+/* Nanoseconds to sleep now. */
+uint64_t ip_pulse_pace_nap(struct ip_pulse_pace *pace);
+
+/* Behind it: whether to look at the target and the machine. If so: whether stamps were taken since the last look, threads that are running or waiting, us
+ * included (0: not looked at), and our CPU time so far. */
+bool ip_pulse_pace_is_time(const struct ip_pulse_pace *pace);
+void ip_pulse_pace_note(struct ip_pulse_pace *pace, bool taken, unsigned runnable, uint64_t cpu_ns);
+
+#endif
