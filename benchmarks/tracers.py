@@ -200,7 +200,7 @@ class IprobeCount(Iprobe):
 
 
 def everything():
-    return [Iprobe("fentry"), Iprobe("instrument"), Iprobe("fentry", "--compress"), Uftrace("-pg"), Uftrace("-finstrument-functions"),
+    return [Iprobe("fentry"), Iprobe("instrument"), Iprobe("fentry", "--time", "coarse"), Iprobe("fentry", "--compress"), Uftrace("-pg"), Uftrace("-finstrument-functions"),
             Xray(), Lttng()]
 
 
