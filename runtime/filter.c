@@ -437,6 +437,13 @@ static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	}
 }
 
+/* Whether words were reserved since cur was writing. Handlers put theirs into the queue, so all that was done since is this hook's; and leaving a
+ * sub-buffer, or taking the next one, which has one word then, the one that is never used, is no reserving. */
+static int has_reserved(uint64_t writing, uint64_t cur)
+{
+	return cur != writing && cur >> IP_POSITION_BITS != IP_NO_SUBBUF && (cur & (IP_SUBBUF_WORDS - 1)) != 1;
+}
+
 /* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. How many are is
  * counted anew: nobody knows between which two steps it was left. */
 static void repair(struct ip_slot *slot, struct memory *m)
@@ -446,7 +453,7 @@ static void repair(struct ip_slot *slot, struct memory *m)
 	if (m->writing && m->at < FRAMES_MAX) {
 		struct frame *frame = &m->frames[m->at];
 
-		if (frame->state == FRAME_HELD && m->writing != slot->cur)
+		if (frame->state == FRAME_HELD && has_reserved(m->writing, slot->cur))
 			frame->state = FRAME_WRITTEN;
 		m->held = frame->state == FRAME_HELD ? m->at : m->at + 1;
 	}
