@@ -152,6 +152,28 @@ def test_add(screen, target):
     quit_and_check(t, target)
 
 
+LIBRARY = """
+import ctypes, select, sys
+library = ctypes.CDLL(sys.argv[1])
+print("ready", flush=True)
+while not select.select([0], [], [], 0)[0]:
+    library.outer()
+"""
+
+
+def test_add_through_the_linkers_stubs(actor, screen, programs, targets):
+    """In a library they call each other by these."""
+    target = targets.start(actor, ["/usr/bin/python3", "-c", LIBRARY, programs.library("busy", placement="fentry")])
+    t = screen(target.pid, "-f", "outer")
+    t.wait("no rows", lambda t: rows(t) == ["outer"])
+    t.press("c")
+    t.wait_text("callees of outer: 2 functions")
+    t.wait("they are not there", lambda t: set(rows(t)) == {"outer", "inner", "aside"})
+    t.press("q")
+    code, said = t.wait_end()
+    assert code == 0, said
+
+
 def test_sizes(screen, target):
     t = screen(target.pid, lines=24, columns=200)
     t.wait("no rows", lambda t: LONG in t.text())
