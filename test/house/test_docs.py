@@ -2,6 +2,7 @@
 """The documents say what the tools do: each option of --help is in the man page, and the other way round."""
 
 import re
+import shlex
 
 import pytest
 
@@ -51,6 +52,68 @@ def test_every_man_page_is_built(root):
 
 
 def test_links_lead_somewhere(root):
-    for document in [*root.glob("*.md"), *root.glob("docs/*.md")]:
+    for document in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
         for link in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
             assert link.startswith("http") or (document.parent / link).exists(), f"{document.name}: {link}"
+
+def commands(text):
+    """[(program, words)] of the commands of ours that a document or script shows: in blocks of code, behind a prompt or not."""
+    found = []
+    for line in re.findall(r"(?m)^[ \t]*(?:\$ |show \"|quietly \")?(.*)$", text.replace("\\\n", " ")):
+        for match in re.finditer(r"(?<![\w./-])((?:iprobe|coldpatch)(?= [\w-])|benchmarks/\w+\b(?!\.))", line):
+            lexer = shlex.shlex(line[match.start():].replace("\\$", "$").replace("`", " ; "), posix=True, punctuation_chars="|&;<>")
+            lexer.whitespace_split = True
+            lexer.commenters = "#"
+            words = []
+            try:
+                for word in lexer:
+                    if word == "--" or set(word) <= set("|&;<>"):
+                        break
+                    words.append(word)
+            except ValueError:  # a quotation mark that ends on another line, or belongs to the language around
+                words = words or line[match.start():].split()
+            found.append((match[1], words[1:]))
+    return found
+
+
+def blocks(path):
+    """What a document shows as commands: fenced blocks and `...` of Markdown, literal blocks of man pages, a script as it is."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text))
+    if path.suffix == ".rst":
+        return "\n".join(re.findall(r"::\n\n((?:    .*\n|\n)+)", text))
+    return text
+
+
+def documents(root):
+    walks = root / "docs" / "walks"
+    return [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "docs" / "man").glob("*.rst"), root / "demo",
+            *(walks / p.stem for p in walks.glob("*.md"))]
+
+
+def test_commands_in_documents_exist_with_their_options(root, builddir, sh):
+    """Each command that a document shows is one that --help tells of, with its options."""
+    helps, shown = {}, 0
+    for document in documents(root):
+        for program, words in commands(blocks(document)):
+            about = f"{document.relative_to(root)}: {program} {' '.join(words)}"
+            if program == "iprobe":
+                if words[0].startswith("-") or words[0] == "COMMAND" or words[0].endswith(":"):  # its own options; a message
+                    continue
+                command = words.pop(0)
+                assert command in COMMANDS, about
+                key, run = command, (builddir / "cli" / "iprobe", command, "--help")
+            else:
+                key = program
+                run = (root / program if "/" in program else builddir / "coldpatch" / program, "--help")
+                assert run[0].exists(), about
+            if key not in helps:
+                text = sh(*run).stdout
+                helps[key] = set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", text))
+            for word in words:
+                option = re.match(r"--?[a-zA-Z][a-z-]*", word)
+                if option:
+                    assert option[0] in helps[key], about
+            shown += 1
+    assert shown > 60
