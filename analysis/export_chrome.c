@@ -63,22 +63,22 @@ static void print_values(const struct chrome *c, const uint64_t *payload, const 
 	ip_json_end_object(&j);
 }
 
+/* An end has its name too: where several events have one stamp, speedscope finds out by it which comes first. */
 static bool on_event(void *context, const struct ip_export_event *e)
 {
 	static const char kinds[] = {
 		[IP_EXPORT_BEGIN] = 'B', [IP_EXPORT_END] = 'E', [IP_EXPORT_INSTANT] = 'i'};
 	struct chrome *c = context;
 	const struct ip_recording *s = c->trace->session;
-	const char *name = e->kind == IP_EXPORT_END ? "" : quoted(c, e->function);
+	const char *name = quoted(c, e->function);
 
 	if (!name)
 		return false;
 	print_head(c, kinds[e->kind], e->ts);
-	if (*name)
-		fprintf(c->out, ",\"name\":%s", name);
+	fprintf(c->out, ",\"name\":%s", name);
 	if (e->kind == IP_EXPORT_INSTANT)
 		fputs(",\"s\":\"t\"", c->out);
-	if (*name && s->functions[e->function].module != IP_NO_MODULE) {
+	if (e->kind != IP_EXPORT_END && s->functions[e->function].module != IP_NO_MODULE) {
 		struct ip_json j;
 
 		ip_json_init_inside(&j, c->out);

@@ -45,6 +45,7 @@ def test_chrome_has_every_event(me, made):
             shown[e["tid"], round(e["ts"] * 1000), e["name"], len(stacks[e["tid"]]) - 1] += 1
             assert e["cat"] == "demo"
         elif e["ph"] == "E":
+            assert e["name"] == stacks[e["tid"]][-1]
             ends[e["tid"], stacks[e["tid"]].pop()] += 1
     assert not any(stacks.values()), "a frame is open at the end"
     lines = dump(me, directory)
@@ -64,7 +65,7 @@ def test_chrome_points_values_and_choice(me):
     t.ret()
     directory = trace.write(me.dir() / "trace")
     events = [e for e in json.loads(export(me, directory, "chrome"))["traceEvents"] if e["ph"] != "M"]
-    assert [(e["ph"], e.get("name")) for e in events] == [("B", "main"), ("i", "tick"), ("E", None)]
+    assert [(e["ph"], e.get("name")) for e in events] == [("B", "main"), ("i", "tick"), ("E", "main")]
     assert events[1]["s"] == "t"
     events = json.loads(export(me, directory, "chrome", "-f", "tick"))["traceEvents"]
     assert [e["name"] for e in events if e["ph"] != "M"] == ["tick"]
@@ -282,7 +283,7 @@ def test_perfetto_is_chrome(me, made):
     chrome = [e for e in document["traceEvents"] if e["ph"] != "M"]
     kinds = {1: "B", 2: "E", 3: "i"}
     assert [(threads[track][:2], ts, kinds[kind], name, category) for ts, track, kind, name, category, _ in events] == [
-        ((e["pid"], e["tid"]), round(e["ts"] * 1000), e["ph"], e.get("name"), e.get("cat")) for e in chrome]
+        ((e["pid"], e["tid"]), round(e["ts"] * 1000), e["ph"], e["name"] if e["ph"] != "E" else None, e.get("cat")) for e in chrome]
     tid = chrome[0]["tid"]
     _, some = perfetto(me, directory, "--tid", tid)
     assert len(some) == sum(e["tid"] == tid for e in chrome)
