@@ -60,8 +60,11 @@ struct ip_calltree *ip_calltree_create(void);
 uint32_t ip_calltree_child(struct ip_calltree *tree, uint32_t parent, uint32_t function);
 void ip_calltree_destroy(struct ip_calltree *tree);
 
-/* The same from the other end: below each function its callers, below them theirs; calls and self are those of the function in the
- * first row, reached by that way. NULL with an error. wanted: by function, NULL: all. */
+/* Levels of callers: a recursion 100,000 calls deep would have five billion. */
+#define IP_CALLERS_MAX 512u
+
+/* The same from the other end: below each function its callers, below them theirs, so many levels; calls and self are those of the function in
+ * the first row, reached by that way. NULL with an error. wanted: by function, NULL: all. */
 struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const bool *wanted);
 
 enum ip_calltree_order { IP_BY_TOTAL, IP_BY_SELF };

@@ -15,11 +15,11 @@ struct ip_calltree *ip_calltree_invert(const struct ip_calltree *tree, const boo
 
 	for (uint32_t i = 1; below && i < tree->n; i++) {
 		const struct ip_call_node *from = &tree->nodes[i];
-		uint32_t at = 0;
+		uint32_t at = 0, levels = 0;
 
 		if (!from->calls || (wanted && !wanted[from->function]))
 			continue;
-		for (uint32_t up = i; up; up = tree->nodes[up].parent) {
+		for (uint32_t up = i; up && levels <= IP_CALLERS_MAX; up = tree->nodes[up].parent, levels++) {
 			at = ip_calltree_child(below, at, tree->nodes[up].function);
 			if (at == IP_NO_NODE) {
 				ip_calltree_destroy(below);

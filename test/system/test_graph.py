@@ -192,6 +192,8 @@ def test_a_deep_recursion(me):
     assert done.returncode == 0 and done.stdout.count("down") == 5_000, done.stderr
     folded = graph(me, directory, "--fold")
     assert [(n["function"], n["calls"]) for n in folded["nodes"]] == [("down", 5_000)]
+    callers = graph(me, directory, "--bottom-up")["nodes"]
+    assert [n["calls"] for n in callers] == [5_000 - level for level in range(513)]
 
 
 @pytest.mark.parametrize("args", [["--depth", "0"], ["--min-percent", "101"], ["--dot", "--bottom-up"], ["--json", "--dot"],
