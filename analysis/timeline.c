@@ -17,7 +17,7 @@
 
 #define NO_ROW	   UINT32_MAX
 #define LEFT_OUT   (UINT32_MAX - 1)
-#define SUMS_MAX   (4u << 20) /* of all rows together, 96 MiB; then the slices become longer */
+#define SUMS_MAX   (2u << 20) /* of all rows together, 48 MiB; then the slices become longer */
 #define SLICES_MIN 16u
 
 struct ip_timeline_candidate {
