@@ -28,20 +28,19 @@
 #define NO_ROW	   SIZE_MAX
 
 static const char *const help[] = {
-	"Up Down PgUp PgDn Home End (k j)   choose a function",
-	"s S        sort by the next column, by the one before (marked with *); < > too",
-	"r          the other way round",
-	"/          show only functions that a selection means, or whose name has a word in it; Enter on "
-	"nothing shows all",
-	"t          figures of the last interval, or of all the time since the session began",
-	"p, space   stop showing new figures, and go on; the session goes on all the time",
-	"+ -        half, double the time between pictures",
-	"d          drop: put the chosen function's probes back to NOPs",
-	"c          callees: make the probes of the functions live that the chosen one calls directly",
-	"a          add: make the probes of a selection live (-f of iprobe attach)",
-	"h ?        this",
-	"q Ctrl-C   quit: every byte is put back, unless the session was there before",
-	"Ctrl-Z     to the shell; the session goes on (fg comes back)",
+	"Up Down PgUp PgDn Home End, k j   choose a function",
+	"s S       sort by the next column, the one before (it has a *); > < too",
+	"r         the other way round",
+	"/         show only what a selection means, or names with a word in them",
+	"t         figures of the last interval, or since the session began",
+	"p, space  pause the picture, and go on; the session goes on all the time",
+	"+ -       half, double the time between pictures",
+	"d         drop: the function's probes become NOPs again",
+	"c         callees: add the functions that it calls directly",
+	"a         add: functions by a selection (-f of iprobe attach)",
+	"h ?       this",
+	"q Ctrl-C  quit; every byte is put back, unless the session was there before",
+	"Ctrl-Z    to the shell; the session goes on (fg comes back)",
 };
 
 enum mode { ROWS, HELP, FILTER, ADD };

@@ -88,7 +88,7 @@ def test_sort_filter_pause_help(screen, target):
     t.press("t")
     t.wait_text("since its beginning")
     t.press("?")
-    t.wait_text("Ctrl-Z     to the shell")
+    t.wait_text("Ctrl-Z    to the shell")
     t.press("?")
     t.wait("no rows", lambda t: "tiny" in rows(t))
     quit_and_check(t, target)
