@@ -326,8 +326,7 @@ void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uin
 			      .thread = (struct ip_fperf_thread *)((char *)m + place),
 			      .control = (struct ip_fperf_control *)((char *)shared + offset),
 			      .cell = (struct ip_fperf_cell *)((char *)m + offset)};
-
-	if (!place)
+	if (!place || at.header->abi != IP_FPERF_ABI)
 		return;
 	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
 		cpu_increment_local(&m->reentered);

@@ -2,12 +2,11 @@
 /*
  * Functions of which it is known how many pages they fault in at each call.
  *
- *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j]
+ *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f]
  *
  * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits for a line again, and prints for each function its calls
  * and pages: "function NAME CALLS PAGES". none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls three twice.
- * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile;
- * -j leaves jumped() by longjmp, past its exit.
+ * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile; * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ static uint64_t total_calls[NFUNCTIONS], total_pages[NFUNCTIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned nthreads = 1, seed = 1;
 static uint64_t milliseconds, rounds;
-static int do_close, do_hot, do_jump;
+static int do_close, do_hot, do_jump, do_fork;
 static __thread jmp_buf back;
 
 QUIET static inline void note(int function, unsigned n)
@@ -129,6 +129,22 @@ QUIET static void round_of(unsigned *state)
 		jumped();
 }
 
+QUIET static void fork_one(void)
+{
+	unsigned state = 1;
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		for (int i = 0; i < 200; i++)
+			round_of(&state);
+		_exit(7);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != 7)
+		abort();
+}
+
 QUIET static void *work(void *arg)
 {
 	unsigned state = seed + (uintptr_t)arg;
@@ -138,6 +154,8 @@ QUIET static void *work(void *arg)
 		round_of(&state);
 		if (do_close && i == 50)
 			close_all();
+		if (do_fork && i == 50)
+			fork_one();
 	}
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < NFUNCTIONS; i++) {
@@ -163,7 +181,7 @@ QUIET int main(int argc, char **argv)
 	unsigned state = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "t:s:r:n:clj")) >= 0) {
+	while ((option = getopt(argc, argv, "t:s:r:n:cljf")) >= 0) {
 		switch (option) {
 		case 't':
 			nthreads = atoi(optarg);
@@ -185,6 +203,9 @@ QUIET int main(int argc, char **argv)
 			break;
 		case 'j':
 			do_jump = 1;
+			break;
+		case 'f':
+			do_fork = 1;
 			break;
 		default:
 			return 2;

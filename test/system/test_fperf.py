@@ -82,13 +82,15 @@ def test_known_page_faults(actor, programs, targets, placement):
     assert abs(some["counters"][FAULTS]["per_call"] * some["samples"] - own["some"][1]) <= 2
 
 
-@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"]], ids=["threads", "closes descriptors", "longjmp"])
+@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"], ["-f"]],
+                         ids=["threads", "closes descriptors", "longjmp", "forks"])
 def test_what_targets_do(me, programs, targets, extra):
     result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, *extra], [])
     functions = by_name(result)
     check_exact(functions, own, exact_calls=False)
-    if "-j" in extra:
-        assert functions["jumped"]["samples"] == 0 and functions["jumped"]["calls"] > 0
+    if "-j" in extra:        assert functions["jumped"]["samples"] == 0 and functions["jumped"]["calls"] > 0
+    if "-f" in extra:  # the child's calls are not ours
+        assert functions["three"]["calls"] == own["three"][0]
 
 
 def test_budget(me, programs, targets):
@@ -103,6 +105,14 @@ def test_budget(me, programs, targets):
     assert own["hot"][0] / 3 <= hot["calls"] <= 3 * own["hot"][0], (hot, own)
     # an empty function: what is counted must not be what counting takes
     assert hot["counters"][FAULTS]["per_call"] < 0.5
+
+
+def test_samples_a_second(me, programs, targets):
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-s", 1000], ["--budget", "50/s"])
+    functions = by_name(result)
+    # two of each are free, and the interval that had begun
+    assert result["samples"] <= 50 * result["duration_s"] + 5 + 2 * len(functions) + 10, result
+    check_exact(functions, own, exact_calls=False)
 
 
 def runs():
