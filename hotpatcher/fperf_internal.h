@@ -69,6 +69,8 @@ struct ip_fperf {
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
 	uint64_t changes;
+	double window_s;		   /* how long a turn lasts, as measured */
+	uint64_t turn_ns;		   /* since when there is one; 0: there is none */
 	uint64_t end_ns;		   /* 0: it goes on */
 	bool resting;			   /* a window in which nothing counts */
 	uint64_t window_ns, window_cpu_ns; /* when the present one began, and CPU time until then */

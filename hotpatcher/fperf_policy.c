@@ -10,7 +10,9 @@
 #include "common/error.h"
 
 #define STEADY	     0.4  /* of the budget goes to functions that are live for good */
-#define LAZY	     1.25 /* times that, for those that are live already */
+#define RETURN	     0.25 /* the same for those that are out and would come back */
+#define RETURN_S     1.0  /* no sooner than that */
+#define WORTH_S	     0.5  /* who costs less in so long than a change does may as well stay */
 #define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns */
 #define TURN_SHARE   0.8  /* of what is saved up one turn may take */
 #define TURN_SAMPLES 32u
@@ -36,22 +38,37 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 	return i->calls_per_s * m->count_ns;
 }
 
-/* Step 1. How many of the ranks, which are in order, stay. */
-static size_t stay(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
-		   const struct ip_fperf_means *m)
+/* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How many. */
+static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, const struct ip_fperf_means *m)
 {
-	double rate = 0;
-	size_t k;
+	bool may_return = m->turns && TURN_SHARE * m->credit_ns > 2 * m->change_ns;
+	double rate = 0, going = 0;
+	size_t staying = 0;
 
-	for (k = 0; k < n; k++) {
+	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[ranks[k].item];
+		double cost = cost_of(i, m);
 
-		rate += cost_of(i, m);
-		if (rate > STEADY * m->budget_ns * (i->live ? LAZY : 1))
-			break;
+		if (!i->live && (!may_return || i->out_s < RETURN_S))
+			continue;
+		if (rate + cost > (i->live ? STEADY : RETURN) * m->budget_ns) {
+			going += i->live ? cost : 0;
+			continue;
+		}
+		rate += cost;
 		i->stay = true;
 	}
-	return k;
+	/* not worth a stop */
+	for (size_t k = 0; k < n && going * WORTH_S < m->change_ns; k++)
+		items[ranks[k].item].stay |= items[ranks[k].item].live;
+	for (size_t k = 0; k < n; k++)
+		if (items[ranks[k].item].stay) {
+			struct rank r = ranks[k];
+
+			ranks[k] = ranks[staying];
+			ranks[staying++] = r;
+		}
+	return staying;
 }
 
 static double need_of(const struct ip_fperf_item *i)

@@ -14,7 +14,8 @@
  *
  * The decision:
  *   1. Functions are taken in the order of what they cost while live. As long as all together cost less than STEADY of the budget they stay live for good: nearly
- *      all functions of a program. One that is live stays until a bit more (LAZY), lest one at the border come and go.
+ *      all functions of a program. One that is out comes back for good only after a while, and where less than RETURN is used; and those that would go stay
+ *      while a change costs more than they do (WORTH_S): lest those at the border come and go, each time with a stop.
  *   2. The others are hot. They are out, and take turns: where what is saved up pays for it (the window, its samples, two changes), the ones that need it
  *      most are let in for a window. Who has fewer than two samples comes first, then who has the widest interval, times how long it has been out: so each comes
  *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * FPerf's control: what was spent, and who is live. The policy (fperf_policy.h) decides; here it gets its numbers, and is obeyed.
- *
- * The account. Income is the budget's share of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
+ * * The account. Income is the budget's share (MARGIN of it) of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
  * threads four times as much as of one. Spent is, in CPU time of the process:
  *   hooks    what they have measured of themselves, and what they take besides that (hook_ticks);
- *   counting calls of live functions without a quota, at count_ns each;
- *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still.
+ *   counting calls of live functions without a quota, at count_ns each; *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still: of one that gets a tenth of a CPU, and waits for it
+ *            else, a tenth.
  * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
  * function, and the time until hot ones are known, are paid from there.
  *
@@ -33,9 +32,12 @@
 #define OVERDRAWN_NS 5000000ull
 #define SHOW_NS	     1000000000ull
 #define RETRY_NS     200000000ull /* after a change that failed */
-#define ADVANCE_S    0.25
-#define SAVE_S	     1.0
-#define SETTLED	     0.3 /* of a new measurement goes into costs that are measured */
+#define ADVANCE_S    0.05
+#define MARGIN                                                                                               \
+	0.9 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
+#define CALL_S	3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
+#define SAVE_S	1.0
+#define SETTLED 0.3 /* of a new measurement goes into costs that are measured */
 
 static uint64_t cpu_of(const struct ip_fperf *f)
 {
@@ -71,6 +73,7 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->window_ns = now;
 	f->interval_end_ns = now + f->options.interval_ns;
 	f->busy = 1;
+	f->window_s = 2 * WINDOW_NS / 1e9;
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
 	f->stops_ns = new_stops(f, s);
 	f->spent_ns = 0;
@@ -102,12 +105,12 @@ static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
 		calls += f->functions[i].now.calls;
 	if (looked)
 		f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
-	stops = new_stops(f, s) * (f->busy > 1 ? f->busy : 1);
+	stops = new_stops(f, s) * f->busy;
 	f->stops_ns += stops;
 	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
 	f->spent_ns = f->hooks_ns + f->stops_ns;
 	if (f->options.budget >= 0) {
-		f->credit_ns += f->options.budget * income - (f->spent_ns - before);
+		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
 		if (f->credit_ns > limit_of(f))
 			f->credit_ns = limit_of(f);
 	}
@@ -127,7 +130,9 @@ static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 
 	if (fn->out || seconds < 5e-4)
 		return;
-	ip_fperf_live(&fn->gaps, more, undisturbed - fn->looked_s);
+	ip_fperf_live(&fn->gaps, more,
+		      undisturbed - fn->looked_s > more * CALL_S ? undisturbed - fn->looked_s
+								 : more * CALL_S);
 	/* of one that is called now and then a millisecond says little */
 	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
 	fn->looked_ns = now;
@@ -209,7 +214,7 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
 	if (result.nstops)
-		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * (f->busy > 1 ? f->busy : 1);
+		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * f->busy;
 	f->changes++;
 }
 
@@ -227,7 +232,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 							  : f->options.samples_per_s *
 								    f->options.interval_ns / 1e9,
 				       .interval_s = f->options.interval_ns / 1e9,
-				       .window_s = WINDOW_NS / 1e9 + f->change_ns / 1e9,
+				       .window_s = f->window_s,
 				       .count_ns = f->count_ns,
 				       .sample_ns = f->sample_ns,
 				       .change_ns = f->change_ns,
@@ -250,7 +255,12 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	}
 	if (moved)
 		change(f, s, items, n);
-	f->window_end_ns = comes ? ip_now_ns() + WINDOW_NS : 0;
+	now = ip_now_ns();
+	/* from their coming to their going, both of which take time to prepare */
+	if (f->turn_ns && moved)
+		f->window_s = (1 - SETTLED) * f->window_s + SETTLED * (now - f->turn_ns) / 1e9;
+	f->turn_ns = comes ? now : 0;
+	f->window_end_ns = comes ? now + WINDOW_NS : 0;
 }
 
 /* A window is over: all go, or those that were live before come again. */
@@ -283,7 +293,8 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	f->window_ns = now;
 	f->window_cpu_ns = cpu;
 	f->interval_end_ns = now + f->options.interval_ns;
-	f->window_end_ns = 0;
+	/* hot ones may have been having their turn */
+	f->window_end_ns = f->resting ? 0 : now + WINDOW_NS;
 }
 
 /* What a sample costs, as measured so far: hooks that took one say how long. */

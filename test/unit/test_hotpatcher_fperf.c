@@ -17,7 +17,7 @@
 #define INTERVAL  0.1
 #define WINDOW	  0.004
 #define SAVE_S	  1.0
-#define ADVANCE_S 0.25
+#define ADVANCE_S 0.05
 
 /* A made-up program: how often each function is really called. */
 struct world {
@@ -45,6 +45,13 @@ static void end_world(struct world *w)
 	free(w->items);
 }
 
+static double random_part(void)
+{
+	static unsigned seed = 3;
+
+	return rand_r(&seed) / (double)RAND_MAX;
+}
+
 /* Time passes; live functions cost what they cost. */
 static void pass(struct world *w, double seconds)
 {
@@ -66,7 +73,7 @@ static void pass(struct world *w, double seconds)
 		item->samples += samples;
 		/* as of values that vary as much as they are large */
 		item->width = item->samples > 1 ? 2 / sqrt(item->samples) : -1;
-		item->calls_per_s = w->rates[i];
+		item->calls_per_s = w->rates[i] * (0.5 + random_part()); /* it is not steady */
 		cost += calls * COUNT_NS + samples * SAMPLE_NS;
 	}
 	w->time += seconds;
@@ -118,6 +125,26 @@ static void run(struct world *w, double seconds)
 			pass(w, WINDOW);
 			decide(w, false);
 		}
+	}
+}
+
+/* From a call a second to four million, so that there always are some at the border. */
+static void test_borders_are_not_crossed_all_the_time(void **state)
+{
+	static const double budgets[] = {0.0005, 0.005, 0.02, 0.05};
+	struct world w;
+
+	(void)state;
+	for (size_t b = 0; b < sizeof(budgets) / sizeof(*budgets); b++) {
+		double all = 0;
+
+		begin_world(&w, 300, budgets[b]);
+		for (size_t i = 0; i < w.n; i++)
+			all += w.rates[i] = exp(log(4e6) * i / w.n);
+		run(&w, 20);
+		assert_true(w.spent <= budgets[b] * 1e9 * w.time * 1.02 + 0.002 * all * COUNT_NS +
+					       300 * 2 * SAMPLE_NS + 4 * CHANGE_NS);
+		end_world(&w);
 	}
 }
 
@@ -306,10 +333,15 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budget_is_held), cmocka_unit_test(test_a_phase_that_changes),
-		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_quotas),
-		cmocka_unit_test(test_coverage),       cmocka_unit_test(test_means),
-		cmocka_unit_test(test_gaps),	       cmocka_unit_test(test_names),
+		cmocka_unit_test(test_budget_is_held),
+		cmocka_unit_test(test_borders_are_not_crossed_all_the_time),
+		cmocka_unit_test(test_a_phase_that_changes),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_means),
+		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
