@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 COMMANDS = ["list", "run", "attach", "detach", "status", "report", "graph", "dump", "hist", "export", "info", "doctor", "snapshot", "trim",
-            "split"]
+            "split", "top"]
+PROGRAMS = {"iprobe": "cli", "fperf": "cli", "coldpatch": "coldpatch"}  # and the folder of the build that each is in
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
@@ -32,9 +33,10 @@ def test_man_page_of_each_command_has_its_options(root, builddir, sh, command):
     assert documented(page(root, f"iprobe-{command}")) == helped(text)
 
 
-def test_man_page_of_coldpatch_has_its_options(root, builddir, sh):
-    text = sh(builddir / "coldpatch" / "coldpatch", "--help").stdout
-    assert documented(page(root, "coldpatch")) == helped(text)
+@pytest.mark.parametrize("program", ["coldpatch", "fperf"])
+def test_man_page_of_each_program_has_its_options(root, builddir, sh, program):
+    text = sh(builddir / PROGRAMS[program] / program, "--help").stdout
+    assert documented(page(root, program)) == helped(text)
 
 
 def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
@@ -42,7 +44,7 @@ def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b", text), f"iprobe --help does not name {command}"
     pages = {p.name.removesuffix(".1.rst") for p in (root / "docs" / "man").glob("*.1.rst")}
-    assert pages == {f"iprobe-{c}" for c in COMMANDS} | {"iprobe", "iprobe-cc", "iprobe-c++", "coldpatch"}
+    assert pages == {f"iprobe-{c}" for c in COMMANDS} | {"iprobe-cc", "iprobe-c++", *PROGRAMS}
 
 
 def test_every_man_page_is_built(root):
@@ -60,7 +62,7 @@ def commands(text):
     """[(program, words)] of the commands of ours that a document or script shows: in blocks of code, behind a prompt or not."""
     found = []
     for line in re.findall(r"(?m)^[ \t]*(?:\$ |show \"|quietly \")?(.*)$", text.replace("\\\n", " ")):
-        for match in re.finditer(r"(?<![\w./-])((?:iprobe|coldpatch)(?= [\w-])|benchmarks/\w+\b(?!\.))", line):
+        for match in re.finditer(r"(?<![\w./-])((?:iprobe|fperf|coldpatch)(?= [\w-])|benchmarks/\w+\b(?!\.))", line):
             lexer = shlex.shlex(line[match.start():].replace("\\$", "$").replace("`", " ; "), posix=True, punctuation_chars="|&;<>")
             lexer.whitespace_split = True
             lexer.commenters = "#"
@@ -106,7 +108,7 @@ def test_commands_in_documents_exist_with_their_options(root, builddir, sh):
                 key, run = command, (builddir / "cli" / "iprobe", command, "--help")
             else:
                 key = program
-                run = (root / program if "/" in program else builddir / "coldpatch" / program, "--help")
+                run = (root / program if "/" in program else builddir / PROGRAMS[program] / program, "--help")
                 assert run[0].exists(), about
             if key not in helps:
                 text = sh(*run).stdout
