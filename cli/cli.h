@@ -43,12 +43,17 @@ void cli_warn_unused(const char *what, const char *unused);
 struct cli_record_options {
 	struct ip_session_options session;
 	bool json, dry_run, quiet;
+	bool leave; /* attach: iprobed goes on with it by itself */
 };
 
 /* Parses them; argv[*ret_next] is the first operand. -1: go on; else the exit code. attach: options may
  * stand behind the PID too, and those that make sense only for a process that runs are known. */
 int cli_record_parse(int argc, char **argv, const char *help, bool attach, struct cli_record_options *ret,
 		     int *ret_next);
+
+/* The options of an attach whose command line has been found good, as a request to iprobed. *ret_dir: -o, or NULL. 0 or -1. */
+struct ip_request;
+int cli_record_words(int argc, char **argv, struct ip_request *request, const char **ret_dir);
 
 /* The summary: a line on stderr, or with --json one on stdout. */
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *summary);

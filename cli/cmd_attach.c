@@ -4,8 +4,10 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
@@ -60,6 +62,7 @@ static const char help[] =
 	"                        of its thread's: its calls are counted from then on, where that is cheap enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
+	"      --leave           where iprobed does it: end at once, and let the session go on by itself\n"
 	"      --json            the summary as one line of JSON on stdout\n"
 	"  -q, --quiet           no live line, no summary\n"
 	"  -h, --help\n";
@@ -196,6 +199,31 @@ static int find_pid(int argc, char **argv, int next, const char **ret)
 	return -1;
 }
 
+/* Where we may not trace the process, and there is an iprobed. -1: it is ours to do; else the exit code. */
+static int ask_daemon(int pid, const struct cli_record_options *options, int argc, char **argv)
+{
+	struct ip_request request = {.what = IP_REQUEST_ATTACH, .pid = pid};
+	const char *dir;
+	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
+
+	if (wanted < 0)
+		return cli_fail();
+	if (!wanted && !options->leave)
+		return -1;
+	if (!wanted) {
+		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be traced without: use nohup, or IPROBE_DAEMON=always",
+			 pid);
+		return cli_fail();
+	}
+	if (cli_record_words(argc, argv, &request, &dir) < 0) {
+		close(socket);
+		ip_request_clear(&request);
+		return cli_fail();
+	}
+	cli_catch_signals();
+	return cli_via_daemon(socket, &request, dir);
+}
+
 int cmd_attach(int argc, char **argv)
 {
 	struct cli_record_options options;
@@ -210,6 +238,9 @@ int cmd_attach(int argc, char **argv)
 		return code;
 	if (ip_parse_pid(text, &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
+	code = ask_daemon(pid, &options, argc, argv);
+	if (code >= 0)
+		return code;
 	if (options.dry_run) {
 		struct ip_session_preview preview;
 		int ret = ip_session_preview(pid, &options.session, &preview);

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -143,6 +145,18 @@ out:
 	return ret;
 }
 
+static int ask_daemon(int socket, pid_t pid, int argc, char **argv, const struct option *options)
+{
+	struct ip_request request = {.what = IP_REQUEST_DETACH, .pid = pid};
+	const char *dir;
+
+	if (cli_via_daemon_options(argc, argv, "h", options, &request, &dir) == 0)
+		return cli_via_daemon(socket, &request, NULL);
+	ip_request_clear(&request);
+	close(socket);
+	return cli_fail();
+}
+
 int cmd_detach(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
@@ -152,7 +166,7 @@ int cmd_detach(int argc, char **argv)
 						     {0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false;
-	int option, pid;
+	int option, pid, socket = -1, wanted;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
@@ -174,6 +188,11 @@ int cmd_detach(int argc, char **argv)
 		return cli_usage(argv[0], "one PID is needed");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
+	wanted = cli_via_daemon_wanted(pid, &socket);
+	if (wanted < 0)
+		return cli_fail();
+	if (wanted)
+		return ask_daemon(socket, pid, argc, argv, long_options);
 	if (detach(pid, no_stop, &result) < 0)
 		return cli_fail();
 	free(result.inside);

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/probes_d.h"
 
 static const struct {
@@ -92,6 +93,8 @@ int main(int argc, char **argv)
 		puts("iprobe " IP_VERSION);
 		return 0;
 	}
+	if (ip_permit_take() < 0)
+		return cli_fail();
 	ip_probes_d_serve();
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(argv[1], commands[i].name)) {

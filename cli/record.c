@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -52,7 +53,8 @@ enum {
 	OPT_OVERWRITE,
 	OPT_COMPRESS,
 	OPT_CLOCK,
-	OPT_ROTATE
+	OPT_ROTATE,
+	OPT_LEAVE
 };
 
 static const struct option long_options[] = {
@@ -87,6 +89,7 @@ static const struct option long_options[] = {
 	{"compress", no_argument, NULL, OPT_COMPRESS},
 	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"rotate", required_argument, NULL, OPT_ROTATE},
+	{"leave", no_argument, NULL, OPT_LEAVE},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -362,6 +365,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 				return cli_usage(command, "--resume goes with attach");
 			ret->session.resume = true;
 			break;
+		case OPT_LEAVE:
+			if (!attach)
+				return cli_usage(command, "--leave goes with attach");
+			ret->leave = true;
+			break;
 		case OPT_DRY_RUN:
 			if (!attach)
 				return cli_usage(command, "--dry-run goes with attach");
@@ -406,6 +414,11 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 		return cli_fail();
 	*ret_next = optind;
 	return -1;
+}
+
+int cli_record_words(int argc, char **argv, struct ip_request *request, const char **ret_dir)
+{
+	return cli_via_daemon_options(argc, argv, ":f:o:qh", long_options, request, ret_dir);
 }
 
 static void on_signal(int signal_number)

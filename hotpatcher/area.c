@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
+#include "hotpatcher/permit.h"
 
 #define AT_FIRST 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
 #define AT_ONCE	 128u
@@ -114,14 +115,14 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
-	fd = open(name, O_RDWR | O_CLOEXEC);
+	fd = ip_permit_open(name, O_RDWR);
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
 	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor)
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
-	fd = open(name, O_RDWR | O_CLOEXEC);
+	fd = ip_permit_open(name, O_RDWR);
 	if (fd < 0)
 		return ip_error(
 			"pid %d has closed the runtime's file descriptor %d and we may not reach its ring "

@@ -29,6 +29,7 @@
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/guard.h"
+#include "hotpatcher/permit.h"
 
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
@@ -92,7 +93,7 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which)
 	if (which == IP_BORROW_ANY)
 		return true;
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
-	file = fopen(name, "re");
+	file = ip_permit_fopen(name);
 	if (!file || !fgets(line, sizeof(line), file))
 		return false;
 	if (!strncmp(line, "running", strlen("running")))
@@ -321,7 +322,7 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, b->tid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
+	fd = ip_permit_open(name, O_RDONLY);
 	for (unsigned turns = 0;; turns++) {
 		int status = 1;
 

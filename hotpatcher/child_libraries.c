@@ -15,6 +15,7 @@
 #include "hotpatcher/change.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/patience.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -170,7 +171,7 @@ static int has_it(void *data, pid_t pid, void **kept)
 	if (pid == q->except->pid)
 		return 0;
 	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
-	glance.mem = mem = open(name, O_RDONLY | O_CLOEXEC);
+	glance.mem = mem = ip_permit_open(name, O_RDONLY);
 	return mem >= 0 &&
 	       ip_modules_build_id_at(&glance, q->entry->load_bias, q->entry->load_bias, id) ==
 		       q->entry->build_id_size &&

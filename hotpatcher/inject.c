@@ -20,6 +20,7 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/borrow_search.h"
 #include "hotpatcher/inject_code.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/slack.h"
 
 #define LIMIT_NS    2000000000ull /* so long a thread is looked for */
@@ -188,7 +189,7 @@ static uint64_t executable_of(pid_t pid)
 	ssize_t got;
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
+	fd = ip_permit_open(name, O_RDONLY);
 	got = fd >= 0 ? read(fd, auxv, sizeof(auxv)) : 0;
 	for (ssize_t i = 0; i < got / (ssize_t)sizeof(*auxv); i++)
 		if (auxv[i].a_type == AT_PHDR)

@@ -15,6 +15,7 @@
 #include "common/elf_class.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/site_state.h"
 
@@ -117,7 +118,7 @@ static int find_debug(const struct ip_target *target, uint64_t *ret)
 	size_t got;
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", target->pid);
-	file = fopen(name, "re");
+	file = ip_permit_fopen(name);
 	got = file ? fread(auxv, 1, sizeof(auxv), file) : 0;
 	for (size_t i = 0; (i + 1) * 2 * size <= got; i++) {
 		uint64_t type = word(target, auxv + 2 * i * size, 0),

@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/fperf.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/session_internal.h"
 
 #define GIB (1ull << 30)
@@ -109,11 +110,16 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
 	uint64_t max_size;
+	bool down;
+	int made;
 
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;
-	if (ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace) < 0)
+	down = ip_permit_put_down();
+	made = ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace);
+	ip_permit_take_up(down);
+	if (made < 0)
 		return -1;
 	if (ip_filters_begin(&s->options->filters, s->area, s->target, s->trace, &s->start) < 0)
 		return -1;

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/fperf.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
@@ -75,6 +76,7 @@ int ip_session_go_idle(struct ip_session *s)
 	if (s->family)
 		ip_family_allow(s->family, false);
 	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
+	ip_permit_restore_only();
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);

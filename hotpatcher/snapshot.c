@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/session_internal.h"
 
 /* Whether both are the same directory: that of the session must stay its own. */
@@ -33,6 +34,8 @@ int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control
 	_cleanup_free_ char *old = NULL;
 	struct ip_window_counts counts;
 	struct ip_trace *trace;
+	bool down;
+	int made;
 
 	if (!s->options->overwrite)
 		return ip_error("pid %d: its session keeps everything, in %s: only one with --overwrite has "
@@ -46,7 +49,10 @@ int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control
 	if (is_same(dir, s->options->dir) || is_same(old, s->options->dir))
 		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
 				s->target->pid, s->options->dir);
-	if (ip_trace_clone(s->trace, dir, &trace) < 0)
+	down = ip_permit_put_down();
+	made = ip_trace_clone(s->trace, dir, &trace);
+	ip_permit_take_up(down);
+	if (made < 0)
 		return -1;
 	if (write_snapshot(s, trace, &counts) < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());

@@ -16,6 +16,7 @@
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/stay.h"
 #include "hotpatcher/stop_internal.h"
 #include "hotpatcher/tick.h"
@@ -151,11 +152,21 @@ static int gather(struct ip_stop *stop)
 	return ip_error("pid %d has ended", stop->target->pid);
 }
 
+/* Nobody can change its credentials any more, and no thread's number can come to mean another: what was allowed when we looked must be so
+ * now (permit.h). A thread that has ended is nobody's. */
+static int check_permit(const struct ip_stop *stop)
+{
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].stopped && ip_permit_check_thread(stop->threads[i].pid, stop->threads[i].tid) < 0)
+			return -1;
+	return 0;
+}
+
 int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target, .deadline_ns = ip_now_ns() + deadline_ns};
 	ip_stay_begin(deadline_ns);
-	if (gather(ret) == 0)
+	if (gather(ret) == 0 && check_permit(ret) == 0)
 		return 0;
 	ip_stop_adopt_strays(ret);
 	ip_stop_end(ret);
@@ -175,7 +186,8 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		errno = error;
 		return -1;
 	}
-	if (ip_stop_add(ret, target->pid, tid, false) == 0 && stop_all(ret) == 0 && ret->threads[0].stopped)
+	if (ip_stop_add(ret, target->pid, tid, false) == 0 && stop_all(ret) == 0 && ret->threads[0].stopped &&
+	    check_permit(ret) == 0)
 		return 0;
 	ip_stop_end(ret);
 	errno = ESRCH;

@@ -23,6 +23,7 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/note.h"
+#include "hotpatcher/permit.h"
 
 static void maps_clear(struct ip_maps *maps)
 {
@@ -148,7 +149,7 @@ static int open_mem(pid_t pid, int flags)
 	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
-	fd = open(name, flags | O_CLOEXEC);
+	fd = ip_permit_open(name, flags);
 	if (fd < 0)
 		return -1;
 	/* Nothing is mapped at 0, usually: EIO from a live mm, 0 bytes from a dead one. */
@@ -161,7 +162,7 @@ static int open_mem(pid_t pid, int flags)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(name, sizeof(name), "/proc/%d/task/%s/mem", pid, entry->d_name);
-		fd = open(name, flags | O_CLOEXEC);
+		fd = ip_permit_open(name, flags);
 		if (fd >= 0 && pread(fd, &byte, 1, 0) != 0)
 			return fd;
 		if (fd >= 0)
@@ -305,7 +306,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 		ip_target_close(target);
 		return -1;
 	}
-	if (ip_target_refresh(target) < 0) {
+	if (ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
 		ip_target_close(target);
 		return -1;
 	}
@@ -511,10 +512,17 @@ int ip_target_refresh(struct ip_target *target)
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
 		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
 
+		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
+			target->closed = true;
 		if (fd < 0)
 			return ip_error(target->one_image ? "pid %d has ended, or executes another program now"
 							  : "pid %d has ended",
 					target->pid);
+		if (ip_permit_check(target->pid) < 0) {
+			close(fd);
+			target->closed = true;
+			return -1;
+		}
 		close(target->mem);
 		target->mem = fd;
 	}
@@ -551,7 +559,7 @@ bool ip_target_alive(const struct ip_target *target)
 {
 	struct pollfd p = {.fd = target->pidfd, .events = POLLIN};
 
-	if (target->exited)
+	if (target->exited || target->closed)
 		return false;
 	if (target->pidfd >= 0)
 		return poll(&p, 1, 0) == 0;

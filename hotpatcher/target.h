@@ -55,6 +55,7 @@ struct ip_target {
 		long number;
 	} renewed; /* system calls whose time limit a stop had to let begin anew (restart.h) */
 	bool exited;	 /* a stop saw it end */
+	bool closed;	 /* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
 	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };
 

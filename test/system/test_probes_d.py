@@ -3,11 +3,13 @@
 
 import json
 import os
+import pathlib
 
 import pytest
 
-from conftest import SOURCE_ROOT
 from iptest.actor import one_line
+
+SHIPPED = pathlib.Path(__file__).resolve().parents[2] / "probes.d"
 
 NAMES = """\
 selections:
@@ -96,5 +98,5 @@ def test_record_by_name(me, programs, place):
 
 def test_shipped_examples_work(me, program, place):
     for selection in ("@memory", "@locks", "@input-output", "@tiny", "@waiting"):
-        done = me.iprobe("list", "-f", f"leaf,{selection}", program, env={"IPROBE_PROBES_D": str(SOURCE_ROOT / "probes.d")})
+        done = me.iprobe("list", "-f", f"leaf,{selection}", program, env={"IPROBE_PROBES_D": str(SHIPPED)})
         assert done.returncode == 0, repr(done)

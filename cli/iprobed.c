@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobed: options, and the checks of its files.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/iprobed.h"
+#include "hotpatcher/policy.h"
+#include "hotpatcher/probes_d.h"
+
+static const char help[] =
+	"usage: iprobed [OPTIONS]\n"
+	"       iprobed --check [--probes-d DIR] [--policy FILE]\n\n"
+	"Lets users trace what they may trace by the kernel's classic rules, where they lack the privilege "
+	"to do so by\n"
+	"themselves: their own processes under Yama. iprobe attach asks it by itself. Members of a group may "
+	"trace what a\n"
+	"policy lists.\n\n"
+	"      --socket PATH        where it listens (default " IP_SOCKET
+	"; not used where systemd listens for it)\n"
+	"      --state DIR          notes of sessions (default " IP_STATE ")\n"
+	"      --policy FILE        what members may trace (default " IP_POLICY ")\n"
+	"      --group NAME|GID     of members (default iprobe)\n"
+	"      --sessions N         at most (default 64); --sessions-per-user N (default 8)\n"
+	"      --check              read probes.d and the policy, say what is in them, and end\n"
+	"      --probes-d DIR       with --check: another directory than " IP_PROBES_D "\n"
+	"  -h, --help\n"
+	"  -V, --version\n";
+
+enum {
+	OPT_SOCKET = 256,
+	OPT_STATE,
+	OPT_POLICY,
+	OPT_GROUP,
+	OPT_SESSIONS,
+	OPT_PER_USER,
+	OPT_CHECK,
+	OPT_PROBES_D,
+};
+
+static const struct option long_options[] = {
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"policy", required_argument, NULL, OPT_POLICY},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"sessions", required_argument, NULL, OPT_SESSIONS},
+	{"sessions-per-user", required_argument, NULL, OPT_PER_USER},
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"probes-d", required_argument, NULL, OPT_PROBES_D},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{0},
+};
+
+static int fail(void)
+{
+	fprintf(stderr, "iprobed: %s\n", ip_error_message());
+	return 1;
+}
+
+static int usage(const char *what)
+{
+	fprintf(stderr, "iprobed: %s (see iprobed --help)\n", what);
+	return 2;
+}
+
+/* A number from 1 on. 0 or -1. */
+static int parse_number(const char *text, unsigned long max, unsigned long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoul(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *ret && *ret <= max ? 0 : -1;
+}
+
+/* A group that is named must be there; the default one need not. */
+static int find_group(const char *name, gid_t *ret)
+{
+	const struct group *found = getgrnam(name ? name : "iprobe");
+	unsigned long number;
+
+	*ret = found ? found->gr_gid : (gid_t)-1;
+	if (found || !name)
+		return 0;
+	if (parse_number(name, UINT_MAX - 1, &number) < 0)
+		return ip_error("no group '%s'", name);
+	*ret = number;
+	return 0;
+}
+
+/* iprobe lies beside us. */
+static char *find_iprobe(void)
+{
+	char path[PATH_MAX], *slash, *found;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	slash = strrchr(path, '/');
+	return slash && asprintf(&found, "%.*s/iprobe", (int)(slash - path), path) >= 0 ? found : NULL;
+}
+
+static int check(const char *dir, const char *policy_path)
+{
+	struct ip_probes_d probes;
+	struct ip_policy policy;
+
+	if (ip_probes_d_load(dir, &probes) < 0)
+		return fail();
+	printf("%s: %zu files\n", probes.dir, probes.nfiles);
+	for (size_t i = 0; i < probes.nselections; i++)
+		printf("  selection %s: %s\n", probes.selections[i].name,
+		       probes.selections[i].description ? probes.selections[i].description
+							: probes.selections[i].functions);
+	for (size_t i = 0; i < probes.nprofiles; i++)
+		printf("  profile %s: %s\n", probes.profiles[i].name,
+		       probes.profiles[i].description ? probes.profiles[i].description
+						      : probes.profiles[i].events);
+	ip_probes_d_clear(&probes);
+	if (ip_policy_load(policy_path, &policy) < 0)
+		return fail();
+	printf("%s: %zu entries for members\n", policy_path, policy.n);
+	ip_policy_clear(&policy);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct ip_iprobed_options options = {.socket = IP_SOCKET,
+					     .state = IP_STATE,
+					     .policy = IP_POLICY,
+					     .sessions = 64,
+					     .sessions_per_user = 8};
+	_cleanup_free_ char *program = NULL;
+	const char *group = NULL, *probes_d = NULL;
+	bool only_check = false;
+	unsigned long number;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) >= 0) {
+		switch (option) {
+		case OPT_SOCKET:
+			options.socket = optarg;
+			break;
+		case OPT_STATE:
+			options.state = optarg;
+			break;
+		case OPT_POLICY:
+			options.policy = optarg;
+			break;
+		case OPT_GROUP:
+			group = optarg;
+			break;
+		case OPT_SESSIONS:
+		case OPT_PER_USER:
+			if (parse_number(optarg, 10000, &number) < 0)
+				return usage("a number of sessions is from 1 to 10000");
+			*(option == OPT_SESSIONS ? &options.sessions : &options.sessions_per_user) = number;
+			break;
+		case OPT_CHECK:
+			only_check = true;
+			break;
+		case OPT_PROBES_D:
+			probes_d = optarg;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case 'V':
+			puts("iprobed " IP_VERSION);
+			return 0;
+		default:
+			return usage("an option is unknown or lacks its value");
+		}
+	}
+	if (optind < argc)
+		return usage("it takes options only");
+	if (only_check)
+		return check(probes_d, options.policy);
+	if (probes_d)
+		return usage("--probes-d goes with --check");
+	program = find_iprobe();
+	options.program = program;
+	if (!program) {
+		ip_error_errno("cannot find iprobe beside iprobed");
+		return fail();
+	}
+	if (find_group(group, &options.group) < 0)
+		return fail();
+	return ip_iprobed_run(&options) < 0 ? fail() : 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client's side of iprobed's socket (hotpatcher/request.h).
+ */
+#include "cli/via_daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection.h"
+#include "hotpatcher/front.h"
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return ip_error("%s: too long for the name of a socket", path);
+	strcpy(address.sun_path, path);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return ip_error_errno("cannot ask iprobed at %s", path);
+	return ip_steal_fd(&fd);
+}
+
+/* The kernel's own answer, but for what a stop takes. */
+static bool may_trace(pid_t pid)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || (errno != EACCES && errno != EPERM);
+}
+
+int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
+{
+	const char *word = getenv("IPROBE_DAEMON"), *path = getenv("IPROBE_SOCKET");
+	bool always = word && !strcmp(word, "always");
+
+	if (word && *word && !always && strcmp(word, "never") && strcmp(word, "auto"))
+		return ip_error("IPROBE_DAEMON is auto, always or never, not '%s'", word);
+	if ((word && !strcmp(word, "never")) || (!always && may_trace(pid)))
+		return 0;
+	*ret_socket = connect_to(path && *path ? path : IP_SOCKET);
+	if (*ret_socket >= 0)
+		return 1;
+	return always ? -1 : 0;
+}
+
+static int add_word(struct ip_request *request, const char *name, const char *value)
+{
+	const char *why;
+	char *word;
+
+	if (asprintf(&word, "--%s%s%s", name, value ? "=" : "", value ? value : "") < 0)
+		return ip_error("out of memory");
+	why = ip_request_refusal(request->what, word);
+	if (!why && strchr(word, '\n'))
+		why = "has several lines";
+	if (!why && request->noptions == IP_REQUEST_OPTIONS_MAX)
+		why = "is one too many";
+	if (why) {
+		ip_error("--%s %s: leave it out, or attach with privileges of your own", name, why);
+		free(word);
+		return -1;
+	}
+	request->options[request->noptions++] = word;
+	return 0;
+}
+
+/* Files and names are looked up here, with our rights. */
+static int add_functions(struct ip_request *request, const char *text)
+{
+	struct ip_selection *selection;
+	_cleanup_free_ char *flat = NULL;
+
+	if (ip_selection_parse(text, &selection) < 0)
+		return -1;
+	flat = ip_selection_text(selection);
+	ip_selection_destroy(selection);
+	return flat ? add_word(request, "functions", flat) : -1;
+}
+
+int cli_via_daemon_options(int argc, char **argv, const char *letters, const struct option *options,
+			   struct ip_request *request, const char **ret_dir)
+{
+	int option, index = -1, ret = 0;
+
+	*ret_dir = NULL;
+	optind = 0;
+	while (ret == 0 && (option = getopt_long(argc, argv, letters, options, &index)) >= 0) {
+		if (option == 'f')
+			ret = add_functions(request, optarg);
+		else if (option == 'o')
+			*ret_dir = optarg;
+		else if (option == 'q')
+			ret = add_word(request, "quiet", NULL);
+		else if (index >= 0 && !strcmp(options[index].name, "leave"))
+			request->leave = true;
+		else if (index >= 0)
+			ret = add_word(request, options[index].name, optarg);
+		index = -1;
+	}
+	return ret;
+}
+
+/* Opens the directory in which dir lies, and takes its last component. */
+static int open_parent(const char *dir, struct ip_request *request)
+{
+	_cleanup_free_ char *copy = strdup(dir);
+	char *slash;
+	size_t n = copy ? strlen(copy) : 0;
+	int fd;
+
+	if (!copy)
+		return ip_error("out of memory");
+	while (n > 1 && copy[n - 1] == '/')
+		copy[--n] = '\0';
+	slash = strrchr(copy, '/');
+	if (slash)
+		*slash = '\0';
+	fd = open(!slash ? "." : slash == copy ? "/" : copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return ip_error_errno("cannot open the directory of %s", dir);
+	dir = slash ? slash + 1 : copy;
+	if (!*dir || !strcmp(dir, ".") || !strcmp(dir, "..") || strlen(dir) >= sizeof(request->directory) ||
+	    strchr(dir, '\n')) {
+		close(fd);
+		return ip_error("%s: name a directory that can be made", dir);
+	}
+	strcpy(request->directory, dir);
+	return fd;
+}
+
+static int send_request(int socket, struct ip_request *request, const char *dir)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int parent = -1;
+	int fds[3], n = 0;
+
+	if (request->what == IP_REQUEST_ATTACH) {
+		parent = open_parent(dir, request);
+		if (parent < 0)
+			return -1;
+		fds[n++] = parent;
+	}
+	fds[n++] = STDOUT_FILENO;
+	fds[n++] = STDERR_FILENO;
+	text = ip_request_format(request);
+	if (!text)
+		return -1;
+	fflush(stdout);
+	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n) < 0)
+		return errno == EMSGSIZE
+			       ? ip_error("the request is too long for iprobed: a shorter selection, please")
+			       : ip_error_errno("cannot ask iprobed");
+	return 0;
+}
+
+/* One packet from iprobed, as text; -1 where it has gone. */
+static int receive(int socket, char *text, size_t size)
+{
+	static int asked; /* the signal that has been handed on */
+
+	for (;;) {
+		struct pollfd p = {.fd = socket, .events = POLLIN};
+		ssize_t n;
+
+		/* a signal between the look and the poll is seen by the next look */
+		if (ip_session_interrupted && ip_session_interrupted != asked) {
+			asked = ip_session_interrupted;
+			send(socket, "stop\n", 5, MSG_NOSIGNAL);
+		}
+		if (poll(&p, 1, 200) <= 0)
+			continue;
+		n = recv(socket, text, size - 1, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0)
+			return -1;
+		text[n] = '\0';
+		text[strcspn(text, "\n")] = '\0';
+		return 0;
+	}
+}
+
+static int converse(int socket, const struct ip_request *request)
+{
+	char text[4096];
+	int number;
+
+	while (receive(socket, text, sizeof(text)) == 0) {
+		if (sscanf(text, "ended %d", &number) == 1)
+			return number; /* what there was to say the worker has said */
+		if (!strncmp(text, "refused ", 8)) {
+			ip_error("iprobed refuses: %s", text + 8);
+			return cli_fail();
+		}
+		if (sscanf(text, "killed %d", &number) == 1) {
+			ip_error("the session's worker was killed by signal %d: iprobed puts back what is "
+				 "live",
+				 number);
+			return cli_fail();
+		}
+		if (request->leave && sscanf(text, "started %d", &number) == 1) {
+			fprintf(stderr,
+				"iprobe: pid %d: session %d of iprobed goes on by itself; iprobe detach %d "
+				"ends it\n",
+				request->pid, number, request->pid);
+			return 0;
+		}
+	}
+	ip_error("iprobed has ended, or hung up: what is live is being put back");
+	return cli_fail();
+}
+
+int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
+{
+	int code = send_request(socket, request, dir ? dir : "iprobe.data") < 0 ? cli_fail()
+										: converse(socket, request);
+
+	close(socket);
+	ip_request_clear(request);
+	return code;
+}

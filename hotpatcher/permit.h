@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An iprobe that works for somebody else: on behalf of a user who could not attach by himself, with a capability that he has not.
+ *
+ * iprobed starts such a one with the ids and groups of who asked and with CAP_SYS_PTRACE (worker.h). It must do no more than
+ * he might. So, while a permit is in force:
+ *
+ *   1. Before a target's memory is used after it was opened (again), and in every stop, when all threads stand and none can change its
+ *      credentials any more, the right to trace it is checked. A target that has executed a setuid program since iprobed looked is let
+ *      go, with nothing changed. Registers are changed in stops alone, and memory that was opened before an exec is dead after it.
+ *   2. The check is the kernel's own: with our capabilities put down we are nobody but that user, and ask the kernel for the memory map of
+ *      each thread (PTRACE_MODE_READ_FSCREDS: all of the classic rules, and of Yama and the like only what concerns reading). A thread that is not
+ *      one of the process any more, because its number was given away between the listing and the stop, is found by that, too.
+ *      For members of the group it is the policy's entry, which is for processes that run as one plain user only.
+ *   3. Files are made with our capabilities put down: CAP_SYS_PTRACE would open ways through /proc/PID/root and /proc/PID/cwd of others.
+ *
+ *   4. What another user's process keeps to its user in /proc (mem, fd) is opened with CAP_DAC_OVERRIDE, which is put down but for that one call. Only
+ *      those have it who work for a member or for root.
+ *
+ * Where IPROBE_PERMIT is not set there is no permit, and all of this does nothing.
+ */
+#ifndef IP_PERMIT_H
+#define IP_PERMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "hotpatcher/policy.h"
+
+#define IP_PERMIT_VARIABLE "IPROBE_PERMIT"
+
+enum ip_permit_kind {
+	IP_PERMIT_NONE,
+	IP_PERMIT_OWN,	  /* what the user may trace himself */
+	IP_PERMIT_MEMBER, /* what an entry of the policy lists */
+	IP_PERMIT_ANY,	  /* the user has CAP_SYS_PTRACE himself */
+};
+
+/* The variable's value, malloc'ed: the descriptor that holds the target, and the policy's entry for a member. */
+char *ip_permit_text(enum ip_permit_kind kind, int pidfd, const struct ip_policy_entry *entry);
+
+/* For main(): takes the permit from the environment. 0 or -1. */
+int ip_permit_take(void);
+
+/* Steps 1 and 2 for all threads of a process. 0, or -1 with an error. */
+int ip_permit_check(pid_t pid);
+/* The same for one thread, which is stopped, of a process whose other threads are asked for by themselves. */
+int ip_permit_check_thread(pid_t pid, pid_t tid);
+
+/* From now on stops only put back what is live already, in memory that was opened while it was allowed: a process that has become
+ * undumpable meanwhile is not left with live sites. */
+void ip_permit_restore_only(void);
+
+/* Step 4: open and fopen for reading, close-on-exec, of a file of /proc/PID. */
+int ip_permit_open(const char *name, int flags);
+FILE *ip_permit_fopen(const char *name);
+
+/* Step 3. Returns whether there is something to be taken up again. */
+bool ip_permit_put_down(void);
+void ip_permit_take_up(bool put_down);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requests' language: cutting, checking, writing. See request.h.
+ */
+#include "hotpatcher/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+
+#define FIRST_LINE "iprobe 1"
+
+/* What is not here is refused: a new option is safe only once somebody has thought about it. */
+static const struct {
+	const char *name;
+	bool detach, value;
+} options[] = {
+	{"functions", false, true},    {"duration", false, true},     {"memory", false, true},
+	{"max-size", false, true},     {"max-stop", false, true},     {"no-stop", true, false},
+	{"json", true, false},	       {"quiet", false, false},	      {"dry-run", false, false},
+	{"args", false, false},	       {"retval", false, false},      {"string-limit", false, true},
+	{"follow-fork", false, false}, {"follow-exec", false, false}, {"time", false, true},
+	{"clock", false, true},	       {"depth", false, true},	      {"min-duration", false, true},
+	{"sample", false, true},       {"start-on", false, true},     {"stop-on", false, true},
+	{"tid", false, true},	       {"thread", false, true},	      {"callsite", false, false},
+	{"payload", false, true},      {"drop-hot", false, true},     {"overwrite", false, false},
+	{"compress", false, false},
+};
+
+const char *ip_request_refusal(enum ip_request_what what, const char *option)
+{
+	size_t n = strcspn(option, "="), i;
+	const char *value = option[n] ? option + n + 1 : NULL;
+
+	if (strncmp(option, "--", 2))
+		return "is no option";
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
+		if (strlen(options[i].name) == n - 2 && !memcmp(options[i].name, option + 2, n - 2))
+			break;
+	if (i == sizeof(options) / sizeof(*options) || (what == IP_REQUEST_DETACH && !options[i].detach))
+		return "is not taken by iprobed";
+	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
+		return value ? "takes no value" : "lacks its value";
+	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
+	if (value && (*value == '@' || strstr(value, ":@")))
+		return "would have iprobed read a file";
+	if (value && !strcmp(options[i].name, "payload") && !strncmp(value, "user", 4))
+		return "would have iprobed load a file";
+	return NULL;
+}
+
+unsigned ip_request_fds(enum ip_request_what what)
+{
+	return what == IP_REQUEST_ATTACH ? 3 : 2;
+}
+
+void ip_request_clear(struct ip_request *request)
+{
+	for (size_t i = 0; i < request->noptions; i++)
+		free(request->options[i]);
+	*request = (struct ip_request){0};
+}
+
+static int check_directory(const char *name)
+{
+	if (!*name || strlen(name) >= sizeof(((struct ip_request *)NULL)->directory) || strchr(name, '/') ||
+	    !strcmp(name, ".") || !strcmp(name, ".."))
+		return ip_error("request: '%s' is no name of one directory", name);
+	return 0;
+}
+
+static int take_line(struct ip_request *r, const char *line, bool *have)
+{
+	const char *value = strchr(line, ' ');
+	size_t n = value ? (size_t)(value++ - line) : strlen(line);
+	const char *why;
+	int pid;
+
+	if ((n == 6 && !memcmp(line, "attach", 6)) || (n == 6 && !memcmp(line, "detach", 6))) {
+		if (*have || !value || ip_parse_pid(value, &pid) < 0)
+			return ip_error("request: one process, and its id, not '%s'", line);
+		r->what = *line == 'a' ? IP_REQUEST_ATTACH : IP_REQUEST_DETACH;
+		r->pid = pid;
+		*have = true;
+		return 0;
+	}
+	if (!*have)
+		return ip_error("request: '%s' before attach or detach", line);
+	if (!strcmp(line, "leave") && r->what == IP_REQUEST_ATTACH) {
+		r->leave = true;
+		return 0;
+	}
+	if (n == 9 && !memcmp(line, "directory", 9) && value && r->what == IP_REQUEST_ATTACH &&
+	    !*r->directory) {
+		if (check_directory(value) < 0)
+			return -1;
+		strcpy(r->directory, value);
+		return 0;
+	}
+	if (n == 6 && !memcmp(line, "option", 6) && value) {
+		why = ip_request_refusal(r->what, value);
+		if (why)
+			return ip_error("request: '%s' %s", value, why);
+		if (r->noptions == IP_REQUEST_OPTIONS_MAX)
+			return ip_error("request: more than %u options", IP_REQUEST_OPTIONS_MAX);
+		r->options[r->noptions] = strdup(value);
+		if (!r->options[r->noptions])
+			return ip_error("out of memory");
+		r->noptions++;
+		return 0;
+	}
+	return ip_error("request: '%s' is not understood", line);
+}
+
+static int take_lines(struct ip_request *r, char *text)
+{
+	bool first = true, have = false;
+
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		else if (!*line)
+			break; /* behind the last newline */
+		if (first && strcmp(line, FIRST_LINE))
+			return ip_error("request: it does not begin with '" FIRST_LINE
+					"': another version of iprobe?");
+		if (!first && take_line(r, line, &have) < 0)
+			return -1;
+		first = false;
+	}
+	return have ? 0 : ip_error("request: it asks for nothing");
+}
+
+int ip_request_parse(const char *text, size_t size, struct ip_request *ret)
+{
+	_cleanup_free_ char *copy = NULL;
+
+	*ret = (struct ip_request){0};
+	if (size > IP_REQUEST_SIZE_MAX)
+		return ip_error("request: larger than %u bytes", IP_REQUEST_SIZE_MAX);
+	if (memchr(text, '\0', size))
+		return ip_error("request: it holds a zero byte");
+	copy = strndup(text, size);
+	if (!copy)
+		return ip_error("out of memory");
+	if (take_lines(ret, copy) == 0)
+		return 0;
+	ip_request_clear(ret);
+	return -1;
+}
+
+char *ip_request_format(const struct ip_request *r)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	fprintf(out, FIRST_LINE "\n%s %d\n", r->what == IP_REQUEST_ATTACH ? "attach" : "detach", r->pid);
+	if (r->leave)
+		fprintf(out, "leave\n");
+	if (*r->directory)
+		fprintf(out, "directory %s\n", r->directory);
+	for (size_t i = 0; i < r->noptions; i++)
+		fprintf(out, "option %s\n", r->options[i]);
+	if (fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
+}

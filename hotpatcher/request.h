@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is said on iprobed's socket (SOCK_SEQPACKET), in packets of text; docs/man/iprobed.8.rst tells it to others.
+ *
+ *   to iprobed, once:   iprobe 1
+ *                       attach PID | detach PID
+ *                       leave                        (attach) the session goes on when the connection ends
+ *                       directory NAME               (attach) one component, below the directory that comes along
+ *                       option --NAME[=VALUE]        as iprobe attach and iprobe detach know them; any number of such lines
+ *   with descriptors:   a directory (attach), standard output, standard error
+ *   to iprobed, later:  stop                         as Ctrl-C
+ *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL; the first of refused, ended and killed is the last word
+ *
+ * No option that names a file is taken: files are opened by who asks, with his own rights.
+ */
+#ifndef IP_REQUEST_H
+#define IP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define IP_REQUEST_SIZE_MAX    (64u << 10)
+#define IP_REQUEST_OPTIONS_MAX 64u
+#define IP_REQUEST_FDS	       3u
+
+enum ip_request_what {
+	IP_REQUEST_ATTACH,
+	IP_REQUEST_DETACH,
+};
+
+struct ip_request {
+	enum ip_request_what what;
+	pid_t pid;
+	bool leave;
+	char directory[256]; /* "": iprobe.data */
+	char *options[IP_REQUEST_OPTIONS_MAX];
+	size_t noptions;
+};
+
+/* 0, or -1 with an error. The text need not end in a zero. */
+int ip_request_parse(const char *text, size_t size, struct ip_request *ret);
+void ip_request_clear(struct ip_request *request);
+
+/* As text that ip_request_parse() reads; malloc'ed. NULL with an error. */
+char *ip_request_format(const struct ip_request *request);
+
+/* Whether an option "--NAME[=VALUE]" is one that iprobed takes. NULL: yes; else why not. */
+const char *ip_request_refusal(enum ip_request_what what, const char *option);
+
+/* How many descriptors come with it. */
+unsigned ip_request_fds(enum ip_request_what what);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that does what was asked: iprobe attach or iprobe detach, on behalf of who asked.
+ *
+ *   1. It has the ids and groups of who asked, so every file that it makes or opens is judged by the kernel as if he did it himself:
+ *      there is no path and no symbolic link by which he could have it write where he may not, and what it writes is his.
+ *   2. Beyond what he has it has CAP_SYS_PTRACE, and CAP_SYS_NICE, which makes stops short. Where
+ *      the target is another user's (members of the group, root) also CAP_DAC_OVERRIDE, put down but for opening what /proc shows to that user
+ *      alone. It has a permit (permit.h) that keeps it to what he may
+ *      trace. He cannot take these capabilities from it: a process that has more of them than he has is closed to him for ptrace.
+ *   3. It starts in the directory that he has opened, with his standard output and error, an environment of iprobed's making, and no
+ *      descriptor besides but that which holds the target. It never gains anything by executing (no_new_privs).
+ *   4. It is not under seccomp, unless iprobed itself is: a tracer under seccomp cannot suspend the target's filters.
+ *   5. When iprobed ends, however it ends, the worker is told (SIGTERM) and puts back every byte.
+ */
+#ifndef IP_WORKER_H
+#define IP_WORKER_H
+
+#include "hotpatcher/facts.h"
+#include "hotpatcher/policy.h"
+#include "hotpatcher/request.h"
+
+struct ip_worker {
+	const struct ip_peer *who;
+	const struct ip_request *request;
+	const struct ip_policy_entry *entry; /* NULL: what he may trace himself */
+	int target;			     /* pidfd */
+	int directory, out, err;	     /* -1: / and iprobed's own */
+	int program;			     /* iprobe's executable, open */
+};
+
+/* Its process id, or -1 with an error. */
+pid_t ip_worker_start(const struct ip_worker *worker);
+
+/* Gives up, for good, what no worker needs: for iprobed itself. 0 or -1. */
+int ip_worker_limit(void);
+
+#endif

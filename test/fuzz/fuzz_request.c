@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests to iprobed: any bytes. What it takes is written and read again, and holds no option that names a file. The same bytes as a
+ * policy.
+ *
+ * covers: hotpatcher/request.c
+ */
+#include "fuzz.h"
+#include "hotpatcher/policy.h"
+#include "hotpatcher/request.h"
+
+static void check(const struct ip_request *r)
+{
+	struct ip_request again;
+	char *text = ip_request_format(r);
+
+	fuzz_assert(text);
+	fuzz_assert(ip_request_parse(text, strlen(text), &again) == 0);
+	fuzz_assert(again.what == r->what && again.pid == r->pid && again.leave == r->leave);
+	fuzz_assert(!strcmp(again.directory, r->directory) && again.noptions == r->noptions);
+	for (size_t i = 0; i < r->noptions; i++) {
+		fuzz_assert(!strcmp(again.options[i], r->options[i]));
+		fuzz_assert(!strncmp(r->options[i], "--", 2) && !strstr(r->options[i], ":@"));
+		fuzz_assert(!strchr(r->options[i], '=') || strchr(r->options[i], '=')[1] != '@');
+		fuzz_assert(strncmp(r->options[i], "--list", 6) && strncmp(r->options[i], "--output", 8));
+	}
+	fuzz_assert(!strchr(r->directory, '/') && r->pid > 0);
+	ip_request_clear(&again);
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ip_policy policy;
+	struct ip_request r;
+
+	if (ip_request_parse((const char *)data, size, &r) < 0) {
+		fuzz_check_error();
+	} else {
+		check(&r);
+		ip_request_clear(&r);
+	}
+	if (ip_policy_parse((const char *)data, size, "policy", &policy) < 0) {
+		fuzz_check_error();
+	} else {
+		for (size_t i = 0; i < policy.n; i++)
+			fuzz_assert(policy.entries[i].nusers &&
+				    !ip_policy_entry_allows(&policy.entries[i], 0, "/bin/sh"));
+		ip_policy_clear(&policy);
+	}
+	return 0;
+}

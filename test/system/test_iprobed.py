@@ -1,0 +1,463 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobed: who may have whom traced, what it does with what it is asked, and what is left when any part of it dies.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from iptest import actor as actors
+from iptest import memory
+from iptest.actor import ORDINARY_UID, OTHER_UID, last_words, one_line
+from iptest.daemon import GROUP, MEMBER_UID, Caller, Daemon
+
+POLICY = f"members:\n  - users: [{ORDINARY_UID}]\n    programs: ['/*/standing*']\n"
+
+
+@pytest.fixture
+def daemon(root):
+    path = root.dir()
+    path.chmod(0o755)
+    made = Daemon(root, path, POLICY).start()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def other(top, builddir):
+    who = Caller("other", OTHER_UID, top, builddir)
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def member(top, builddir):
+    who = Caller("member", MEMBER_UID, top, builddir, [GROUP])
+    yield who
+    who.cleanup()
+
+
+@pytest.fixture
+def program(programs):
+    return programs.simple("standing", placement="fentry")
+
+
+@pytest.fixture
+def target(targets, user, program):
+    return targets.start(user, [program, "plain"], preload=False)
+
+
+def idle(pid):
+    return not memory.text_differences(pid)
+
+
+def wait_until_live(pid):
+    memory.wait_for("nothing goes live", lambda: not idle(pid), 60)
+
+
+def wait_until_idle(pid):
+    memory.wait_for("sites stay live", lambda: idle(pid), 60)
+
+
+# Who may
+
+
+def start_standing(kind, targets, root, user, program):
+    if kind == "normal":
+        return targets.start(user, [program, "plain"], preload=False)
+    if kind == "non-dumpable":
+        return targets.start(user, [program, "undumpable"], preload=False)
+    if kind == "setuid":
+        copy = root.dir() / "standing-setuid"
+        shutil.copy2(program, copy)
+        os.chown(copy, OTHER_UID, OTHER_UID)
+        copy.chmod(0o4755)
+        return targets.start(user, [copy, "plain"], preload=False)
+    if kind == "own namespace":
+        return targets.start(user, [program, "own-userns"], preload=False)
+    return targets.start(root, [program, "userns", ORDINARY_UID], preload=False)
+
+
+# By ptrace(2): root may all; a user his own dumpable processes of one set of ids, and those in a namespace that he has made; members what
+# the policy lists, and of that only plain processes.
+TABLE = {
+    "root": {"normal", "setuid", "non-dumpable", "own namespace", "other namespace"},
+    "same user": {"normal", "own namespace"},
+    "other user": set(),
+    "member": {"normal"},
+}
+
+
+@pytest.mark.parametrize("kind", ["normal", "setuid", "non-dumpable", "own namespace", "other namespace"])
+def test_privilege_table(daemon, targets, root, user, other, member, program, kind):
+    target = start_standing(kind, targets, root, user, program)
+    if kind == "setuid":
+        with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
+            if f"Uid:\t{ORDINARY_UID}\t{OTHER_UID}\t" not in f.read():
+                pytest.skip("set-user-ID programs have no effect here (nosuid)")
+    for name, who in [("root", root), ("same user", user), ("other user", other), ("member", member)]:
+        done = daemon.attach(who, target.pid, "--json", "--duration", "50ms", cwd=who.dir())
+        if kind in TABLE[name]:
+            assert done.returncode == 0, (name, done, daemon.log())
+            assert done.summary()["events"] > 0
+        else:
+            assert "iprobed refuses: " in one_line(done), (name, done)
+            assert f"uid {who.uid} " in daemon.log() and "refused: " in daemon.log()
+        assert idle(target.pid)
+    assert target.alive()
+
+
+def test_policy_is_for_what_it_lists(daemon, targets, user, member, programs):
+    """Another program of the listed user, and a policy that others could write."""
+    listed = targets.start(user, [programs.simple("standing", placement="fentry"), "plain"], preload=False)
+    steady = targets.steady(user, programs.simple("steady"), preload=False)
+    assert "the policy does not list" in one_line(daemon.attach(member, steady.pid, "--duration", "50ms"))
+    daemon.policy.chmod(0o666)
+    assert "can be written by others" in one_line(daemon.attach(member, listed.pid, "--duration", "50ms"))
+    daemon.policy.chmod(0o644)
+    daemon.policy.write_text("members:\n  - user: [x]\n")
+    assert "policy.yaml:2:5: unknown key 'user'" in one_line(daemon.attach(member, listed.pid, "--duration", "50ms"))
+    daemon.policy.write_text(POLICY)
+    assert daemon.attach(member, listed.pid, "-q", "--duration", "50ms").returncode == 0
+
+
+# What it does
+
+
+def test_a_session_is_the_callers_own(daemon, user, target):
+    directory = user.dir()
+    done = daemon.attach(user, target.pid, "--json", "--duration", "300ms", cwd=directory)
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["events"] > 0 and done.summary()["lost"] == 0
+    for path in [directory / "trace", *(directory / "trace").rglob("*")]:
+        st = path.stat()
+        assert (st.st_uid, st.st_gid) == (user.uid, user.uid), path
+    report = user.iprobe("report", "--json", "trace", cwd=directory)
+    assert "work" in {f["function"] for f in json.loads(report.stdout)["functions"]}
+    assert f"uid {user.uid} gid {user.uid} pid " in daemon.log() and f"attach pid {target.pid}: allowed" in daemon.log()
+    assert "ended with code 0" in daemon.log()
+    assert list(daemon.state.iterdir()) == []
+
+
+def test_it_writes_where_the_caller_may_and_nowhere_else(daemon, root, user, target):
+    closed = root.dir()
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=closed / "trace")
+    assert "cannot" in one_line(done) and "Permission denied" in done.stderr
+    mine = user.dir()
+    (mine / "link").symlink_to(closed)
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=mine / "link" / "trace")
+    assert one_line(done)
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=mine / "link")
+    assert "is not a trace" in one_line(done)
+    done = daemon.attach(user, target.pid, "--duration", "50ms", directory=f"/proc/{daemon.proc.pid}/root/trace")
+    assert one_line(done)
+    assert list(closed.iterdir()) == [] and idle(target.pid)
+
+
+@pytest.mark.parametrize("option", [["--list", "/etc/passwd"], ["--payload", "user:/tmp/x.so"], ["--resume"], ["-f", "@/etc/shadow"]])
+def test_options_that_name_files(daemon, user, target, option):
+    """Files are read by the caller; where that is not how it works they are refused."""
+    done = daemon.attach(user, target.pid, *option, "--duration", "50ms")
+    assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1, repr(done)
+    assert idle(target.pid)
+
+
+def test_a_selection_from_a_file(daemon, user, target):
+    path = user.dir()
+    (path / "list").write_text("wor*  # all of it\n")
+    done = daemon.attach(user, target.pid, "--json", "-f", "@list", "--duration", "100ms", cwd=path)
+    assert done.returncode == 0 and done.summary()["functions"] == 1, repr(done)
+
+
+def test_the_socket_side_has_nothing(daemon):
+    front = next(pid for pid, name in daemon.children().items() if name == "iprobed-socket")
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{front}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+    assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
+    assert set(status["Uid"].split()) == {"65534"} and status["Groups"].strip() == ""
+    assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0
+
+
+def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{worker}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+    assert set(status["Uid"].split()) == {str(user.uid)} == set(status["Gid"].split())
+    assert int(status["CapPrm"], 16) == 1 << 19 | 1 << 23
+    assert status["Seccomp"] == "0" and status["NoNewPrivs"] == "1"
+    # its user cannot take them from it
+    done = user.run(["cat", f"/proc/{worker}/maps"])
+    assert done.returncode == 1 and "Permission denied" in done.stderr
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    assert idle(target.pid)
+
+
+# Who goes away
+
+
+def test_interrupted_client(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid, "--json")
+    wait_until_live(target.pid)
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+    assert idle(target.pid)
+
+
+def test_killed_client_ends_its_session(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    proc.kill()
+    wait_until_idle(target.pid)
+    memory.wait_for("a worker stays", lambda: not daemon.workers(), 30)
+    assert target.alive()
+
+
+def test_a_session_that_is_left_goes_on(daemon, user, target):
+    directory = user.dir()
+    done = daemon.attach(user, target.pid, "--leave", "--quiet", cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert done.returncode == 0
+    wait_until_live(target.pid)
+    time.sleep(0.3)
+    assert not idle(target.pid) and daemon.workers()
+    done = user.iprobe("detach", target.pid, env=daemon.env)
+    assert done.returncode == 0, repr(done)
+    wait_until_idle(target.pid)
+    memory.wait_for("a worker stays", lambda: not daemon.workers(), 30)
+    assert user.iprobe("report", "trace", cwd=directory).returncode == 0
+
+
+def test_killed_worker_is_cleaned_up_after(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    os.kill(worker, signal.SIGKILL)
+    assert "was killed by signal 9" in one_line(last_words(proc))
+    wait_until_idle(target.pid)
+    memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
+    assert target.alive()
+
+
+def test_killed_iprobed_leaves_nothing_live(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    daemon.proc.kill()
+    last_words(proc)
+    wait_until_idle(target.pid)
+    daemon.proc.wait()
+    daemon.start()
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
+    assert idle(target.pid)
+
+
+def test_everything_killed_at_once(daemon, user, target):
+    """As of a whole cgroup: the next iprobed puts back what is live."""
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    daemon.proc.send_signal(signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    daemon.proc.kill()
+    daemon.proc.wait()
+    last_words(proc)
+    assert not idle(target.pid) and target.alive()
+    daemon.start()
+    wait_until_idle(target.pid)
+    memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
+    assert "an iprobed before this one has left it" in daemon.log()
+
+
+def test_terminated_iprobed_ends_its_sessions(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid, "--json")
+    wait_until_live(target.pid)
+    assert daemon.end() == 0
+    assert last_words(proc).summary()["events"] > 0
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+
+
+def test_killed_socket_side_ends_all(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    os.kill(next(pid for pid, name in daemon.children().items() if name == "iprobed-socket"), signal.SIGKILL)
+    last_words(proc)
+    daemon.proc.wait(timeout=60)
+    assert idle(target.pid) and "the process for the socket has ended" in daemon.log()
+
+
+def test_vanished_target(daemon, user, target):
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    target.proc.kill()
+    assert last_words(proc).returncode == 0
+    memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
+    assert one_line(daemon.attach(user, target.pid, "--duration", "50ms"))
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow-exec"]])
+def test_target_that_executes_a_setuid_program(daemon, root, user, targets, program, follow):
+    copy = root.dir() / "standing-setuid"
+    shutil.copy2(program, copy)
+    os.chown(copy, OTHER_UID, OTHER_UID)
+    copy.chmod(0o4755)
+    target = targets.start(user, [program, "plain", copy], preload=False)
+    proc = daemon.start_attach(user, target.pid, *follow)
+    wait_until_live(target.pid)
+    target.say("exec")
+    assert target.proc.stdout.readline() == "ready\n"
+    done = last_words(proc)
+    assert idle(target.pid) and target.alive(), repr(done)
+    assert not [m for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path or "libiprobe" in m.path]
+
+
+# What it is sent
+
+
+def ask(daemon, packet, fds=()):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(daemon.socket))
+        s.settimeout(30)
+        try:
+            if fds:
+                socket.send_fds(s, [packet], list(fds))
+            else:
+                s.send(packet)
+            return s.recv(4096).decode()
+        except (ConnectionResetError, BrokenPipeError):
+            return ""
+
+
+def test_malformed_requests(daemon, user, target):
+    good = b"iprobe 1\nattach %d\n" % target.pid
+    bad = [b"x", b"iprobe 2\nattach 1\n", b"iprobe 1\n", b"iprobe 1\nattach 0\n", b"iprobe 1\nattach 1\nattach 1\n", good + b"\0", good,
+           good + b"directory ../x\n", good + b"directory a/b\n", good + b"option --list=/etc/passwd\n", good + b"option -o/tmp\n",
+           good + b"option --functions=@/etc/passwd\n", good + b"option --sample=2:@/etc/passwd\n", good + b"option --payload=user:/x\n",
+           good + b"option --json=1\n", good + b"option --duration\n", good + b"option --no-such\n", good + b"nonsense\n", b"\n\n", b"\xff" * 60000,
+           b"iprobe 1\nattach 1\n" + b"option --json\n" * 100, b"A" * 66000]
+    with open("/dev/null", "r+b") as null:
+        for packet in bad:
+            assert ask(daemon, packet).startswith("refused "), packet[:80]
+            assert ask(daemon, packet, [null.fileno()] * 2).startswith("refused "), packet[:80]
+        assert "is no directory" in ask(daemon, good, [null.fileno()] * 3)
+        ask(daemon, good, [null.fileno()] * 20)
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
+    assert idle(target.pid)
+
+
+def test_connections_that_say_nothing(daemon, user, target):
+    """They are closed, and other users are served meanwhile."""
+    with_nothing = []
+    for _ in range(40):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.settimeout(30)
+        s.connect(str(daemon.socket))
+        with_nothing.append(s)
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
+    answers = [s.recv(4096) for s in with_nothing]
+    assert sum(a.startswith(b"refused too many") for a in answers) >= 20 and answers.count(b"") >= 10
+    for s in with_nothing:
+        s.close()
+
+
+def test_sessions_have_a_limit(root, user, targets, program):
+    path = root.dir()
+    daemon = Daemon(root, path).start("--sessions-per-user", "1")
+    first = targets.start(user, [program, "plain"], preload=False)
+    second = targets.start(user, [program, "plain"], preload=False)
+    proc = daemon.start_attach(user, first.pid, cwd=user.dir())
+    wait_until_live(first.pid)
+    assert "has 1 sessions by iprobed" in one_line(daemon.attach(user, second.pid, "--duration", "50ms"))
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    assert daemon.end() == 0
+
+
+def test_full_disk(root, user, target, small_disk):
+    """Of the state: refused, since nobody could clean up; of the trace: ends as ever."""
+    state = small_disk / "state"
+    daemon = Daemon(root, root.dir())
+    daemon.state = state
+    daemon.start()
+    (small_disk / "mine").mkdir()
+    os.chown(small_disk / "mine", user.uid, user.uid)
+    done = daemon.attach(user, target.pid, "--json", "--duration", "20s", cwd=small_disk / "mine")
+    assert done.returncode == 0 and done.summary()["end"] in ("no space left", "size limit reached"), repr(done)
+    assert idle(target.pid)
+    with open(small_disk / "filler", "wb", buffering=0) as f:
+        try:
+            while f.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+    assert "cannot note the session" in one_line(daemon.attach(user, target.pid, "--duration", "50ms", directory=user.dir() / "t"))
+    assert idle(target.pid)
+    assert daemon.end() == 0
+
+
+# How it starts
+
+
+def test_socket_activation_and_notification(root, user, target):
+    path = root.dir()
+    daemon = Daemon(root, path)
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(str(path / "notify"))
+    told.settimeout(30)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listening.bind(str(daemon.socket))
+    listening.listen(5)
+    os.chmod(daemon.socket, 0o666)
+    script = f'exec 3<&{listening.fileno()}; LISTEN_FDS=1 LISTEN_PID=$$ exec "$@" --socket /nowhere/at/all'
+    name, value = actors.MARK.split("=")
+    with open(daemon.log_path, "w", encoding="utf-8") as log:
+        daemon.proc = subprocess.Popen(["bash", "-c", script, "bash", root.builddir / "cli" / "iprobed", "--state", daemon.state],
+                                       pass_fds=[listening.fileno()], stderr=log,
+                                       env={**os.environ, name: value, "NOTIFY_SOCKET": str(path / "notify")})
+    assert told.recv(100) == b"READY=1"
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
+    assert daemon.end() == 0, daemon.log()
+    assert told.recv(100) == b"STOPPING=1"
+    told.close()
+    listening.close()
+
+
+def test_as_an_ordinary_user(user, other, targets, program):
+    """It serves that user alone."""
+    path = user.dir()
+    daemon = Daemon(user, path).start()
+    target = targets.start(user, [program, "plain"], preload=False)
+    done = daemon.attach(user, target.pid, "--json", "--duration", "100ms", cwd=path)
+    assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+    if os.getuid() == 0:
+        assert "it serves that user alone" in one_line(daemon.attach(other, target.pid, "--duration", "50ms"))
+    assert idle(target.pid)
+    assert daemon.end() == 0
+
+
+def test_without_an_iprobed(user, target):
+    nowhere = {"IPROBE_SOCKET": "/nowhere/at/all"}
+    done = user.iprobe("attach", "--duration", "50ms", target.pid, env={**nowhere, "IPROBE_DAEMON": "always"})
+    assert "cannot ask iprobed at /nowhere/at/all" in one_line(done)
+    assert user.iprobe("attach", "-q", "--duration", "50ms", target.pid, env=nowhere).returncode == 0
+    assert "IPROBE_DAEMON is auto" in one_line(user.iprobe("attach", target.pid, env={"IPROBE_DAEMON": "maybe"}))
+    assert "--leave" in one_line(user.iprobe("attach", "--leave", target.pid, env=nowhere))
+
+
+def test_asked_by_itself_where_we_may_not(daemon, member, target):
+    """Not a word of iprobed on the command line or in the environment but where its socket is."""
+    done = member.iprobe("attach", "--json", "--duration", "50ms", "-o", member.dir() / "trace", target.pid,
+                         env={"IPROBE_SOCKET": str(daemon.socket)})
+    assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+
+
+def test_two_of_one_socket(daemon, root):
+    done = root.run([root.builddir / "cli" / "iprobed", "--socket", daemon.socket, "--state", daemon.state])
+    assert done.returncode == 1 and "another iprobed listens there" in done.stderr
+    assert daemon.answers()

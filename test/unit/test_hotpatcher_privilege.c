@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's rule about who may trace whom, row by row.
+ */
+#include <linux/capability.h>
+
+#include "hotpatcher/privilege.h"
+#include "test.h"
+
+#define PTRACE (1ull << CAP_SYS_PTRACE)
+#define NET    (1ull << CAP_NET_RAW)
+#define ALL    (~0ull)
+#define IDS(u, g)                                                                                            \
+	{                                                                                                    \
+		u, u, u, g, g, g                                                                             \
+	}
+
+struct row {
+	const char *what;
+	struct ip_caller_facts caller;
+	struct ip_target_facts target;
+	const char *refusal; /* NULL: allowed */
+};
+
+static const struct row rows[] = {
+	{"the same user", {IDS(5, 6), 0, 0}, {IDS(5, 6), 0, true}, NULL},
+	{"another user", {IDS(5, 6), 0, 0}, {IDS(7, 6), 0, true}, "another user"},
+	{"another group", {IDS(5, 6), 0, 0}, {IDS(5, 7), 0, true}, "another group"},
+	{"a real uid alone", {IDS(5, 6), 0, 0}, {{5, 0, 0, 6, 6, 6}, 0, true}, "two users"},
+	{"an effective uid alone", {IDS(5, 6), 0, 0}, {{7, 5, 7, 6, 6, 6}, 0, true}, "two users"},
+	{"a saved uid of another", {IDS(5, 6), 0, 0}, {{5, 5, 0, 6, 6, 6}, 0, true}, "two users"},
+	{"a saved gid of another", {IDS(5, 6), 0, 0}, {{5, 5, 5, 6, 6, 0}, 0, true}, "two groups"},
+	{"an effective gid of another", {IDS(5, 6), 0, 0}, {{5, 5, 5, 6, 7, 6}, 0, true}, "two groups"},
+	{"the caller's effective ids do not count",
+	 {{7, 5, 5, 6, 6, 6}, 0, 0},
+	 {IDS(5, 6), 0, true},
+	 "another user"},
+	{"the caller's real ids do", {{5, 7, 7, 6, 8, 8}, 0, 0}, {IDS(5, 6), 0, true}, NULL},
+	{"undumpable", {IDS(5, 6), 0, 0}, {IDS(5, 6), 0, false}, "undumpable"},
+	{"a target with more capabilities", {IDS(5, 6), 0, 0}, {IDS(5, 6), NET, true}, "capabilities"},
+	{"a target with as many", {IDS(5, 6), NET, 0}, {IDS(5, 6), NET, true}, NULL},
+	{"a target with others", {IDS(5, 6), NET, NET}, {IDS(5, 6), NET << 1, true}, "capabilities"},
+	{"capabilities are no ids", {IDS(5, 6), NET, NET}, {IDS(7, 6), 0, true}, "another user"},
+	{"root", {IDS(0, 0), ALL, ALL}, {IDS(5, 6), 0, true}, NULL},
+	{"root, setuid", {IDS(0, 0), ALL, ALL}, {{5, 0, 0, 6, 6, 6}, ALL, false}, NULL},
+	{"root, undumpable", {IDS(0, 0), ALL, ALL}, {IDS(5, 6), 0, false}, NULL},
+	{"root without CAP_SYS_PTRACE",
+	 {IDS(0, 0), ALL & ~PTRACE, ALL & ~PTRACE},
+	 {IDS(5, 6), 0, true},
+	 "another user"},
+	{"that, root's own", {IDS(0, 0), NET, NET}, {IDS(0, 0), NET, true}, NULL},
+	{"that, root's own with more", {IDS(0, 0), NET, NET}, {IDS(0, 0), ALL, true}, "capabilities"},
+	{"CAP_SYS_PTRACE alone", {IDS(5, 6), PTRACE, PTRACE}, {IDS(0, 0), ALL, false}, NULL},
+	{"CAP_SYS_PTRACE that is not effective",
+	 {IDS(5, 6), PTRACE, 0},
+	 {IDS(0, 0), 0, true},
+	 "another user"},
+	{"a namespace below that is the caller's",
+	 {IDS(5, 6), 0, 0},
+	 {IDS(5, 6), ALL, true, IP_USERNS_BELOW, true},
+	 NULL},
+	{"that, another user in it", {IDS(5, 6), 0, 0}, {IDS(9, 9), ALL, false, IP_USERNS_BELOW, true}, NULL},
+	{"a namespace below that is not",
+	 {IDS(5, 6), 0, 0},
+	 {IDS(5, 6), 0, true, IP_USERNS_BELOW, false},
+	 "user namespace"},
+	{"that, with capabilities of the caller's",
+	 {IDS(5, 6), ALL, ALL & ~PTRACE},
+	 {IDS(5, 6), 0, true, IP_USERNS_BELOW},
+	 "user namespace"},
+	{"root and a namespace below", {IDS(0, 0), ALL, ALL}, {IDS(5, 6), ALL, false, IP_USERNS_BELOW}, NULL},
+	{"root and a namespace elsewhere",
+	 {IDS(0, 0), ALL, ALL},
+	 {IDS(0, 0), 0, true, IP_USERNS_OTHER},
+	 "user namespace"},
+	{"the owner of a namespace elsewhere",
+	 {IDS(5, 6), 0, 0},
+	 {IDS(5, 6), 0, true, IP_USERNS_OTHER, true},
+	 "user namespace"},
+};
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+		const char *refusal = ip_privilege_refusal(&rows[i].caller, &rows[i].target);
+
+		if (!refusal != !rows[i].refusal || (refusal && !strstr(refusal, rows[i].refusal)))
+			fail_msg("%s: %s, expected %s", rows[i].what, refusal ? refusal : "allowed",
+				 rows[i].refusal ? rows[i].refusal : "allowed");
+	}
+}
+
+static void test_plain(void **state)
+{
+	static const struct {
+		struct ip_target_facts target;
+		const char *why;
+	} cases[] = {
+		{{IDS(5, 6), 0, true}, NULL},
+		{{{5, 0, 0, 6, 6, 6}, 0, true}, "two users"},
+		{{{5, 5, 0, 6, 6, 6}, 0, true}, "two users"},
+		{{{5, 5, 5, 6, 7, 7}, 0, true}, "two groups"},
+		{{{5, 5, 5, 6, 6, 7}, 0, true}, "two groups"},
+		{{IDS(0, 0), 0, true}, "root"},
+		{{IDS(5, 6), 0, false}, "undumpable"},
+		{{IDS(5, 6), NET, true}, "capabilities"},
+		{{IDS(5, 6), 0, true, IP_USERNS_BELOW, true}, "user namespace"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		const char *why = ip_privilege_not_plain(&cases[i].target);
+
+		if (!why != !cases[i].why || (why && !strstr(why, cases[i].why)))
+			fail_msg("row %zu: %s", i, why ? why : "plain");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_plain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
