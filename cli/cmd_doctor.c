@@ -134,7 +134,7 @@ static void examine_machine(struct examination *e)
 	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) && strcmp(line, "0") &&
 	    geteuid() != 0)
 		tell(e, BAD, "yama",
-		     "ptrace_scope is %s: attach works only on own children (iprobe run), or as root; 0 "
+		     "ptrace_scope is %s: attach works only on own children (iprobe run), through iprobed, or as root; 0 "
 		     "lifts it",
 		     line);
 	else

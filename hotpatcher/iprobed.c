@@ -281,15 +281,26 @@ static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 	remove_session(d, i);
 }
 
+/* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that is another's, if it comes in a stop. The
+ * kernel lets the target go when the worker is killed. */
+static void worker_stopped(const struct ip_iprobed_session *s)
+{
+	ip_iprobed_log(s, "its worker was stopped, and might hold the process: it is killed");
+	kill(s->worker, SIGKILL);
+}
+
 static void reap(struct ip_iprobed *d)
 {
 	pid_t pid;
 	int status;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0)
 		for (size_t i = 0; i < d->nsessions; i++)
 			if (d->sessions[i]->worker == pid) {
-				worker_ended(d, i, status);
+				if (WIFSTOPPED(status))
+					worker_stopped(d->sessions[i]);
+				else
+					worker_ended(d, i, status);
 				break;
 			}
 }

@@ -13,7 +13,7 @@
  *   3. A note of the session is written to the state directory. If all of us are killed at once (a whole cgroup), the next iprobed finds
  *      it and has what is live put back.
  *   4. A worker is started, and gets the pidfd.
- *   5. When a worker was killed, another one puts back what it left live. When we end, or are killed, workers are told and put
+ *   5. When a worker was killed, or stopped, another one puts back what it left live. When we end, or are killed, workers are told and put
  *      everything back by themselves. A tracer that dies leaves no target stopped: the kernel lets them go.
  */
 #ifndef IP_IPROBED_H

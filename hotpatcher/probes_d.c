@@ -294,6 +294,9 @@ static int add_document(struct ip_probes_d *probes, const struct ip_yaml_documen
 
 	if (!root || (root->kind == IP_YAML_SCALAR && !*root->text))
 		return 0;
+	/* It is better to say so than to let somebody believe that they are at work. */
+	if (root->kind == IP_YAML_MAP && (part = ip_yaml_get(root, "rules")))
+		return ip_yaml_error(document, part, "rules are not carried out by this version of iprobe: take them out of the file");
 	if (ip_yaml_check_map(document, root, "a file of probes.d", file_keys) < 0)
 		return -1;
 	part = ip_yaml_get(root, "selections");

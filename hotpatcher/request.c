@@ -35,6 +35,7 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 {
 	size_t n = strcspn(option, "="), i;
 	const char *value = option[n] ? option + n + 1 : NULL;
+	uint64_t size;
 
 	if (strncmp(option, "--", 2))
 		return "is no option";
@@ -48,6 +49,10 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
 	if (value && (*value == '@' || strstr(value, ":@")))
 		return "would have iprobed read a file";
+	/* it counts as iprobed's, not as who asks's */
+	if (value && !strcmp(options[i].name, "memory") && ip_parse_size(value, &size) == 0 &&
+	    size > IP_REQUEST_MEMORY_MAX)
+		return "is more than iprobed gives, which is 1G";
 	if (value && !strcmp(options[i].name, "payload") && !strncmp(value, "user", 4))
 		return "would have iprobed load a file";
 	return NULL;

@@ -23,6 +23,7 @@
 #define IP_REQUEST_SIZE_MAX    (64u << 10)
 #define IP_REQUEST_OPTIONS_MAX 64u
 #define IP_REQUEST_FDS	       3u
+#define IP_REQUEST_MEMORY_MAX  (1ull << 30)
 
 enum ip_request_what {
 	IP_REQUEST_ATTACH,

@@ -276,8 +276,8 @@ static void explain_refusal(pid_t pid)
 			 "CAP_SYS_PTRACE, which root has outside of containers",
 			 pid, more, pid);
 	else
-		ip_error("pid %d may not be traced by us though it is ours: it has made itself undumpable "
-			 "(prctl, setuid) or "
+		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it (kernel.yama.ptrace_scope; iprobed would "
+			 "help), it has made itself undumpable (prctl, setuid), or "
 			 "lives in another user namespace: tracing it needs CAP_SYS_PTRACE",
 			 pid);
 }

@@ -246,6 +246,18 @@ def test_killed_worker_is_cleaned_up_after(daemon, user, target):
     assert target.alive()
 
 
+def test_stopped_worker_holds_nothing(daemon, user, target):
+    """Its user can stop it, at any step; the target goes on."""
+    proc = daemon.start_attach(user, target.pid)
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    assert user.run(["kill", "-STOP", worker]).returncode == 0
+    assert "was killed by signal 9" in one_line(last_words(proc))
+    wait_until_idle(target.pid)
+    memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
+    assert "its worker was stopped" in daemon.log() and target.alive()
+
+
 def test_killed_iprobed_leaves_nothing_live(daemon, user, target):
     proc = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)

@@ -80,6 +80,7 @@ static void test_what_is_refused(void **state)
 		{"iprobe 1\nattach 1\noption --sample=5:@/etc/shadow\n", "read a file"},
 		{"iprobe 1\nattach 1\noption --payload=hist:@/etc/shadow\n", "read a file"},
 		{"iprobe 1\nattach 1\noption --payload=user:/x.so\n", "load a file"},
+		{"iprobe 1\nattach 1\noption --memory=2G\n", "more than iprobed gives"},
 		{"iprobe 1\nattach 1\n\n", "not understood"},
 		{"iprobe 1\nattach 1\nmore\n", "not understood"},
 	};
