@@ -74,7 +74,8 @@ static int list_streams(struct ip_trace_reader *t)
 		struct ip_stream_name name;
 
 		/* what a recording that was cut off has not come to remove does not count any more */
-		if (!ip_stream_name_parse(entry->d_name, &name) || (name.in_pieces && name.piece < t->session->rotated_pieces))
+		if (!ip_stream_name_parse(entry->d_name, &name) ||
+		    (name.in_pieces && name.piece < t->session->rotated_pieces))
 			continue;
 		if (ip_grow(&t->names, t->nnames, sizeof(*t->names)) < 0)
 			return -1;
@@ -98,7 +99,9 @@ static int list_streams(struct ip_trace_reader *t)
 static int has_gone(const struct ip_trace_reader *t, const char *path)
 {
 	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
-		return ip_error("%s: it has been rotated away (--rotate) while the trace was being read: try again", path);
+		return ip_error(
+			"%s: it has been rotated away (--rotate) while the trace was being read: try again",
+			path);
 	return -1;
 }
 
@@ -120,7 +123,8 @@ int ip_trace_reader_stream(const struct ip_trace_reader *t, uint32_t stream, str
 	return opened(t, stream, done, done < 0 ? NULL : *ret);
 }
 
-int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream, struct ip_unpack **unpack, struct ip_stream **ret)
+int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream, struct ip_unpack **unpack,
+				 struct ip_stream **ret)
 {
 	int done = ip_stream_open_small(t->names[t->first[stream]], unpack, ret);
 

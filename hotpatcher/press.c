@@ -33,7 +33,7 @@ struct job {
 
 struct ip_press {
 	struct job **jobs;
-	struct job *spare; /* NULL: the thread still has it */
+	struct job *spare;    /* NULL: the thread still has it */
 	unsigned limit, room; /* room: one more, so that what was taken stays valid */
 	uint64_t written, begun, submitted;
 	uint64_t plain;

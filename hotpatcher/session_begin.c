@@ -37,8 +37,8 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	/* the family first: who has a collector has one */
 	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0 ||
-	    ip_collector_create(s->area, s->trace, s->target, ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) <
-		    0 ||
+	    ip_collector_create(s->area, s->trace, s->target,
+				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
 	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
 	/* the user's own, though we may be in a hurry just now */

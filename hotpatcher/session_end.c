@@ -181,8 +181,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	return ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) <
-			       0
+	return ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) < 0
 		       ? -1
 		       : saved;
 }

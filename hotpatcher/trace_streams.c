@@ -42,9 +42,11 @@ int ip_trace_grow_streams(struct ip_trace *trace, uint32_t stream)
 	return 0;
 }
 
-void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece, char ret[IP_STREAM_NAME_MAX])
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece,
+			  char ret[IP_STREAM_NAME_MAX])
 {
-	const struct ip_stream_name name = {stream, piece, ip_trace_rotates(trace), ip_trace_compresses(trace)};
+	const struct ip_stream_name name = {stream, piece, ip_trace_rotates(trace),
+					    ip_trace_compresses(trace)};
 
 	ip_stream_name_format(&name, ret);
 }
@@ -80,7 +82,8 @@ static int cannot_write(const struct ip_trace *trace, const char *what, uint32_t
 	return -1;
 }
 
-int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header, size_t n)
+int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
+			    size_t n)
 {
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
@@ -99,7 +102,8 @@ static void advance(struct ip_trace *trace, uint32_t stream, const struct ip_pro
 }
 
 /* The steps are journal.h's. The parts are used up. */
-static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, int nparts, const struct ip_progress *progress)
+static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, int nparts,
+		  const struct ip_progress *progress)
 {
 	struct ip_trace_stream *s = &trace->streams[stream]; /* it has been prepared */
 	size_t size = 0, done = 0;
@@ -118,7 +122,8 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 		return -1;
 	piece = ip_rotation_newest(trace);
 	before = s->piece == piece ? s->size : 0;
-	if (trace->journal && ip_journal_put(trace->journal, stream, progress, piece, before + size, s->packets + 1) < 0) {
+	if (trace->journal &&
+	    ip_journal_put(trace->journal, stream, progress, piece, before + size, s->packets + 1) < 0) {
 		s->prepared = s->packets;
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
 	}
@@ -181,15 +186,16 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 	squeezed = malloc(ip_squeezed_room(n));
 	if (!squeezed)
 		return ip_error("out of memory");
-	return ip_trace_append_squeezed(trace, stream, squeezed, ip_squeeze(trace->squeezer, header, words, n, squeezed), progress);
+	return ip_trace_append_squeezed(trace, stream, squeezed,
+					ip_squeeze(trace->squeezer, header, words, n, squeezed), progress);
 }
 
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)
 {
 	if (ip_trace_grow_streams(trace, stream) < 0)
 		return -1;
-	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].piece, trace->streams[stream].size,
-					     trace->streams[stream].packets) < 0)
+	if (trace->journal && ip_journal_put(trace->journal, stream, progress, trace->streams[stream].piece,
+					     trace->streams[stream].size, trace->streams[stream].packets) < 0)
 		return cannot_write(trace, IP_TRACE_JOURNAL " of stream-", stream);
 	advance(trace, stream, progress);
 	return 0;
