@@ -60,6 +60,7 @@ struct ip_fperf_frame {
 	uint64_t sp;	/* as trace_format.h has it */
 	uint64_t place; /* offset of the function's cell */
 	uint64_t ticks; /* ip_fperf_thread.ticks when it began */
+	uint64_t turn;	/* ip_fperf_control.turn then */
 	uint64_t values[IP_FPERF_EVENTS];
 };
 
@@ -80,7 +81,8 @@ struct ip_fperf_control {
 	int32_t quota;	/* samples that may still begin; atomic */
 	int32_t open;	/* that are open; atomic, a hint: those that longjmp has ended are seen late */
 	uint32_t every; /* one call in so many becomes a sample, at random; 0 and 1: each */
-	uint32_t reserved;
+	uint32_t
+		turn; /* how often its probes have come in: samples that were open when they went never end */
 };
 
 struct ip_fperf_sum {
@@ -105,7 +107,7 @@ struct ip_fperf_cell {
 
 _Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 24 &&
 		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
-		       sizeof(struct ip_fperf_frame) == 88,
+		       sizeof(struct ip_fperf_frame) == 96,
 	       "ABI");
 
 #endif

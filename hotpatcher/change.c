@@ -203,7 +203,7 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 	bool again;
 	int done;
 
-	if (pump)
+	if (pump && !options->urgent)
 		ip_session_priority(false); /* the target shall not wait for our plans */
 	for (int i = 0;; i++) {
 		done = update_once(s, options, children, ret, &again);

@@ -25,6 +25,7 @@
 #define MORE_CELLS  64u /* functions of libraries that come later */
 #define TORN_TRIES  8	/* of reading a cell that its thread is changing */
 #define CLOCK_NS    20000000ull
+#define TICK_S	    0.004 /* CONFIG_HZ=250, as distributions have it */
 #define MOST_NS	    20000 /* a hook: the system calls of a sample take one or two thousand */
 /* What hooks cost, in parts of two readings of the clock (hot.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
  * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. */
@@ -194,7 +195,8 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
 					 .module = strdup(base ? base + 1 : pf->module->path),
 					 .entry_only = pf->entry_only,
-					 .width = -1};
+					 .width = -1,
+					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	if (!fn->name || !fn->module) {
 		free(fn->name);
@@ -239,6 +241,10 @@ void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *fn, uint
 		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->quota, (int32_t)(fn->entry_only ? 0 : quota), __ATOMIC_RELEASE);
 		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
+		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
+			__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&control->turn, 1, __ATOMIC_RELAXED);
+		}
 		if (fn->entry_only)
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_COUNT, fn->offsets[i]);
 		else if (quota)

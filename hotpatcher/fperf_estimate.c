@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define NEWEST_S 0.02
+#define LEAST_S	 1e-4 /* what is shorter tells no rate */
 
 double ip_fperf_t95(uint64_t freedom)
 {
@@ -55,6 +56,7 @@ static void close_gap(struct ip_fperf_gaps *g)
 	g->calls += g->waiting * (rate_of(g) + g->rate) / 2;
 	g->squares += g->waiting * g->waiting;
 	g->differences += difference * difference;
+	g->lengths += g->stretch;
 	g->n++;
 	g->waiting = 0;
 }
@@ -74,10 +76,14 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 
 void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 {
-	close_gap(g);
-	g->rate = rate_of(g);
+	if (g->stretch >= LEAST_S) {
+		close_gap(g);
+		g->rate = rate_of(g);
+	}
+	/* the process hardly ran meanwhile: as if it had never come */
+	g->since = now - g->waiting;
+	g->waiting = 0;
 	g->out = true;
-	g->since = now;
 }
 
 void ip_fperf_comes(struct ip_fperf_gaps *g, double now)
@@ -90,9 +96,9 @@ void ip_fperf_comes(struct ip_fperf_gaps *g, double now)
 double ip_fperf_missed(const struct ip_fperf_gaps *gaps, double now, double *ret_ci)
 {
 	struct ip_fperf_gaps g = *gaps;
-	double last;
+	double last, missed;
 
-	if (!g.out && g.stretch > 0)
+	if (!g.out && g.stretch >= LEAST_S)
 		close_gap(&g);
 	/* without another end it is the rate before it that tells */
 	last = g.out && now > g.since ? now - g.since : g.waiting;
@@ -104,5 +110,8 @@ double ip_fperf_missed(const struct ip_fperf_gaps *gaps, double now, double *ret
 		g.n >
 		1) /* two rates differ by twice the variance of one; neighbouring gaps share one: at worst they err alike */
 		*ret_ci = ip_fperf_t95(g.n - 1) * sqrt(g.differences / (2 * g.n) * g.squares);
-	return g.calls + last * g.rate;
+	missed = g.calls + last * g.rate;
+	if (*ret_ci > 0 && g.lengths > 0)
+		*ret_ci = hypot(*ret_ci, missed * 2 * g.tick * g.n / g.lengths);
+	return missed;
 }

@@ -187,6 +187,7 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 {
 	const struct ip_change_options options = {.kind = "fperf",
 						  .quiet = true,
+						  .urgent = true,
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};
 	struct ip_change_result result = {0};

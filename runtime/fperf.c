@@ -3,8 +3,8 @@
  * Reading counters at the entry and exit of a function, in its own thread.
  *
  * Open samples stand in a pile of frames, the innermost on top.
- *
- *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that longjmp or an exception has ended: cut.
+ * *   1. Entry. Frames whose stack pointer lies below ours, on the same stack, are of calls that longjmp or an exception has ended: cut. So are one of the same
+ *      function at the same place of the stack, and those whose function has been without probes meanwhile: nobody has seen their exit.
  *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so that what a program does in turns is
  *      not always met in the same phase.
  *   3. The counters are read last of all behind the entry, the clock last of them, and first of all in front of the exit, in the opposite order:
@@ -155,6 +155,24 @@ static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 	return ((t->random >> 32) * n) >> 32;
 }
 
+static struct ip_fperf_control *control_of(struct ip_meters *shared, const struct ip_fperf_frame *f)
+{
+	return (struct ip_fperf_control *)((char *)shared + f->place);
+}
+
+/* Its function has not been without probes since it began. */
+static int is_current(struct ip_meters *shared, const struct ip_fperf_frame *f)
+{
+	return f->turn == *(volatile uint32_t *)&control_of(shared, f)->turn;
+}
+
+/* Step 1: whether a frame can be no open call's, seen from one that begins. */
+static int is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp)
+{
+	return !is_current(shared, f) || (f->sp < sp && sp - f->sp < BELOW) ||
+	       (f->sp == sp && f->place == place);
+}
+
 /* Nothing open is above from. */
 static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from)
 {
@@ -162,8 +180,9 @@ static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters 
 		uint64_t place = at->thread->frames[i].place;
 
 		((struct ip_fperf_cell *)((char *)m + place))->cut++;
-		__atomic_fetch_sub(&((struct ip_fperf_control *)((char *)shared + place))->open, 1,
-				   __ATOMIC_RELAXED);
+		if (is_current(shared, &at->thread->frames[i]))
+			__atomic_fetch_sub(&control_of(shared, &at->thread->frames[i])->open, 1,
+					   __ATOMIC_RELAXED);
 	}
 	at->thread->top = from;
 }
@@ -215,7 +234,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		&at->cell->calls); /* a handler on top of us may count too, if its duty is COUNT */
 	t->entries++;
 	/* 1 */
-	while (top && t->frames[top - 1].sp < sp && sp - t->frames[top - 1].sp < BELOW)
+	while (top && is_dead(shared, &t->frames[top - 1], IP_DUTY_OFFSET(word), sp))
 		top--;
 	cut_from(at, m, shared, top);
 	if (!is_sample(at)) {
@@ -231,6 +250,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	f = &t->frames[top];
 	f->sp = sp;
 	f->place = IP_DUTY_OFFSET(word);
+	f->turn = *(volatile uint32_t *)&at->control->turn;
 	t->top = top + 1;
 	/* 3 */
 	read_at_entry(at->header, &now);
@@ -241,16 +261,17 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 }
 
 /* Step 4: index + 1, or 0. */
-static uint32_t find(const struct ip_fperf_thread *t, uint64_t place, uint32_t kind, uint64_t sp)
+static uint32_t find(const struct at *at, uint64_t place, uint32_t kind, uint64_t sp)
 {
+	const struct ip_fperf_thread *t = at->thread;
+	uint32_t best = 0, turn = *(volatile uint32_t *)&at->control->turn;
 	uint64_t nearest = NEAR;
-	uint32_t best = 0;
 
 	for (uint32_t i = t->top; i > 0; i--) {
 		const struct ip_fperf_frame *f = &t->frames[i - 1];
 		uint64_t away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
 
-		if (f->place != place || away >= nearest)
+		if (f->place != place || f->turn != turn || away >= nearest)
 			continue;
 		nearest = away;
 		best = i;
@@ -286,7 +307,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	const struct ip_fperf_frame *f;
 	struct reading now;
 	uint64_t hooks_ticks;
-	uint32_t found = t->top ? find(t, IP_DUTY_OFFSET(word), kind, sp) : 0;
+	uint32_t found = t->top ? find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
 
 	if (!found) {
 		t->hooks++;

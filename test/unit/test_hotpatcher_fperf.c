@@ -309,7 +309,15 @@ static void test_gaps(void **state)
 	}
 	assert_true(fabs(ip_fperf_missed(&g, now, &ci) - 10.1e6) < 0.11e6);
 	/* 2e5 between neighbours: 1.984 * sqrt(2e5^2 / 2 * 101 * 0.1^2) */
-	assert_true(fabs(ci - 1.984 * 2e5 / sqrt(2) * sqrt(1.01)) < 0.02 * ci);
+	assert_true(fabs(ci - 1.984 * 2e5 / sqrt(2) * sqrt(1.01)) <
+		    0.02 * ci); /* nor does it say anything to come while the process has no CPU */
+	ip_fperf_live(&g, 1000, 0.001);
+	ip_fperf_goes(&g, now);
+	ip_fperf_comes(&g, now + 0.5);
+	ip_fperf_live(&g, 0, 0);
+	ip_fperf_goes(&g, now + 0.5);
+	assert_true(fabs(ip_fperf_missed(&g, now + 1, &ci) - 11.1e6) < 0.12e6);
+	ip_fperf_comes(&g, now);
 	/* out for good: as often as when it was seen last */
 	ip_fperf_live(&g, 1000, 0.001);
 	ip_fperf_goes(&g, now);
