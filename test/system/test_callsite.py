@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -121,3 +122,59 @@ def test_on_another_machine(me, programs):
         callers = {e["caller"]["function"] for e in entries(me, directory, "-f", "work")}
         assert {"once", "twice"} <= callers
         assert all(e["caller"]["file"] is None for e in entries(me, directory, "-f", "work"))
+
+
+def test_libraries_at_one_address(me, builddir):
+    """One after the other in the same place: each has its own callers, whichever comes first in the trace."""
+    folder = me.dir()
+
+    def build(name, text, *options):
+        (folder / f"{name}.c").write_text(text)
+        subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O2", "-g", "-fno-optimize-sibling-calls", *options, folder / f"{name}.c", "-o", folder / name],
+                       check=True, timeout=120)
+
+    for name, filler in (("one.so", "x * 3"), ("two.so", "x * 7 + 1234567 % (x | 1)")):
+        build(name, f"""
+__attribute__((noinline)) int {name[:3]}_filler(int x)
+{{
+	return {filler};
+}}
+__attribute__((noinline)) static int {name[:3]}_inner(int x)
+{{
+	__asm__ volatile("" : "+r"(x));
+	return x + 1;
+}}
+__attribute__((noinline)) int outer(int x)
+{{
+	return {name[:3]}_inner(x) + {name[:3]}_inner(x + 1);
+}}
+""", "-shared", "-fPIC")
+    build("main", """
+#include <dlfcn.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		void *library = dlopen(argv[i], RTLD_NOW);
+		int (*outer)(int) = library ? (int (*)(int))dlsym(library, "outer") : 0;
+
+		if (!outer)
+			return 3;
+		usleep(500000); /* its sites go live */
+		outer(i);
+		dlclose(library);
+	}
+	return 0;
+}
+""", "-ldl")
+    directory = folder / "trace"
+    done = me.iprobe("run", "-o", directory, "--callsite", "--", folder / "main", folder / "one.so", folder / "two.so")
+    assert done.returncode == 0, repr(done)
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    where = {pathlib.Path(m["path"]).name: m["load_bias"] for m in info["modules"]}
+    if where["one.so"] != where["two.so"]:
+        pytest.skip("the second library came to lie elsewhere")
+    seen = collections.Counter((e["function"], e["caller"]["function"]) for e in entries(me, directory) if e["function"].endswith("_inner"))
+    assert seen == {("one_inner", "outer"): 2, ("two_inner", "outer"): 2}
+    modules = {(e["function"], e["caller"]["module"]) for e in entries(me, directory) if e["function"].endswith("_inner")}
+    assert modules == {("one_inner", "one.so"), ("two_inner", "two.so")}
