@@ -4,7 +4,7 @@
  * counted where they were called.
  *
  * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many ways does not fit into a core's cache. So a call looks
- * at one line that may not be there, near[its caller's node], and its end at another, nodes[its node], which was asked for when it began.
+ * at one line that may not be there, near[its caller's node], and its end at another, sums[its node], which was asked for when it began.
  * What is wanted rarely lies elsewhere: children of nodes with more than WAYS of them in a hash table (near has those called last), and how often a
  * node is open, which is 0 or 1 unless frames of coroutines come back on top of others or ways are folded.
  */
@@ -20,7 +20,9 @@
  * frame of its node. */
 #define TAG_OUTSIDE UINT32_MAX
 #define TAG_INNER   (1u << 31)
-#define NODES_MAX   (TAG_INNER - 2)
+#define TAG_FIRST   (1u << 30) /* of a frame that is none of these: its node is where ways begin */
+#define TAG_NODE    (TAG_FIRST - 1)
+#define NODES_MAX   (TAG_NODE - 1)
 
 #define WAYS 4u
 
@@ -28,6 +30,12 @@
 struct ip_call_near {
 	uint32_t function[WAYS]; /* IP_NO_NODE: free */
 	uint32_t child[WAYS];
+} __attribute__((aligned(32)));
+
+/* What a node has come to: a line holds two. nested: the part of total that frames have which lie in another one of the same function, somewhere
+ * further up. */
+struct ip_call_sum {
+	uint64_t calls, self, total, nested;
 } __attribute__((aligned(32)));
 
 static size_t hash(uint32_t parent, uint32_t function)
@@ -87,6 +95,21 @@ static int put_all_into_table(struct ip_calltree *tree, uint32_t parent, uint32_
 	return put_into_table(tree, child);
 }
 
+/* n elements of an array, moved to one that has room for more of them and is aligned to their size. NULL with an error. */
+static void *move_aligned(void *array, size_t n, size_t room, size_t size)
+{
+	void *moved = aligned_alloc(size, room * size);
+
+	if (!moved) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (n)
+		memcpy(moved, array, n * size);
+	free(array);
+	return moved;
+}
+
 /* Makes room for one more node. */
 static int reserve(struct ip_calltree *tree)
 {
@@ -100,13 +123,17 @@ static int reserve(struct ip_calltree *tree)
 	if (!nodes)
 		return ip_error("out of memory");
 	tree->nodes = nodes;
-	near = aligned_alloc(sizeof(*near), room * sizeof(*near));
+	near = move_aligned(tree->near, tree->n, room, sizeof(*near));
 	if (!near)
-		return ip_error("out of memory");
-	if (tree->n)
-		memcpy(near, tree->near, tree->n * sizeof(*near));
-	free(tree->near);
+		return -1;
 	tree->near = near;
+	if (tree->sums) {
+		struct ip_call_sum *sums = move_aligned(tree->sums, tree->n, room, sizeof(*sums));
+
+		if (!sums)
+			return -1;
+		tree->sums = sums;
+	}
 	tree->room = room;
 	return 0;
 }
@@ -120,6 +147,8 @@ static uint32_t add_node(struct ip_calltree *tree, uint32_t parent, uint32_t fun
 						     .first_child = IP_NO_NODE,
 						     .next_sibling = IP_NO_NODE};
 	memset(&tree->near[tree->n], 0xff, sizeof(*tree->near));
+	if (tree->sums)
+		tree->sums[tree->n] = (struct ip_call_sum){0};
 	if (parent != IP_NO_NODE) {
 		tree->nodes[tree->n].next_sibling = tree->nodes[parent].first_child;
 		tree->nodes[parent].first_child = tree->n;
@@ -145,6 +174,7 @@ void ip_calltree_destroy(struct ip_calltree *tree)
 		return;
 	free(tree->nodes);
 	free(tree->near);
+	free(tree->sums);
 	free(tree->index);
 	free(tree->open);
 	free(tree);
@@ -216,7 +246,7 @@ static bool begin_counting(struct ip_calltree *tree, const struct ip_frame *fram
 	tree->nopen = n;
 	for (size_t i = 1; !tree->counting && i <= depth; i++)
 		if (frame[-(ssize_t)i].tag != TAG_OUTSIDE)
-			open[frame[-(ssize_t)i].tag & ~TAG_INNER]++;
+			open[frame[-(ssize_t)i].tag & TAG_NODE]++;
 	tree->counting = true;
 	return true;
 }
@@ -234,11 +264,13 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 			return;
 		above = 0;
 	}
-	above &= ~TAG_INNER;
+	above &= TAG_NODE;
 	if (tree->options.fold && frame->flags & IP_FRAME_INNER) {
 		node = find_above(tree, above, frame->function);
 		if (!node)
 			node = child_of(tree, above, frame->function);
+		else
+			above = tree->nodes[node].parent;
 	} else {
 		node = child_of(tree, above, frame->function);
 	}
@@ -246,8 +278,8 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 		tree->skip = tree->failed = true;
 		return;
 	}
-	frame->tag = node;
-	__builtin_prefetch(&tree->nodes[node], 1);
+	frame->tag = node | (above ? 0 : TAG_FIRST);
+	__builtin_prefetch(&tree->sums[node], 1);
 	__builtin_prefetch(&tree->near[node]);
 	if (!tree->counting || (node >= tree->nopen && !begin_counting(tree, frame, depth)))
 		return;
@@ -259,7 +291,7 @@ static void on_left(void *context, const struct ip_frame *frame, size_t depth, u
 	struct ip_calltree *tree = context;
 
 	if (tree->counting && frame->tag != TAG_OUTSIDE)
-		tree->open[frame->tag & ~TAG_INNER]--;
+		tree->open[frame->tag & TAG_NODE]--;
 }
 
 static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
@@ -268,28 +300,32 @@ static void on_resumed(void *context, const struct ip_frame *frame, size_t depth
 
 	if (frame->tag == TAG_OUTSIDE || (!tree->counting && !begin_counting(tree, frame, depth)))
 		return;
-	tree->open[frame->tag & ~TAG_INNER]++;
+	tree->open[frame->tag & TAG_NODE]++;
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
 		      enum ip_frame_end how)
 {
 	struct ip_calltree *tree = context;
-	struct ip_call_node *node;
+	uint32_t tag = frame->tag;
+	struct ip_call_sum *sum;
 	uint64_t ticks = ip_frame_ticks(frame, end);
 
-	if (frame->tag == TAG_OUTSIDE)
+	if (tag == TAG_OUTSIDE)
 		return;
-	node = &tree->nodes[frame->tag & ~TAG_INNER];
+	sum = &tree->sums[tag & TAG_NODE];
 	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND) /* else it was left before */
-		tree->open[frame->tag & ~TAG_INNER]--;
-	node->calls++;
-	node->self += frame->self;
-	if (!(frame->tag & TAG_INNER))
-		node->total += ticks;
-	if (!(frame->flags & IP_FRAME_INNER))
-		node->outer += ticks;
-	if (!node->parent && !(frame->tag & TAG_INNER))
+		tree->open[tag & TAG_NODE]--;
+	sum->calls++;
+	sum->self += frame->self;
+	/* nested may go below 0 for a while: what counts is total less it */
+	if (__builtin_expect(tag & TAG_INNER, 0))
+		sum->nested -= frame->flags & IP_FRAME_INNER ? 0 : ticks;
+	else
+		sum->total += ticks;
+	if (frame->flags & IP_FRAME_INNER && !(tag & TAG_INNER))
+		sum->nested += ticks;
+	if ((tag & (TAG_INNER | TAG_FIRST)) == TAG_FIRST)
 		tree->ticks += ticks;
 }
 
@@ -298,6 +334,20 @@ static void on_run(void *context, const struct ip_run *run)
 	struct ip_calltree *tree = context;
 
 	tree->skip = tree->failed || (tree->options.tid && tree->options.tid != run->tid);
+}
+
+static void hand_over(struct ip_calltree *tree)
+{
+	for (size_t i = 0; i < tree->n; i++) {
+		const struct ip_call_sum *sum = &tree->sums[i];
+
+		tree->nodes[i].calls = sum->calls;
+		tree->nodes[i].self = sum->self;
+		tree->nodes[i].total = sum->total;
+		tree->nodes[i].outer = sum->total - sum->nested;
+	}
+	free(tree->sums);
+	tree->sums = NULL;
 }
 
 int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
@@ -313,11 +363,15 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 		return -1;
 	tree->options = *options;
 	tree->counting = options->fold;
-	done = ip_trace_reader_visit(trace, &visitor, &tree->events);
+	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
+	if (tree->sums)
+		tree->sums[0] = (struct ip_call_sum){0};
+	done = tree->sums ? ip_trace_reader_visit(trace, &visitor, &tree->events) : -1;
 	if (done < 0 || tree->failed) {
 		ip_calltree_destroy(tree);
 		return -1;
 	}
+	hand_over(tree);
 	*ret = tree;
 	return 0;
 }

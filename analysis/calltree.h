@@ -36,6 +36,7 @@ struct ip_calltree {
 	uint64_t ticks; /* of all threads together in the functions where ways begin */
 	/* private */
 	struct ip_call_near *near; /* by node, room of them */
+	struct ip_call_sum *sums;  /* the same, while the tree grows from frames; then nodes have them */
 	size_t room;
 	uint32_t *index; /* children of nodes that have more than fit into near; 0: free */
 	size_t index_n, index_size;
