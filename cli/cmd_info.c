@@ -21,6 +21,11 @@
 #define STOPS_SHOWN	16 /* of each kind */
 #define LIBRARIES_SHOWN 64
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static const char help[] = "usage: iprobe info [--json] [DIR]\n\n"
 			   "Tells where a trace (iprobe.data) comes from: host, command, modules, clock, "
 			   "stops of the process, events, losses.\n";
@@ -386,9 +391,10 @@ static void print_stops(const struct ip_recording *s)
 		}
 		fputs("stop       ", stdout);
 		ip_print_clean(stdout, stop->kind);
-		printf(" after %s, for %s: %" PRIu64 " threads, %" PRIu64 " sites on %" PRIu64 " pages\n",
+		printf(" after %s, for %s: %" PRIu64 " thread%s, %" PRIu64 " site%s on %" PRIu64 " page%s\n",
 		       ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
-		       ip_format_ns(stop->duration_ns, length), stop->threads, stop->sites, stop->pages);
+		       ip_format_ns(stop->duration_ns, length), stop->threads, plural(stop->threads),
+		       stop->sites, plural(stop->sites), stop->pages, plural(stop->pages));
 	}
 	if (more)
 		printf("stop       %" PRIu64 " more, together %s, the longest %s (--json tells more of them)\n", more,
@@ -412,7 +418,8 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		printf("%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
 	else
 		printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
-	printf("%-10s %s in %zu streams\n", "threads", ip_format_count(t->threads, count), t->nstreams);
+	printf("%-10s %s in %zu stream%s\n", "threads", ip_format_count(t->threads, count), t->nstreams,
+	       plural(t->nstreams));
 	if (s->compressed)
 		printf("%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
 		       s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");

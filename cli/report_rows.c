@@ -46,13 +46,16 @@ static int by_name(const void *a, const void *b)
 	return order ? order : (x->stats > y->stats) - (x->stats < y->stats);
 }
 
-/* Largest first; the same rows in the same order each time. */
+/* Largest first, then the one with more calls (of functions that were only counted no time is known); the same rows in the same order each time. */
 static int by_key(const void *a, const void *b)
 {
 	const struct cli_report_row *x = a, *y = b;
+	uint64_t x_calls = cli_report_value(x, CLI_BY_CALLS), y_calls = cli_report_value(y, CLI_BY_CALLS);
 
 	if (x->key != y->key)
 		return x->key < y->key ? 1 : -1;
+	if (x_calls != y_calls)
+		return x_calls < y_calls ? 1 : -1;
 	return by_name(a, b);
 }
 

@@ -117,18 +117,20 @@ static void print_footer(const struct cli_report *r, size_t limit)
 		printf("\n%s calls were counted without a thread and a caller; they are not among these.\n",
 		       ip_format_count(r->uncounted, count));
 	if (r->stats->unfinished)
-		printf("\n%s calls had not finished when the recording ended; until then they count in "
-		       "calls, total and "
+		printf("\n%s call%s had not finished when the recording ended; until then %s in calls, total "
+		       "and "
 		       "self.\n",
-		       ip_format_count(r->stats->unfinished, count));
+		       ip_format_count(r->stats->unfinished, count), r->stats->unfinished == 1 ? "" : "s",
+		       r->stats->unfinished == 1 ? "it counts" : "they count");
 	if (r->stats->suspect)
 		printf("\n%s calls may be several taken for one, since events were lost meanwhile; they are "
 		       "not in min to max,\n"
 		       "and the time in which events were lost is in none's total and self.\n",
 		       ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
-		printf("\n%s exits belong to calls that began before the recording; they are not counted.\n",
-		       ip_format_count(r->stats->orphans, count));
+		printf("\n%s exit%s of calls that began before the recording %s not counted.\n",
+		       ip_format_count(r->stats->orphans, count), r->stats->orphans == 1 ? "" : "s",
+		       r->stats->orphans == 1 ? "is" : "are");
 }
 
 /* Of several functions with one name, what tells them apart; the caller behind it. */
