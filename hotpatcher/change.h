@@ -23,7 +23,8 @@ struct ip_session;
 struct ip_change_options {
 	const char *kind; /* of the stop, for the trace: "change", "dlopen"... */
 	bool must_match;  /* the last selection has to speak of some function */
-	bool dry_run;	  /* only count */	bool quiet;	  /* the trace is told nothing: nobody will read it */
+	bool dry_run;	  /* only count */
+	bool quiet;	  /* the trace is told nothing: nobody will read it */
 	bool urgent;	  /* planning keeps our priority: what is live now costs the target more */
 	bool child; /* of a process that the session's target has forked: nothing is taken away, and its sites are not watched */
 	uint64_t max_stop_ns;
