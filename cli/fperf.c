@@ -18,6 +18,7 @@
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/fperf_policy.h"
+#include "hotpatcher/probes_d.h"
 
 #define INTERVAL_NS	100000000ull
 #define INTERVAL_MIN_NS 10000000ull
@@ -50,6 +51,8 @@ static const char help[] =
 	"line on stderr for each:\n"
 	"                        on or off, nanoseconds, CPU time, bytes that the process has read and "
 	"written\n"
+	"      --profile NAME    events, functions, budget... of a profile in probes.d, where no option says "
+	"otherwise\n"
 	"  -n, --limit N rows of the table (default: all)\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
@@ -65,7 +68,8 @@ enum {
 	OPT_LIST,
 	OPT_CSV,
 	OPT_JSON,
-	OPT_ALTERNATE
+	OPT_ALTERNATE,
+	OPT_PROFILE
 };
 
 static const struct option long_options[] = {
@@ -79,6 +83,7 @@ static const struct option long_options[] = {
 	{"max-stop", required_argument, NULL, OPT_MAX_STOP},
 	{"list", required_argument, NULL, OPT_LIST},
 	{"alternate", required_argument, NULL, OPT_ALTERNATE},
+	{"profile", required_argument, NULL, OPT_PROFILE},
 	{"limit", required_argument, NULL, 'n'},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -95,7 +100,8 @@ struct options {
 	const char *output;
 	uint64_t limit;
 	int pid;
-	bool quiet;
+	bool quiet, budget_given;
+	const struct ip_profile *profile; /* NULL: none */
 };
 
 int cli_fail(void)
@@ -197,7 +203,11 @@ static int parse_one(int option, struct options *o)
 	case 'n':
 		return parse_limit(optarg, &o->limit);
 	case OPT_BUDGET:
+		o->budget_given = true;
 		return parse_budget(optarg, &o->fperf);
+	case OPT_PROFILE:
+		o->profile = ip_profile_find(optarg);
+		return o->profile ? 0 : -2;
 	case OPT_INTERVAL:
 		return parse_interval(optarg, &o->fperf.interval_ns);
 	case OPT_DURATION:
@@ -216,6 +226,31 @@ static int parse_one(int option, struct options *o)
 	}
 }
 
+/* What a profile says where no option has said otherwise. 0, or as parse_one(). */
+static int apply_profile(struct options *o)
+{
+	const struct ip_profile *p = o->profile;
+	int n;
+
+	if (!p)
+		return 0;
+	if (!o->session.functions)
+		o->session.functions = p->functions;
+	if (!o->session.duration_ns)
+		o->session.duration_ns = p->duration_ns;
+	if (!o->fperf.interval_ns && p->interval_ns)
+		o->fperf.interval_ns = p->interval_ns < INTERVAL_MIN_NS ? INTERVAL_MIN_NS : p->interval_ns;
+	if (!o->budget_given && p->budget_percent > 0)
+		o->fperf.budget = p->budget_percent / 100;
+	if (!o->budget_given && p->budget_samples)
+		o->fperf.samples_per_s = p->budget_samples;
+	if (o->fperf.nevents || !p->events)
+		return 0;
+	n = ip_fperf_events_parse(p->events, o->fperf.events);
+	o->fperf.nevents = n < 0 ? 0 : n;
+	return n < 0 ? ip_error_prefix("profile %s", p->name) : 0;
+}
+
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -225,10 +260,7 @@ static int parse(int argc, char **argv, struct options *o)
 		.session = {.memory = IP_DEFAULT_MEMORY,
 			    .max_stop_ns = IP_DEFAULT_MAX_STOP,
 			    .clock = IP_CLOCK_TSC},
-		.fperf = {.budget = BUDGET,
-			  .samples_per_s = -1,
-			  .interval_ns = INTERVAL_NS,
-			  .policy = &ip_fperf_bucket},
+		.fperf = {.budget = BUDGET, .samples_per_s = -1, .policy = &ip_fperf_bucket},
 	};
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "+:p:e:f:n:o:qh", long_options, NULL)) >= 0) {
@@ -267,6 +299,10 @@ static int parse(int argc, char **argv, struct options *o)
 				return cli_usage("fperf", "%s", ip_error_message());
 		}
 	}
+	if (apply_profile(o) < 0)
+		return cli_fail();
+	if (!o->fperf.interval_ns)
+		o->fperf.interval_ns = INTERVAL_NS;
 	if (!o->fperf.nevents) {
 		int n = ip_fperf_events_parse(IP_FPERF_NAMES_DEFAULT, o->fperf.events);
 
@@ -385,6 +421,7 @@ int main(int argc, char **argv)
 {
 	int code;
 
+	ip_probes_d_serve();
 	if (argc < 2) {
 		fputs(help, stderr);
 		return 2;

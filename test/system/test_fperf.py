@@ -189,6 +189,24 @@ def test_unknown_and_absent_events(me, programs):
     assert me.run([fperf_path(me)]).returncode == 2
 
 
+def test_profile(me, programs):
+    (me.top / "probes").mkdir()
+    (me.top / "probes" / "own.yaml").write_text("""
+profiles:
+  faults: {events: ['perf::PAGE-FAULTS'], functions: 'three,eleven', budget: 1%, interval: 50ms}
+  chips: {events: [PAPI_TOT_INS]}
+""", encoding="utf-8")
+    env = {"IPROBE_PROBES_D": str(me.top / "probes")}
+    done = me.run([fperf_path(me), "-q", "--json", "-o", me.top / "out.json", "--profile", "faults", "-f", "three", "--",
+                   programs.simple("paging"), "-n", 20], input="\n\n", env=env)
+    assert done.returncode == 0, repr(done)
+    result = json.loads((me.top / "out.json").read_text(encoding="utf-8"))
+    assert result["events"] == [FAULTS] and result["budget"] == 0.01 and set(by_name(result)) == {"three"}
+    line = actors.one_line(me.run([fperf_path(me), "--profile", "chips", "-p", 1], env=env))
+    assert "chips" in line and "PAPI_TOT_INS" in line
+    assert "faults" in actors.one_line(me.run([fperf_path(me), "--profile", "fault", "-p", 1], env=env))
+
+
 def test_list_and_self_test(me):
     done = me.run([fperf_path(me), "list-events", "--json"])
     assert done.returncode == 0, repr(done)
