@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -305,10 +306,19 @@ static void reap(struct ip_iprobed *d)
 			}
 }
 
+/* Whether somebody listens there. */
+static bool is_taken(const struct sockaddr_un *address)
+{
+	_cleanup_close_ int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
+}
+
 static int listen_at(const char *path)
 {
+	const struct timespec nap = {.tv_nsec = 100000000};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	_cleanup_close_ int fd = -1, probe = -1;
+	_cleanup_close_ int fd = -1;
 	mode_t before;
 	int done;
 
@@ -316,8 +326,10 @@ static int listen_at(const char *path)
 		return ip_error("%s: too long for the name of a socket (at most %zu bytes)", path,
 				sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
-	probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (probe >= 0 && connect(probe, (struct sockaddr *)&address, sizeof(address)) == 0)
+	/* the front of one that was just killed goes a moment after it */
+	for (int i = 0; i < 30 && is_taken(&address); i++)
+		nanosleep(&nap, NULL);
+	if (is_taken(&address))
 		return ip_error("%s: another iprobed listens there already", path);
 	unlink(path); /* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too, but it is our directory */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

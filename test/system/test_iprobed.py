@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from random import Random
 
 import pytest
 
@@ -17,6 +18,9 @@ from iptest import actor as actors
 from iptest import memory
 from iptest.actor import ORDINARY_UID, OTHER_UID, last_words, one_line
 from iptest.daemon import GROUP, MEMBER_UID, Caller, Daemon
+
+pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
+                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
 
 POLICY = f"members:\n  - users: [{ORDINARY_UID}]\n    programs: ['/*/standing*']\n"
 
@@ -308,7 +312,9 @@ def test_vanished_target(daemon, user, target):
     proc = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)
     target.proc.kill()
-    assert last_words(proc).returncode == 0
+    done = last_words(proc)
+    # the worker may have been about to verify what it had written
+    assert done.returncode == 0 or one_line(done).endswith("has ended"), repr(done)
     memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
     assert one_line(daemon.attach(user, target.pid, "--duration", "50ms"))
 
@@ -327,6 +333,30 @@ def test_target_that_executes_a_setuid_program(daemon, root, user, targets, prog
     done = last_words(proc)
     assert idle(target.pid) and target.alive(), repr(done)
     assert not [m for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path or "libiprobe" in m.path]
+
+
+def test_kills_at_any_moment(daemon, user, target):
+    """Of the worker, of iprobed, of the client; whatever was going on, nothing is live soon after, and the target goes on."""
+    random = Random(11)
+    directory = user.dir()
+    for i in range(24):
+        proc = daemon.start_attach(user, target.pid, "-q", "--duration", "150ms", cwd=directory)
+        time.sleep(random.random() * 0.2)
+        if i % 3 == 0:
+            for worker in daemon.workers():
+                os.kill(worker, signal.SIGKILL)
+        elif i % 3 == 1:
+            daemon.proc.kill()
+            daemon.proc.wait()
+            daemon.start()
+        else:
+            proc.kill()
+        last_words(proc)
+        wait_until_idle(target.pid)
+        assert target.alive()
+    with open(f"/proc/{target.pid}/status", encoding="utf-8") as f:
+        assert "TracerPid:\t0\n" in f.read()
+    memory.wait_for("notes stay", lambda: not list(daemon.state.iterdir()), 30)
 
 
 # What it is sent
@@ -361,6 +391,20 @@ def test_malformed_requests(daemon, user, target):
         ask(daemon, good, [null.fileno()] * 20)
     assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
     assert idle(target.pid)
+
+
+def test_requests_of_random_words(daemon, user, target):
+    random = Random(7)
+    words = [b"iprobe 1\n", b"attach ", b"detach ", str(daemon.proc.pid).encode(), b"\n", b"leave\n", b"directory ", b"option ", b"--json\n",
+             b"--functions=", b"\0", b"\xff", b"x" * 3000]
+    with open("/dev/null", "r+b") as null:
+        for _ in range(1000):
+            packet = b"".join(random.choice(words) for _ in range(random.randrange(1, 12)))
+            answer = ask(daemon, packet, [null.fileno()] * random.randrange(6))
+            assert answer == "" or answer.startswith("refused "), (packet, answer)
+    descriptors = [len(os.listdir(f"/proc/{pid}/fd")) for pid in (daemon.proc.pid, *daemon.children())]
+    assert max(descriptors) < 16
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
 
 
 def test_connections_that_say_nothing(daemon, user, target):
