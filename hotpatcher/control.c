@@ -54,7 +54,7 @@ int ip_control_create(const struct ip_area *area, struct ip_control **ret)
 {
 	struct sockaddr_un address;
 	struct ip_control *c;
-	socklen_t size;
+	socklen_t size = 0;
 
 	if (address_of(area, &address, &size) < 0)
 		return -1;
