@@ -345,7 +345,7 @@ static int find_focus(struct dump *d)
 					   .around = around,
 					   .slower_than_ns = o->slower_than_ns,
 					   .margin_ns = o->margin_ns};
-	char slower[16];
+	char slower[16], calls[32], places[32];
 
 	if (o->around && !around)
 		return -1;
@@ -356,6 +356,12 @@ static int find_focus(struct dump *d)
 	if (o->around && !d->focus->nslow)
 		return ip_error("%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
 				d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
+	/* how much there will be to read, before it begins */
+	if (o->around)
+		fprintf(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
+			ip_format_count(d->focus->nslow, calls), d->focus->nslow == 1 ? "" : "s",
+			ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->focus->nspans, places),
+			d->focus->nspans == 1 ? "" : "s");
 	return 0;
 }
 

@@ -89,7 +89,9 @@ def test_around_slow_calls(me):
     # the margin takes in the calls next to them
     wider = dump(me, directory, "--around", "que*", "--slower-than", "10ms", "--margin", "6ms")
     assert len([l for l in wider if l["function"] == "query"]) == 2 * 2 * 3 and len(wider) == len(shown) + 8
-    text = me.iprobe("dump", "--around", "query", "--slower-than", "10ms", directory).stdout
+    done = me.iprobe("dump", "--around", "query", "--slower-than", "10ms", directory)
+    assert done.returncode == 0 and done.stderr == "iprobe: 2 calls slower than 10.0 ms, in 2 places\n"
+    text = done.stdout
     assert text.count("\n--\n") == 1 and text.count("(slow)") == 2 and "} query  12.1 ms  (slow)\n" in text
     assert "lasts longer than 1.00 s" in one_line(me.iprobe("dump", "--around", "query", "--slower-than", "1s", directory))
     one_line(me.iprobe("dump", "--around", "nothing", "--slower-than", "1s", directory))
