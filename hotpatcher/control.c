@@ -283,7 +283,7 @@ int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struc
 {
 	_cleanup_close_ int fd = -1;
 	struct sockaddr_un address;
-	socklen_t size;
+	socklen_t size = 0;
 
 	if (strlen(selection) > IP_CONTROL_TEXT_MAX)
 		return ip_error("the selection is too long to change a session with: %u bytes at most",
