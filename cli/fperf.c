@@ -395,7 +395,6 @@ static int count(int argc, char **argv)
 		return cli_fail();
 	o.session.dir = dir;
 	o.session.fperf = f;
-	o.session.own = "fperf"; /* nobody else's session can do this */
 	if (o.pid) {
 		cli_catch_signals();
 		done = ip_session_attach(o.pid, &o.session, &summary);

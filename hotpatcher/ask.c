@@ -97,6 +97,9 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 	const struct timespec nap = {.tv_nsec = 10000000};
 	uint64_t limit = ip_now_ns() + PATIENCE_NS;
 
+	if (s->options->fperf)
+		return ip_error("pid %d has a session already, by iprobe pid %u: fperf needs one of its own, end that first",
+				s->target->pid, s->area->header->owner_pid);
 	if (s->options->own) {
 		return ip_error("pid %d has a session already, by iprobe pid %u: %s is for a new one; leave "
 				"it out to change "

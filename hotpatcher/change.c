@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -248,6 +249,10 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 				"was forked from it: "
 				"end that first",
 				s->target->pid);
+	if (s->options->fperf)
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to be changed: end it, and "
+				"attach anew",
+				s->target->pid, getpid());
 	if (s->options->no_stop && !options.dry_run)
 		return ip_error("pid %d: its session never stops it (--no-stop), and a change would: end it, "
 				"and attach anew",

@@ -78,9 +78,10 @@ static double need_of(const struct ip_fperf_item *i)
 	return (i->width > WIDTH_MIN ? i->width : WIDTH_MIN) * (i->out_s + 1e-3);
 }
 
+/* What the target has scribbled over may make b anything: then none. */
 static uint32_t least(double a, double b)
 {
-	return a < b ? a : b;
+	return b >= 0 ? (a < b ? a : b) : 0;
 }
 
 /* Step 2, for the hot ones: ranks. */

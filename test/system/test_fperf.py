@@ -171,6 +171,33 @@ def test_killed(actor, programs, targets):
     assert own_counts(target.finish().stdout)["three"][0] == 3 * 2000
 
 
+def test_one_session_at_a_time(me, programs, targets):
+    target = targets.start(me, [programs.simple("paging"), "-n", 10])
+    proc = start_fperf(me, target)
+    for command in ([me.iprobe_path, "attach", target.pid, "-f", "three"], [fperf_path(me), "-q", "-p", target.pid]):
+        assert "fperf" in actors.one_line(me.run(command))
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert by_name(json.loads(said.stdout))["three"]["calls"] == 30, repr(said)
+    target.say()
+    target.finish()
+
+
+def test_a_process_without_the_runtime(me, programs, targets):
+    """It is put there, and counts."""
+    target = targets.start(me, [programs.simple("paging"), "-n", 100], preload=False)
+    proc = start_fperf(me, target, "--budget", "none")
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0, repr(said)
+    target.say()
+    check_exact(by_name(json.loads(said.stdout)), own_counts(target.finish().stdout))
+
+
 def test_seccomp_is_refused(root, programs, targets):
     """The calls that read the counters might end it."""
     target = targets.start(root, [programs.simple("waits", extra=["-static"]), "seccomp"], preload=False)
