@@ -39,7 +39,7 @@
 #include "hotpatcher/clock.h"
 #include "hotpatcher/pulse_pace.h"
 
-#define LOAD_TICKS (1ull << 25) /* 13 ms at 2.6 GHz */
+#define LOAD_TICKS (1ull << 27) /* 52 ms at 2.6 GHz */
 #define USUAL	   17		/* 50 us at 2.6 GHz */
 #define WRITE                                                                                                \
 	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it along */

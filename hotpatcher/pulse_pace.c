@@ -17,13 +17,13 @@ uint64_t ip_pulse_pace_nap(struct ip_pulse_pace *pace)
 
 bool ip_pulse_pace_is_time(const struct ip_pulse_pace *pace)
 {
-	return pace->slept_ns >= IP_PULSE_LOOK_NS || pace->quiet;
+	return pace->quiet || (pace->slept_ns >= IP_PULSE_LOOK_NS && pace->refreshes >= IP_PULSE_LOOK);
 }
 
 /* What keeps our share where no CPU is to spare. */
 static uint64_t modest(const struct ip_pulse_pace *pace)
 {
-	uint64_t ns = 2 * pace->cost_ns * IP_PULSE_SHARE;
+	uint64_t ns = pace->cost_ns * IP_PULSE_SHARE;
 
 	if (pace->load < pace->cpus * SIXTEENTHS || ns < IP_PULSE_SHORT_NS)
 		return IP_PULSE_SHORT_NS;
@@ -38,7 +38,9 @@ void ip_pulse_pace_note(struct ip_pulse_pace *pace, bool taken, unsigned runnabl
 	pace->cpu_ns = cpu_ns;
 	/* it may double from one look to the next, as programs come and go: what counts is how it is mostly */
 	if (runnable)
-		pace->load = (pace->load + SIXTEENTHS * (runnable - 1) + 1) / 2;
+		pace->load = pace->known ? (pace->load + SIXTEENTHS * (runnable - 1) + 1) / 2
+					 : SIXTEENTHS * (runnable - 1);
+	pace->known |= runnable != 0;
 	pace->slept_ns = 0;
 	pace->refreshes = 0;
 	pace->quiet = !taken;

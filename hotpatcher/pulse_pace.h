@@ -3,8 +3,8 @@
  * How long the clock of --time coarse (pulse.h) sleeps between two refreshes.
  *
  *   - While the target takes stamps and a CPU is to spare: as short as is of use (IP_PULSE_SHORT_NS). That takes part of a CPU which would idle.
- *   - While it takes stamps and no CPU is to spare (as many threads as there are CPUs are running or waiting, without us): so long that what
- *     we take of a CPU, twice our own time since switching to us and back costs others as well, is not more than one part in
+ *   - While it takes stamps and no CPU is to spare (as many threads as there are CPUs are running or waiting, without us): so long that our
+ *     own time (a refresh takes 3 us, in a virtual machine up to 30, nearly all of it for the timer) is not more of a CPU's than one part in
  *     IP_PULSE_SHARE.
  *   - While nobody takes stamps: twice as long each time, up to IP_PULSE_LONG_NS.
  *
@@ -16,13 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define IP_PULSE_SHORT_NS 10000u
-#define IP_PULSE_LONG_NS  1000000u
-#define IP_PULSE_MODEST_NS                                                                                   \
-	10000000u /* that a refresh which takes a 200th of it is worth; none has been seen to */
-#define IP_PULSE_SHARE 100u
-#define IP_PULSE_LOOK_NS                                                                                     \
-	500000u /* from one look at the target and the machine to the next, not counting our own time */
+#define IP_PULSE_SHORT_NS  10000u
+#define IP_PULSE_LONG_NS   1000000u
+#define IP_PULSE_MODEST_NS 10000000u /* never longer, whatever a refresh takes */
+#define IP_PULSE_SHARE	   100u
+/* From one look at the target and the machine to the next: so long and so many refreshes at least, since a look costs more than a refresh. While
+ * nobody takes stamps each refresh looks. */
+#define IP_PULSE_LOOK_NS 500000u
+#define IP_PULSE_LOOK	 16u
 
 struct ip_pulse_pace {
 	unsigned cpus;
@@ -33,6 +34,7 @@ struct ip_pulse_pace {
 	uint64_t cost_ns;   /* of a refresh, on average */
 	unsigned load;	    /* threads that want a CPU beside us, in 16ths, on average; rounded up */
 	bool quiet;	    /* nobody took stamps, at the last look */
+	bool known;	    /* what the load is */
 };
 
 void ip_pulse_pace_begin(struct ip_pulse_pace *pace, long cpus);

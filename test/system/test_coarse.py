@@ -96,7 +96,7 @@ def test_a_busy_machine_is_left_alone(me, programs):
     _late, latest, refreshes, cpu = next(map(int, line[1:]) for line in lines if line[0] == "coarse" and line[3] != "0")
     assert latest and refreshes > 10 and info["latest_ns"]
     # a hundredth, and what it takes to learn that the machine is busy
-    assert cpu <= 0.01 * info["duration_ns"] + 20e6, (cpu, refreshes, info)
+    assert cpu <= 0.015 * info["duration_ns"] + 20e6, (cpu, refreshes, info)
 
 
 def test_wrong_word(me):
