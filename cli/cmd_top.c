@@ -20,6 +20,7 @@
 
 #define DELAY_NS   1000000000ull
 #define BATCH_ROWS 20
+#define TRIES	   3
 #define SLICE_NS   100000000ull /* between looks for signals */
 
 static const char help[] =
@@ -111,22 +112,21 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 }
 
 /* One picture after the other. 0; -1 with an error. */
-static int print_all(const struct cli_top_options *o, struct cli_top_session *session)
+static int print_all(const struct cli_top_options *o, struct cli_top_session *session,
+		     const struct cli_top_snapshot *first)
 {
 	uint64_t start = now_ns(), end = o->duration_ns ? start + o->duration_ns : UINT64_MAX;
-	struct cli_top_snapshot snapshot;
-	bool joined = cli_top_session_is_joined(session);
+	struct cli_top_snapshot snapshot = *first;
+	int done;
 
-	/* of a session that was there, what it had counted before does not matter */
-	if (joined && cli_top_session_read(session, &snapshot) < 0)
-		return -1;
 	for (uint64_t i = 1; !o->iterations || i <= o->iterations; i++) {
-		int done;
-
 		wait_until(session, start + i * o->delay_ns < end ? start + i * o->delay_ns : end);
 		if (ip_session_interrupted)
 			return 0;
 		done = cli_top_session_read(session, &snapshot);
+		/* the process was quicker: there is but one picture, of all the time */
+		if (!done && i == 1 && !cli_top_session_is_joined(session))
+			return print(o, session, &snapshot, i) < 0 ? -1 : 0;
 		if (done <= 0)
 			return done;
 		done = print(o, session, &snapshot, i);
@@ -240,18 +240,36 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 	return -1;
 }
 
+/* A session, and what its first interval is counted from: its own beginning lies before its probes went live. One that was there may
+ * have been about to end. 1; 0: there is nothing to show; -1 with an error. */
+static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
+		 struct cli_top_snapshot *ret_first)
+{
+	for (unsigned i = 0;; i++) {
+		int done = cli_top_session_begin(o, !o->batch, ret);
+
+		if (done)
+			return done < 0 ? -1 : 0;
+		done = cli_top_session_read(*ret, ret_first);
+		if (done || i == TRIES || ip_session_interrupted || !cli_top_session_is_joined(*ret))
+			return done;
+		cli_top_session_end(*ret);
+	}
+}
+
 int cmd_top(int argc, char **argv)
 {
 	struct cli_top_options o;
 	struct cli_top_session *session;
+	struct cli_top_snapshot first;
 	int done, ended, code = parse(argc, argv, &o);
 
 	if (code >= 0)
 		return code;
 	cli_catch_signals();
-	done = cli_top_session_begin(&o, !o.batch, &session);
-	if (done == 0)
-		done = o.batch ? print_all(&o, session) : cli_top_view(&o, session);
+	done = begin(&o, &session, &first);
+	if (done > 0)
+		done = o.batch ? print_all(&o, session, &first) : cli_top_view(&o, session, &first);
 	code = done < 0 ? cli_fail() : 0;
 	ended = cli_top_session_end(session);
 	return code ? code : ended;

@@ -66,7 +66,7 @@ int cli_top_session_begin(const struct cli_top_options *options, bool terminal, 
 /* Whether it is somebody else's, and who. */
 bool cli_top_session_is_joined(const struct cli_top_session *session);
 
-/* 1: a new snapshot; 0: the session has ended, and there is none; -1 with an error. The last one of a session of our own comes when it has
+/* 1: a new snapshot; 0: the session has ended, or does not answer any more, and there is none; -1 with an error. The last one of a session of our own comes when it has
  * ended. */
 int cli_top_session_read(struct cli_top_session *session, struct cli_top_snapshot *ret);
 
@@ -133,7 +133,8 @@ void cli_top_print_json(const struct cli_top_options *options, const struct cli_
 
 /* ---- the screen with its keys ---- */
 
-/* Until a key, a signal, or the session ends it. -1 with an error. */
-int cli_top_view(const struct cli_top_options *options, struct cli_top_session *session);
+/* Until a key, a signal, or the session ends it; the first snapshot has been read. -1 with an error. */
+int cli_top_view(const struct cli_top_options *options, struct cli_top_session *session,
+		 const struct cli_top_snapshot *first);
 
 #endif

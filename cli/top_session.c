@@ -405,7 +405,7 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 			return 0;
 	} else if (ip_session_ask_counts(s->pid, &dir) < 0) {
 		if (!s->own)
-			return s->now ? 0 : -1;
+			return 0;
 		return wait_for_end(s) ? cli_top_session_read(s, ret) : -1;
 	}
 	renewed = read_recording(s);

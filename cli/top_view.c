@@ -132,11 +132,27 @@ static size_t chosen_row(const struct view *v)
 	return NO_ROW;
 }
 
+/* "luac" of "/usr/bin/luac -p x.lua"; the caller's, NULL: not known. */
+static char *program_of(const struct ip_recording *s)
+{
+	const char *command = s->command ? s->command : "", *end = strchrnul(command, ' ');
+	const char *slash = memrchr(command, '/', end - command), *name = slash ? slash + 1 : command;
+
+	return name < end ? strndup(name, end - name) : NULL;
+}
+
 static void print_title(FILE *out, const struct view *v)
 {
+	_cleanup_free_ char *name = program_of(v->snapshot.recording);
 	char delay[16];
 
-	fprintf(out, "iprobe top: pid %d, %s, every %s%s%s%s", v->options->pid,
+	fprintf(out, "iprobe top: pid %d", v->options->pid);
+	if (name) {
+		fputs(" (", out);
+		ip_print_clean(out, name);
+		putc(')', out);
+	}
+	fprintf(out, ", %s, every %s%s%s%s",
 		cli_top_session_is_joined(v->session) ? "a session that was there" : "own session",
 		ip_format_ns(v->delay_ns, delay), v->since_start ? ", since its beginning" : "",
 		v->paused ? ", PAUSED" : "", v->reverse ? ", reversed" : "");
@@ -202,9 +218,7 @@ static int show(struct view *v)
 			fprintf(out, "  %s\n", help[i]);
 	} else {
 		print_rows(out, v, lines, columns);
-		fputs("q quit  s sort  r reverse  / filter  p pause  t time  d drop  c callees  a add  ? "
-		      "help",
-		      out);
+		fputs("q quit  s sort  / filter  p pause  t time  d drop  c callees  a add  ? help", out);
 	}
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
@@ -432,7 +446,7 @@ static int look(struct view *v)
 static int run(struct view *v)
 {
 	uint64_t iterations = v->options->iterations;
-	int done = 1;
+	int done;
 
 	v->next_ns = now_ns() + v->delay_ns;
 	while (!v->quit && !ip_session_interrupted) {
@@ -462,10 +476,14 @@ static int run(struct view *v)
 	return 0;
 }
 
-int cli_top_view(const struct cli_top_options *options, struct cli_top_session *session)
+int cli_top_view(const struct cli_top_options *options, struct cli_top_session *session,
+		 const struct cli_top_snapshot *first)
 {
-	struct view v = {
-		.options = options, .session = session, .delay_ns = options->delay_ns, .sort = options->sort};
+	struct view v = {.options = options,
+			 .session = session,
+			 .snapshot = *first,
+			 .delay_ns = options->delay_ns,
+			 .sort = options->sort};
 	int done;
 
 	if (options->duration_ns)

@@ -79,15 +79,15 @@ def test_figures(actor, busy, place):
         assert own == sorted(own, reverse=True)
     outer, inner, tiny = (of(lines, name) for name in ("outer", "inner", "tiny"))
     calls = sum_of(outer, "calls")
-    assert calls and 2 * calls <= sum_of(inner, "calls") <= 2 * calls + 2
-    assert 100 * (calls - 1) <= sum_of(tiny, "calls") <= 100 * calls
+    # but for those that had not ended at the beginning, or at the end
+    assert calls and abs(sum_of(inner, "calls") - 2 * calls) <= 2
+    assert abs(sum_of(tiny, "calls") - 100 * calls) <= 100
     for f in inner:
         assert f["avg_ns"] >= MS and f["p50_bounds_ns"][0] >= 0.99 * MS
     for f in outer:
         assert f["avg_ns"] >= 4 * MS and f["p99_bounds_ns"][1] >= 4 * MS and f["self_ns"] >= 2 * MS * f["calls"]
-    # but for the two calls of an outer one that had not ended
     gap = sum_of(outer, "self_ns") - (sum_of(outer, "total_ns") - sum_of(inner, "total_ns"))
-    assert 0 <= gap + len(lines) * 4 and gap <= 2 * max(f["max_ns"] for f in inner) + len(lines) * 4
+    assert abs(gap) <= 2 * max(f["max_ns"] for f in inner) + len(lines) * 4
     assert sum_of(inner, "self_ns") == sum_of(inner, "total_ns")
     finish(target)
 
@@ -151,6 +151,9 @@ def test_killed(actor, busy, place):
     target = busy(actor)
     target.say()
     for wait in (0, 0.01, 0.05, None):
+        if wait is None:  # not a session that is about to end
+            memory.wait_for("sites are live", lambda: not memory.text_differences(target.pid))
+            memory.wait_for("the session lives", lambda: "has no session" in actor.iprobe("hist", target.pid).stderr)
         top = actor.start_iprobe("top", "-b", "-d", "100ms", target.pid, env=place)
         if wait is None:
             memory.wait_until_live(target.pid, top)
