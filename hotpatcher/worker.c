@@ -141,7 +141,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 
 pid_t ip_worker_start(const struct ip_worker *w)
 {
-	char *argv[IP_REQUEST_OPTIONS_MAX + 8], *env[4];
+	char *argv[IP_REQUEST_OPTIONS_MAX + 8], *env[5];
 	_cleanup_free_ char *permit = NULL, *variable = NULL;
 	const struct ip_request *r = w->request;
 	char number[16];
@@ -170,7 +170,8 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	env[0] = (char *)"PATH=/usr/bin:/bin";
 	env[1] = (char *)"LC_ALL=C.UTF-8";
 	env[2] = variable;
-	env[3] = NULL;
+	env[3] = (char *)"IPROBE_DAEMON=never"; /* where it may not either it would ask us */
+	env[4] = NULL;
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)

@@ -196,6 +196,9 @@ def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target)
     assert set(status["Uid"].split()) == {str(user.uid)} == set(status["Gid"].split())
     assert int(status["CapPrm"], 16) == 1 << 19 | 1 << 23
     assert status["Seccomp"] == "0" and status["NoNewPrivs"] == "1"
+    # where it may not trace the target either (ptrace_scope 3) it must not ask iprobed in turn
+    with open(f"/proc/{worker}/environ", encoding="utf-8") as f:
+        assert "IPROBE_DAEMON=never" in f.read().split("\0")
     # its user cannot take them from it
     done = user.run(["cat", f"/proc/{worker}/maps"])
     assert done.returncode == 1 and "Permission denied" in done.stderr
