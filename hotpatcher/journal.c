@@ -142,7 +142,9 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 		   uint64_t (*size_of)(void *context, uint32_t slot, uint32_t piece), void *context,
 		   struct ip_journal_entry *ret)
 {
+	static const struct ip_journal_entry none;
 	struct ip_journal_entry e[2] = {0}, *newer, *older;
+	bool holds;
 
 	for (int i = 0; i < 2; i++)
 		if (pread(journal->fd, &e[i], sizeof(e[i]), place(slot, i)) != sizeof(e[i]) ||
@@ -150,12 +152,15 @@ int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 			e[i] = (struct ip_journal_entry){0};
 	newer = &e[e[1].seq > e[0].seq];
 	older = &e[!(e[1].seq > e[0].seq)];
-	/* the next one goes over what does not hold */
-	*ret = !newer->seq || size_of(context, slot, newer->piece) >= newer->size ? *newer : *older;
+	holds = !newer->seq || size_of(context, slot, newer->piece) >= newer->size;
+	*ret = holds ? *newer : *older;
 	journal->seq[slot] = ret->seq;
 	if (ret->seq && size_of(context, slot, ret->piece) < ret->size)
 		return ip_error("stream-%u is shorter than its journal says: somebody has changed the trace",
 				slot);
+	/* it would hold once its piece is removed */
+	if (!holds && pwrite(journal->fd, &none, sizeof(none), place(slot, newer->seq)) != sizeof(none))
+		return ip_error_errno("cannot write %s", IP_TRACE_JOURNAL);
 	return 0;
 }
 

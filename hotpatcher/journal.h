@@ -13,7 +13,7 @@
  * only freed. What changes the state without a packet (the end of a claim) has the same size in both: the newer one holds.
  *
  * A stream may be in pieces (trace_rotate.h): the size is that of the piece that an entry names, and an entry whose piece has been removed on
- * purpose holds, as one without a packet does.
+ * purpose holds, as one without a packet does. One that did not hold before must not come to do so: who goes on erases it.
  *
  * The file is locked while its iprobe lives, and removed when the recording ends properly. It says nothing of what a machine
  * keeps that loses power: the target is gone then, too.
@@ -86,7 +86,7 @@ int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_pr
 /* The packet could not be appended: what held before does. */
 void ip_journal_undo(struct ip_journal *journal, uint32_t slot);
 
-/* What holds for a slot; seq 0: nothing was ever written. size_of: how large the file of a stream's piece is, UINT64_MAX where it has been
+/* What holds for a slot; seq 0: nothing was ever written. What does not is erased. size_of: how large the file of a stream's piece is, UINT64_MAX where it has been
  * removed on purpose. -1 with an error where the stream is not the journal's. */
 int ip_journal_get(struct ip_journal *journal, uint32_t slot,
 		   uint64_t (*size_of)(void *context, uint32_t slot, uint32_t piece), void *context,

@@ -231,9 +231,6 @@ static int read_streams(struct ip_trace *trace)
 			return -1;
 		if (!e.seq)
 			continue;
-		/* the other one may become good when its piece is removed */
-		if (ip_trace_rotates(trace) && ip_journal_put(trace->journal, i, &e.progress, e.piece, e.size, e.packets) < 0)
-			return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_JOURNAL);
 		if (ip_trace_grow_streams(trace, i) < 0)
 			return -1;
 		trace->streams[i].piece = e.piece;

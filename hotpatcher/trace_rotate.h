@@ -10,8 +10,8 @@
  *
  * Killed before 1 it goes on in the piece before. Killed before 2 is complete files are left over, which readers leave out; who goes on with
  * the recording removes them. The journal's entries name the piece that their packet is in. One whose piece does not count any more says how far its slot
- * had come all the same; so that no entry does so whose packet was never complete, who goes on writes each slot's good one over
- * its other one.
+ * had come all the same; so that no entry does so whose packet was never complete, who goes on erases those, a slot's
+ * very first one too (journal.h).
  */
 #ifndef IP_TRACE_ROTATE_H
 #define IP_TRACE_ROTATE_H
