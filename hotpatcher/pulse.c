@@ -180,8 +180,11 @@ static void go_on(struct ip_pulse *p, const char *path)
 	uint64_t last = p->area->clock->now, from, to, width;
 	_cleanup_fclose_ FILE *in = last ? fopen(path, "re") : NULL;
 
-	while (in && fscanf(in, "%lu %lu %lu", &from, &to, &width) == 3)
+	while (in && fscanf(in, "%lu %lu %lu", &from, &to, &width) == 3) {
 		p->stamp = to + 1;
+		if (width > p->stats.latest)
+			p->stats.latest = width;
+	}
 	if (!p->stamp)
 		return;
 	p->stats.refreshes = 1;
@@ -222,6 +225,9 @@ int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 	setvbuf(p->out, NULL, _IOLBF, 0);
 	go_on(p, path);
 	refresh(p);
+	/* the first run at once: if we are killed, who goes on reckons from there */
+	refresh(p);
+	end_run(p);
 	sigfillset(&all); /* they are the main thread's */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&p->thread, NULL, run, p);
