@@ -406,7 +406,9 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 	} else if (ip_session_ask_counts(s->pid, &dir) < 0) {
 		if (!s->own)
 			return 0;
-		return wait_for_end(s) ? cli_top_session_read(s, ret) : -1;
+		if (!wait_for_end(s))
+			return -1;
+		return s->child ? 0 : cli_top_session_read(s, ret); /* a signal: who asks wants no picture any more */
 	}
 	renewed = read_recording(s);
 	if (renewed < 0 || read_counts(s, renewed) < 0)
