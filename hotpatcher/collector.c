@@ -244,6 +244,8 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 
 		if (!is_claimed(c, i))
 			continue;
+		if (slot->cur >> IP_POSITION_BITS == IP_NO_SUBBUF) /* with coarse time it is not at the next one's start */
+			position -= position % IP_SUBBUF_WORDS;
 		ret->lost += slot->lost + c->slots[i].p.holes;
 		ret->filtered += slot->filtered + slot->held;
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
