@@ -3,7 +3,7 @@
  * Where iprobe top has its figures from.
  *
  *   1. A session that the process has is asked for its counts. If it answers, that is the one.
- *   2. Else a directory is made, and a child forked: it ends with us (a signal from the kernel, which ends it properly), is in a process group of
+ *   2. Else a child is forked, which makes a directory: it ends with us (a signal from the kernel, which ends it properly), is in a process group of
  *      its own (Ctrl-C and Ctrl-Z on the terminal are for us), and tells by a pipe when it is live, and what goes wrong.
  *   3. Each snapshot: it is asked to write its counts; they are read from its directory. The list of functions is read again when its file has
  *      changed; functions may have other numbers then, so that the counts before are read anew, from their text.
@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,11 +35,12 @@
 #define COUNTS_MAX (1ull << 30)
 #define WAIT_MS	   100 /* between looks for signals */
 #define ENDING_MS  10000
+#define OWN_SIZE   4096
 
 struct cli_top_session {
 	int pid;
-	char *dir;   /* of the trace */
-	char *own;   /* above it, ours; NULL: the session is somebody else's */
+	char *dir; /* of the trace */
+	char *own; /* above it, ours, in memory shared with the child, which makes it; NULL: the session is somebody else's */
 	pid_t child; /* 0: none, or it has ended */
 	int status;  /* as from waitpid */
 	int words;   /* what it says, the first byte that it is live; -1: nothing more */
@@ -90,11 +92,33 @@ static void tell_summary(const struct ip_session_summary *s)
 	fputs("; every byte is back\n", stderr);
 }
 
-static _Noreturn void be_session(const struct cli_top_options *o, const struct cli_top_session *s,
-				 pid_t parent, int live)
+static int name_trace(struct cli_top_session *s)
+{
+	if (asprintf(&s->dir, "%s/trace", s->own) >= 0)
+		return 0;
+	s->dir = NULL;
+	return ip_error("out of memory");
+}
+
+/* In memory where that may be. */
+static int make_directory(struct cli_top_session *s)
+{
+	const char *at = getenv("TMPDIR");
+	char path[OWN_SIZE];
+
+	if (!at || !*at)
+		at = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+	if (snprintf(path, sizeof(path), "%s/iprobe-top-XXXXXX", at) >= (int)sizeof(path) || !mkdtemp(path))
+		return ip_error_errno("cannot make a directory for counts in %s (TMPDIR names another place)",
+				      at);
+	memcpy(s->own, path, sizeof(path));
+	return name_trace(s);
+}
+
+static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top_session *s, pid_t parent,
+				 int live)
 {
 	struct ip_session_options options = {.functions = o->functions,
-					     .dir = s->dir,
 					     .own = "iprobe top's own recording",
 					     .duration_ns = o->duration_ns,
 					     .memory = o->memory,
@@ -107,37 +131,19 @@ static _Noreturn void be_session(const struct cli_top_options *o, const struct c
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	cli_catch_signals();
-	if (getppid() == parent && ip_payload_rules_add(&options.payloads, "hist") == 0 &&
-	    ip_session_attach(o->pid, &options, &summary) == 0)
+	if (getppid() != parent)
+		_exit(1);
+	/* not earlier: who was killed by now leaves nothing behind */
+	if (make_directory(s) < 0 || ip_payload_rules_add(&options.payloads, "hist") < 0)
+		_exit(cli_fail());
+	options.dir = s->dir;
+	if (ip_session_attach(o->pid, &options, &summary) == 0)
 		tell_summary(&summary);
 	else
-		code = getppid() == parent ? cli_fail() : 1;
+		code = cli_fail();
 	if (getppid() != parent)
 		remove_tree(s->own);
 	_exit(code);
-}
-
-/* In memory where that may be. */
-static int make_directory(struct cli_top_session *s)
-{
-	const char *at = getenv("TMPDIR");
-
-	if (!at || !*at)
-		at = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-	if (asprintf(&s->own, "%s/iprobe-top-XXXXXX", at) < 0) {
-		s->own = NULL;
-		return ip_error("out of memory");
-	}
-	if (!mkdtemp(s->own)) {
-		ip_error_errno("cannot make a directory for counts in %s (TMPDIR names another place)", at);
-		free(ip_steal_ptr(s->own));
-		return -1;
-	}
-	if (asprintf(&s->dir, "%s/trace", s->own) < 0) {
-		s->dir = NULL;
-		return ip_error("out of memory");
-	}
-	return 0;
 }
 
 static int start(struct cli_top_session *s, const struct cli_top_options *o)
@@ -145,8 +151,11 @@ static int start(struct cli_top_session *s, const struct cli_top_options *o)
 	pid_t parent = getpid();
 	int words[2];
 
-	if (make_directory(s) < 0)
-		return -1;
+	s->own = mmap(NULL, OWN_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (s->own == MAP_FAILED) {
+		s->own = NULL;
+		return ip_error("out of memory");
+	}
 	if (pipe2(words, O_CLOEXEC) < 0)
 		return ip_error_errno("cannot make a pipe");
 	fflush(NULL);
@@ -262,7 +271,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal, struct
 			return 1;
 		wait_a_little(s);
 	}
-	return s->live ? 0 : 1;
+	return !s->live ? 1 : name_trace(s);
 }
 
 int cli_top_session_end(struct cli_top_session *s)
@@ -278,7 +287,8 @@ int cli_top_session_end(struct cli_top_session *s)
 			wait_a_little(s);
 	}
 	if (s->own) {
-		remove_tree(s->own);
+		if (*s->own)
+			remove_tree(s->own);
 		code = WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
 		if (WIFSIGNALED(s->status)) {
 			ip_error("pid %d: the process of the session was killed (signal %d): iprobe detach "
@@ -297,7 +307,8 @@ int cli_top_session_end(struct cli_top_session *s)
 	ip_recording_destroy(s->recording);
 	free(s->text);
 	free(s->said);
-	free(s->own);
+	if (s->own)
+		munmap(s->own, OWN_SIZE);
 	free(s->dir);
 	free(s);
 	return code;
