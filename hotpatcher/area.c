@@ -235,6 +235,12 @@ void ip_area_unlock_patch(struct ip_area *area)
 	lock(area, IP_AREA_LOCK_PATCH, F_UNLCK);
 }
 
+/* cur where hooks of a session with these modes find no sub-buffer, and no room for one word (runtime/record.c, A3). */
+static uint64_t cur_of_none(uint32_t modes)
+{
+	return IP_NO_SUBBUF << IP_POSITION_BITS | (modes & IP_MODE_COARSE ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0);
+}
+
 /*
  * All slots are free again, and a hook that outlived its session (its thread got no CPU meanwhile) finds no sub-buffer to write to. But
  * it may go on to take one, of the new session, for the record that it was about to write: so its slot must not be given to another
@@ -248,7 +254,8 @@ static void forget_slots(struct ip_area *area)
 		struct ip_slot *slot = &area->slots[i];
 		bool late = ip_blocks_is_late(slot);
 
-		__atomic_store_n(&slot->cur, IP_NO_SUBBUF << IP_POSITION_BITS, __ATOMIC_SEQ_CST);
+		/* as a hook of its own session, which may be about to read it, has to find it */
+		__atomic_store_n(&slot->cur, cur_of_none(slot->modes), __ATOMIC_SEQ_CST);
 		if (late) {
 			slot->state = IP_SLOT_LATE;
 			slot->meters = 0; /* its block is another's from now on */
