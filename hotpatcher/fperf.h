@@ -91,6 +91,8 @@ bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, u
 void ip_fperf_release(struct ip_fperf *f, uint32_t block);
 /* Steps 1 to 3. The session may have no fperf. */
 void ip_fperf_turn(struct ip_session *s);
+/* How long the session's loop may sleep. */
+uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now);
 /* The session ends: reads everything for the last time. f may be NULL. */
 void ip_fperf_end(struct ip_fperf *f);
 

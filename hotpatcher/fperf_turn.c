@@ -27,6 +27,8 @@
 #include "hotpatcher/stop.h"
 
 #define LOOK_NS	     1000000ull
+#define CALM_LOOK_NS 5000000ull
+#define CALM_NS	     100000000ull
 #define FIRST_NS     2000000ull
 #define WINDOW_NS    2000000ull
 #define OVERDRAWN_NS 5000000ull
@@ -349,6 +351,15 @@ void ip_fperf_turn(struct ip_session *s)
 		f->options.show(f->options.context, f);
 		f->shown_ns = ip_now_ns();
 	}
+}
+
+/* While hot functions are live each millisecond counts; else our own waking costs more than it saves: the CPU that we take may be the target's, or its
+ * core's other half. */
+uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
+{
+	bool calm = f->running && !f->window_end_ns && f->credit_ns > 0 && now - f->start_ns > CALM_NS;
+
+	return calm ? CALM_LOOK_NS : LOOK_NS;
 }
 
 void ip_fperf_end(struct ip_fperf *f)

@@ -127,7 +127,7 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 		return ATTENTIVE_NS;
 	/* how much of the budget is spent must be known soon */
 	if (s->options->fperf)
-		return ATTENTIVE_NS;
+		return ip_fperf_nap(s->options->fperf, now);
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
