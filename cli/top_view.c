@@ -234,7 +234,7 @@ static void change(struct view *v, const char *selection, const char *what)
 	char stop[16];
 	uint64_t longest = 0;
 
-	if (ip_session_ask_change(v->options->pid, selection, &s) < 0) {
+	if (ip_session_ask_change(v->options->pid, selection, v->options->max_stop_ns, &s) < 0) {
 		snprintf(v->message, sizeof(v->message), "%s", ip_error_message());
 		return;
 	}

@@ -60,10 +60,11 @@ int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *
 	return request_of(pid, request, text, nobody, ret, ret_text, &size) ? -1 : 0;
 }
 
-int ip_session_ask_change(pid_t pid, const char *selection, struct ip_session_summary *ret)
+int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
+			  struct ip_session_summary *ret)
 {
 	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
-						   .max_stop_ns = IP_DEFAULT_MAX_STOP};
+						   .max_stop_ns = max_stop_ns};
 	_cleanup_free_ char *text = NULL, *answer = NULL;
 	struct ip_selection *parsed;
 	struct ip_control_reply reply;

@@ -142,8 +142,9 @@ int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapsh
 /* The same (see ip_session_ask_counts()) of a target that may have no session: 1 then. Tries for some seconds where nobody listens. */
 int ip_session_join(pid_t pid, char **ret_dir);
 
-/* Asks the session of the target to change what it records: selection as in a second attach. */
-int ip_session_ask_change(pid_t pid, const char *selection, struct ip_session_summary *ret);
+/* Asks the session of the target to change what it records: selection as in a second attach, no stop longer than that. */
+int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
+			  struct ip_session_summary *ret);
 
 /* Asks the session of the target to write what it has counted and measured up to now (--payload). *ret_dir: the trace's directory, the caller's. */
 int ip_session_ask_counts(pid_t pid, char **ret_dir);
