@@ -19,7 +19,7 @@ static const char help[] =
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
 	"      --duration T      record for T only (200ms, 10s, 2m); the command goes on\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
-	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 us, or ms on a busy machine\n"
+	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to 80 us (busy machine: ms)\n"
 	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that other readers open)\n"
 	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto (default): the one where the other cannot be\n"
 	"                        trusted\n"

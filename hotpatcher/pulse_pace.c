@@ -20,12 +20,13 @@ bool ip_pulse_pace_is_time(const struct ip_pulse_pace *pace)
 	return pace->quiet || (pace->slept_ns >= IP_PULSE_LOOK_NS && pace->refreshes >= IP_PULSE_LOOK);
 }
 
-/* What keeps our share where no CPU is to spare. */
+/* What keeps our share. */
 static uint64_t modest(const struct ip_pulse_pace *pace)
 {
-	uint64_t ns = pace->cost_ns * IP_PULSE_SHARE;
+	bool spare = pace->load < pace->cpus * SIXTEENTHS;
+	uint64_t ns = pace->cost_ns * (spare ? IP_PULSE_SPARE_SHARE - 1 : IP_PULSE_SHARE);
 
-	if (pace->load < pace->cpus * SIXTEENTHS || ns < IP_PULSE_SHORT_NS)
+	if (ns < IP_PULSE_SHORT_NS)
 		return IP_PULSE_SHORT_NS;
 	return ns < IP_PULSE_MODEST_NS ? ns : IP_PULSE_MODEST_NS;
 }

@@ -2,7 +2,8 @@
 /*
  * How long the clock of --time coarse (pulse.h) sleeps between two refreshes.
  *
- *   - While the target takes stamps and a CPU is to spare: as short as is of use (IP_PULSE_SHORT_NS). That takes part of a CPU which would idle.
+ *   - While the target takes stamps and a CPU is to spare: as short as is of use (IP_PULSE_SHORT_NS), but not more than one part in
+ *     IP_PULSE_SPARE_SHARE of that CPU: it may be half of the core that the target runs on.
  *   - While it takes stamps and no CPU is to spare (as many threads as there are CPUs are running or waiting, without us): so long that our
  *     own time (a refresh takes 3 us, in a virtual machine up to 30, nearly all of it for the timer) is not more of a CPU's than one part in
  *     IP_PULSE_SHARE.
@@ -16,10 +17,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define IP_PULSE_SHORT_NS  10000u
-#define IP_PULSE_LONG_NS   1000000u
-#define IP_PULSE_MODEST_NS 10000000u /* never longer, whatever a refresh takes */
-#define IP_PULSE_SHARE	   100u
+#define IP_PULSE_SHORT_NS    10000u
+#define IP_PULSE_LONG_NS     1000000u
+#define IP_PULSE_MODEST_NS   10000000u /* never longer, whatever a refresh takes */
+#define IP_PULSE_SHARE	     100u
+#define IP_PULSE_SPARE_SHARE 4u
 /* From one look at the target and the machine to the next: so long and so many refreshes at least, since a look costs more than a refresh. While
  * nobody takes stamps each refresh looks. */
 #define IP_PULSE_LOOK_NS 500000u

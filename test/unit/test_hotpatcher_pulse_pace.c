@@ -31,6 +31,14 @@ static void test_a_cpu_is_to_spare(void **state)
 	ip_pulse_pace_begin(&p, 4);
 	/* three threads of others, and we */
 	assert_int_equal(go_on(&p, &cpu, 100000000, true, 4), IP_PULSE_SHORT_NS);
+	/* a refresh that takes long: a quarter of the CPU */
+	for (int i = 0; i < 100; i++) {
+		ip_pulse_pace_nap(&p);
+		ip_pulse_pace_note(&p, true, 4, cpu += 20000);
+	}
+	assert_in_range(ip_pulse_pace_nap(&p), 3 * 19000, 3 * 20000);
+	ip_pulse_pace_begin(&p, 4);
+	cpu = 0;
 	/* how many there are is not known */
 	assert_int_equal(go_on(&p, &cpu, 100000000, true, 0), IP_PULSE_SHORT_NS);
 }
