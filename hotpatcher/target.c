@@ -285,6 +285,7 @@ static void explain_refusal(pid_t pid)
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 {
 	struct ip_target *target;
+	bool allowed;
 
 	if (check_process(pid, write) < 0)
 		return -1;
@@ -295,6 +296,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	target->inner_pid = ip_proc_inner_pid(pid);
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	/* before and behind: of a child of vfork what was opened might be its parent's memory, and the exec come in between */
+	allowed = ip_permit_check(pid) == 0;
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
 		if (errno == EACCES || errno == EPERM)
@@ -306,7 +309,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 		ip_target_close(target);
 		return -1;
 	}
-	if (ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
+	if (!allowed || ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
 		ip_target_close(target);
 		return -1;
 	}
@@ -510,6 +513,7 @@ int ip_target_refresh(struct ip_target *target)
 	/* after exec the old mem file belongs to the old image */
 	if (pread(target->mem, &byte, 1, 0) == 0) {
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
+		bool allowed = ip_permit_check(target->pid) == 0; /* as ip_target_open() */
 		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
 
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
@@ -518,7 +522,7 @@ int ip_target_refresh(struct ip_target *target)
 			return ip_error(target->one_image ? "pid %d has ended, or executes another program now"
 							  : "pid %d has ended",
 					target->pid);
-		if (ip_permit_check(target->pid) < 0) {
+		if (!allowed || ip_permit_check(target->pid) < 0) {
 			close(fd);
 			target->closed = true;
 			return -1;
