@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -172,6 +173,35 @@ static int hold_peer(int socket, struct ip_peer *peer)
 	return peer->pidfd < 0 ? -1 : 0;
 }
 
+/* What we are asked for are numbers of processes. */
+static int check_pidns(pid_t pid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/pid", pid);
+	_cleanup_close_ int ours = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int theirs = open(name, O_RDONLY | O_CLOEXEC);
+	return ours >= 0 && theirs >= 0 && same_file(ours, theirs)
+		       ? 0
+		       : ip_error("pid %d asks from another process namespace, where numbers mean other "
+				  "processes: ask from outside of it",
+				  pid);
+}
+
+int ip_facts_check_connection(int socket, const struct sockaddr_un *listening, socklen_t listening_size)
+{
+	struct sockaddr_un name = {0};
+	int type = 0, accepts = 1;
+	socklen_t size = sizeof(name), number = sizeof(int);
+
+	if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &number) == 0 && type == SOCK_SEQPACKET &&
+	    getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &number) == 0 && !accepts &&
+	    getsockname(socket, (struct sockaddr *)&name, &size) == 0 && size == listening_size &&
+	    size > sizeof(sa_family_t) && name.sun_family == AF_UNIX && !memcmp(&name, listening, size))
+		return 0;
+	return ip_error("what asks is no connection to iprobed's socket");
+}
+
 static int look_at_peer(int socket, struct ip_peer *peer)
 {
 	struct ip_target_facts where = {0};
@@ -187,6 +217,8 @@ static int look_at_peer(int socket, struct ip_peer *peer)
 	peer->pid = cred.pid;
 	if (hold_peer(socket, peer) < 0 || read_groups(socket, peer) < 0 ||
 	    read_status(cred.pid, &status) < 0 || find_userns(cred.pid, cred.uid, &where) < 0)
+		return -1;
+	if (check_pidns(cred.pid) < 0)
 		return -1;
 	if (!ip_pidfd_lives(peer->pidfd))
 		return ip_error("who asks (pid %d) has ended", cred.pid);

@@ -14,6 +14,9 @@
 #ifndef IP_FACTS_H
 #define IP_FACTS_H
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "hotpatcher/privilege.h"
 
 struct ip_peer {
@@ -23,6 +26,10 @@ struct ip_peer {
 	gid_t *groups; /* supplementary */
 	size_t ngroups;
 };
+
+/* Whether socket is the server's end of a connection to the socket that listens there. Others say who made them, too: one that listens, one of a pair,
+ * one that leads to another daemon; and what they say is root. 0, or -1 with an error. */
+int ip_facts_check_connection(int socket, const struct sockaddr_un *listening, socklen_t listening_size);
 
 /* Who is at the other end of a Unix socket. 0, or -1 with an error where it is not one plain user, or not there any more. */
 int ip_facts_of_peer(int socket, struct ip_peer *ret);

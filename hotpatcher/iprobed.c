@@ -158,7 +158,7 @@ static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, const char 
 		 const int *fds, size_t nfds)
 {
 	int all[3] = {-1, -1, -1};
-	struct stat st;
+	struct statx st;
 
 	if (ip_request_parse(text, size, &s->request) < 0)
 		return -1;
@@ -166,9 +166,12 @@ static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, const char 
 	if (nfds != 1 + ip_request_fds(s->request.what))
 		return ip_error("request: not the descriptors that it needs");
 	memcpy(all + (s->request.what == IP_REQUEST_ATTACH ? 0 : 1), fds + 1, (nfds - 1) * sizeof(*fds));
-	if (all[0] >= 0 && (fstat(all[0], &st) < 0 || !S_ISDIR(st.st_mode)))
+	/* without asking its file system, which may be one that does not answer */
+	if (all[0] >= 0 && (statx(all[0], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
+			    !S_ISDIR(st.stx_mode)))
 		return ip_error("request: its first descriptor is no directory");
-	if (ip_iprobed_decide(d, s->socket, s) < 0 || check_limits(d, s) < 0 || ip_iprobed_note(d, s) < 0)
+	if (ip_facts_check_connection(s->socket, &d->address, d->address_size) < 0 ||
+	    ip_iprobed_decide(d, s->socket, s) < 0 || check_limits(d, s) < 0 || ip_iprobed_note(d, s) < 0)
 		return -1;
 	if (start_worker(d, s, all) < 0) {
 		ip_iprobed_forget(d, s);
@@ -420,6 +423,9 @@ static int open_all(struct ip_iprobed *d)
 		return -1;
 	if (fcntl(listening, F_SETFL, fcntl(listening, F_GETFL) | O_NONBLOCK) < 0 || ip_worker_limit() < 0)
 		return -1;
+	d->address_size = sizeof(d->address);
+	if (getsockname(listening, (struct sockaddr *)&d->address, &d->address_size) < 0)
+		return ip_error_errno("cannot see the name of the socket");
 	d->front_pid = ip_front_start(listening, &d->front);
 	return d->front_pid < 0 ? -1 : 0;
 }

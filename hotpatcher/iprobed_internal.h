@@ -6,6 +6,7 @@
 #define IP_IPROBED_INTERNAL_H
 
 #include <stdint.h>
+#include <sys/un.h>
 
 #include "hotpatcher/iprobed.h"
 #include "hotpatcher/worker.h"
@@ -27,6 +28,8 @@ struct ip_iprobed_session {
 struct ip_iprobed {
 	const struct ip_iprobed_options *options;
 	int program, front, state;
+	struct sockaddr_un address; /* where we listen */
+	socklen_t address_size;
 	pid_t front_pid;
 	struct ip_iprobed_session **sessions;
 	size_t nsessions;

@@ -4,6 +4,10 @@
  */
 #include <linux/capability.h>
 
+#include <stdio.h>
+#include <unistd.h>
+
+#include "hotpatcher/facts.h"
 #include "hotpatcher/privilege.h"
 #include "test.h"
 
@@ -117,11 +121,41 @@ static void test_plain(void **state)
 	}
 }
 
+/* A socket that does not come from who asks says that root does. */
+static void test_connections(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX}, name;
+	socklen_t size = sizeof(name);
+	int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0), client = socket(AF_UNIX, SOCK_SEQPACKET, 0),
+	    pair[2], accepted;
+
+	(void)state;
+	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "iprobe-test-%d", getpid());
+	assert_return_code(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_return_code(listen(listening, 1), 0);
+	assert_return_code(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+	accepted = accept(listening, NULL, NULL);
+	assert_return_code(accepted, 0);
+	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_return_code(getsockname(listening, (struct sockaddr *)&name, &size), 0);
+	assert_int_equal(ip_facts_check_connection(accepted, &name, size), 0);
+	assert_int_equal(ip_facts_check_connection(listening, &name, size), -1);
+	assert_int_equal(ip_facts_check_connection(client, &name, size), -1);
+	assert_int_equal(ip_facts_check_connection(pair[0], &name, size), -1);
+	assert_int_equal(ip_facts_check_connection(STDIN_FILENO, &name, size), -1);
+	close(pair[0]);
+	close(pair[1]);
+	close(accepted);
+	close(client);
+	close(listening);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
