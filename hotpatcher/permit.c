@@ -20,6 +20,8 @@
 #include "common/grow.h"
 #include "hotpatcher/facts.h"
 
+#define NOBODY 65534
+
 static struct {
 	enum ip_permit_kind kind;
 	int pidfd;
@@ -114,6 +116,25 @@ static int set_effective(enum strength strength)
 	return syscall(SYS_capset, &header, data);
 }
 
+/* Step 5. Who came here without CAP_SETUID works for nobody but himself. */
+static int leave_user(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t bit = 1u << CAP_SETUID;
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -1;
+	if (!(data[0].permitted & bit))
+		return 0;
+	if (setresuid(NOBODY, -1, NOBODY) < 0)
+		return -1;
+	data[0].effective &= ~bit;
+	data[0].permitted &= ~bit;
+	data[0].inheritable &= ~bit;
+	return syscall(SYS_capset, &header, data);
+}
+
 int ip_permit_take(void)
 {
 	const char *text = getenv(IP_PERMIT_VARIABLE), *rest = text ? strchr(text, ':') : NULL;
@@ -129,7 +150,7 @@ int ip_permit_take(void)
 	    (permit.pid = held_pid(permit.pidfd)) <= 0 ||
 	    (kind == IP_PERMIT_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
 				      : rest[length] != '\0') ||
-	    set_effective(USUAL) < 0)
+	    set_effective(USUAL) < 0 || (kind == IP_PERMIT_MEMBER && leave_user() < 0))
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_PERMIT_VARIABLE);
 	permit.kind = kind;
@@ -233,10 +254,12 @@ int ip_permit_check_thread(pid_t pid, pid_t tid)
 {
 	int ret;
 
-	if (!permit.kind || permit.restore_only)
+	if (!permit.kind)
 		return 0;
 	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
 		return ip_error("pid %d has ended", pid);
+	if (permit.restore_only)
+		return 0;
 	if (permit.kind == IP_PERMIT_ANY)
 		return check_place(pid, tid);
 	if (permit.kind == IP_PERMIT_MEMBER)

@@ -17,6 +17,9 @@
  *   4. What another user's process keeps to its user in /proc (mem, fd) is opened with CAP_DAC_OVERRIDE, which is put down but for that one call. Only
  *      those have it who work for a member or for root.
  *
+ *   5. Who works for a member has the member's effective ids only, and nobody's as its real and saved user id: so the member can send it no signal, which might
+ *      end it while a thread of somebody else's process is on an errand of ours.
+ *
  * Where IPROBE_PERMIT is not set there is no permit, and all of this does nothing.
  */
 #ifndef IP_PERMIT_H

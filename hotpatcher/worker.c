@@ -49,8 +49,9 @@ static int set_caps(uint64_t all)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Becomes who asked, with what capabilities shall survive the exec. others: he may trace other users' processes. */
-static int become(const struct ip_peer *who, bool others)
+/* Becomes who asked, with what capabilities shall survive the exec: those of one who may trace other users' processes, and of one who then leaves
+ * the user's ids, too (permit.h). */
+static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 {
 	const struct ip_ids *ids = &who->facts.ids;
 	uint64_t ours, keep;
@@ -69,7 +70,8 @@ static int become(const struct ip_peer *who, bool others)
 		return -1;
 	}
 	keep = ours & (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
-		       (others ? BIT(CAP_DAC_OVERRIDE) : 0));
+		       (kind != IP_PERMIT_OWN ? BIT(CAP_DAC_OVERRIDE) : 0) |
+		       (kind == IP_PERMIT_MEMBER ? BIT(CAP_SETUID) : 0));
 	if (set_caps(keep) < 0)
 		return -1;
 	for (int cap = 0; cap < 64; cap++)
@@ -127,7 +129,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("setsid");
 	if (arrange(w) < 0)
 		fail("descriptors");
-	if (become(w->who, kind_of(w) != IP_PERMIT_OWN) < 0)
+	if (become(w->who, kind_of(w)) < 0)
 		fail("cannot become who asks");
 	/* as him, so that he cannot be put into a directory that is closed to him */
 	if (fchdir(DIRECTORY_FD) < 0)

@@ -8,6 +8,7 @@
  *      the target is another user's (members of the group, root) also CAP_DAC_OVERRIDE, put down but for opening what /proc shows to that user
  *      alone. It has a permit (permit.h) that keeps it to what he may
  *      trace. He cannot take these capabilities from it: a process that has more of them than he has is closed to him for ptrace.
+ *      Nor can a member of the group send it signals: only its effective ids are the member's (permit.h, step 5).
  *   3. It starts in the directory that he has opened, with his standard output and error, an environment of iprobed's making, and no
  *      descriptor besides but that which holds the target. It never gains anything by executing (no_new_privs).
  *   4. It is not under seccomp, unless iprobed itself is: a tracer under seccomp cannot suspend the target's filters.

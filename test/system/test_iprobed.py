@@ -216,6 +216,29 @@ def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target)
     assert idle(target.pid)
 
 
+def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
+    """It may be in the middle of an errand in somebody else's process."""
+    proc = daemon.start_attach(member, target.pid)
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{worker}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+    assert status["Uid"].split() == ["65534", str(member.uid), "65534", str(member.uid)]
+    assert int(status["CapPrm"], 16) == int(status["CapInh"], 16) == 1 << 1 | 1 << 19 | 1 << 23
+    for word in ("KILL", "STOP"):
+        done = member.run(["sh", "-c", f"kill -{word} {worker}"])
+        assert done.returncode != 0 and "not permitted" in done.stderr, repr(done)
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    assert idle(target.pid) and target.alive()
+
+
+def test_from_another_process_namespace(daemon, root, target):
+    done = root.run(["unshare", "--pid", "--fork", root.builddir / "cli" / "iprobe", "attach", "-o", root.dir() / "t", "--duration",
+                     "50ms", target.pid], env=daemon.env)
+    assert done.returncode == 1 and "asks from another process namespace" in done.stderr, repr(done)
+    assert idle(target.pid)
+
+
 # Who goes away
 
 
