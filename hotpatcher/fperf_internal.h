@@ -76,7 +76,7 @@ struct ip_fperf {
 	uint64_t window_ns, window_cpu_ns; /* when the present one began, and CPU time until then */
 	uint64_t rested_cpu_ns;		   /* CPU time of the process in such windows */
 	double hooks_ns;		   /* of spent_ns, all but stops */
-	size_t stops_seen;		   /* of the session's */
+	uint64_t stops_seen_ns;		   /* of the session's */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */

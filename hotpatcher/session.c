@@ -60,6 +60,7 @@ void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop
 {
 	struct ip_session_summary *sum = s->summary;
 
+	sum->stopped_ns += stop->ns;
 	if (sum->nstops < IP_MAX_STOPS) {
 		sum->stops[sum->nstops++] = *stop;
 	} else {

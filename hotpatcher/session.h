@@ -78,6 +78,7 @@ struct ip_session_summary {
 	size_t nstops;
 	size_t more_stops; /* that found no room there */
 	uint64_t more_ns;  /* the longest of those */
+	uint64_t stopped_ns; /* all stops together */
 	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
