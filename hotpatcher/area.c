@@ -20,8 +20,9 @@
 #include "common/units.h"
 #include "hotpatcher/permit.h"
 
-#define AT_FIRST 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
-#define AT_ONCE	 128u
+#define AT_FIRST	 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
+#define AT_ONCE		 128u
+#define RUNTIME_RESIDENT (512u << 10) /* of its text, data and stubs: 0.4 MiB seen */
 
 static struct ip_area *area_new(int fd, uint64_t window)
 {
@@ -241,7 +242,8 @@ void ip_area_unlock_patch(struct ip_area *area)
 /* cur where hooks of a session with these modes find no sub-buffer, and no room for one word (runtime/record.c, A3). */
 static uint64_t cur_of_none(uint32_t modes)
 {
-	return IP_NO_SUBBUF << IP_POSITION_BITS | (modes & IP_MODE_COARSE ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0);
+	return IP_NO_SUBBUF << IP_POSITION_BITS |
+	       (modes & IP_MODE_COARSE ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0);
 }
 
 /*
@@ -285,10 +287,20 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 		__atomic_store_n(&area->duties[number], IP_DUTY(duty, offset), __ATOMIC_RELAXED);
 }
 
+/* What is left for rings and meters: the cap holds for the runtime's own pages and for what is noted about threads
+ * and sub-buffers, too, unless they would take a quarter of it. */
+static uint64_t without_overhead(uint64_t memory)
+{
+	uint64_t notes = IP_AREA_SUBBUFS_OFFSET + memory / IP_SUBBUF_SIZE * sizeof(struct ip_subbuf),
+		 overhead = notes + RUNTIME_RESIDENT;
+
+	return memory / 4 > overhead ? memory - overhead : memory;
+}
+
 /* Divides the memory. Blocks of meters get half of it at most. */
 static int divide(struct ip_area *area, const struct ip_area_needs *needs)
 {
-	uint64_t memory = (uint64_t)subbufs_for(needs->memory) * IP_SUBBUF_SIZE, left;
+	uint64_t memory = (uint64_t)subbufs_for(without_overhead(needs->memory)) * IP_SUBBUF_SIZE, left;
 
 	area->numbers = needs->modes & IP_MODE_PAYLOADS ? needs->numbers : 0;
 	if (area->numbers > IP_AREA_DUTIES)
