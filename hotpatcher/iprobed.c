@@ -231,9 +231,11 @@ static void serve_front(struct ip_iprobed *d)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < (ssize_t)sizeof(packet.head)) {
-		if (!d->ending)
+		if (!d->ending) {
 			ip_iprobed_log(NULL,
 				       "the process for the socket has ended: sessions end, and so do we");
+			d->front_ended = true;
+		}
 		d->ending = true;
 		return;
 	}
@@ -450,5 +452,5 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	free(d.sessions);
 	close(d.program);
 	close(d.state);
-	return 0;
+	return d.front_ended ? ip_error("the process for the socket has ended: start iprobed again") : 0;
 }

@@ -35,6 +35,7 @@ struct ip_iprobed {
 	size_t nsessions;
 	unsigned last_number;
 	bool ending;
+	bool front_ended; /* before we did */
 };
 
 /* One line to standard error: when, who, what. */
