@@ -113,12 +113,18 @@ static size_t prefix_length(const char *item)
 
 static int append(struct ip_selection *selection, struct ip_selection_item item)
 {
-	struct ip_selection_item *items = reallocarray(selection->items, selection->nitems + 1, sizeof(*items));
+	size_t n = selection->nitems;
 
-	if (!items)
-		return ip_error("out of memory");
-	selection->items = items;
-	items[selection->nitems++] = item;
+	/* room for 1, 2, 4...: whoever has a power of two has no more */
+	if ((n & (n - 1)) == 0) {
+		struct ip_selection_item *items =
+			reallocarray(selection->items, n ? 2 * n : 1, sizeof(*items));
+
+		if (!items)
+			return ip_error("out of memory");
+		selection->items = items;
+	}
+	selection->items[selection->nitems++] = item;
 	selection->npositive += !item.negative;
 	return 0;
 }
@@ -135,13 +141,16 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 	if (ret <= 0)
 		return ret;
 	if (depth >= NAMES_DEPTH_MAX)
-		return ip_error("selection: '@%s' leads back to itself, or through more than %u others", name, NAMES_DEPTH_MAX);
+		return ip_error("selection: '@%s' leads back to itself, or through more than %u others", name,
+				NAMES_DEPTH_MAX);
 	ret = add_items(&named, text, false, depth + 1);
 	for (size_t i = 0; i < named.nitems; i++) {
 		struct ip_selection_item *item = &named.items[i];
 
 		if (ret == 0 && negative && item->negative)
-			ret = ip_error("selection: '!@%s': that selection takes something away itself, so that it cannot be taken away", name);
+			ret = ip_error("selection: '!@%s': that selection takes something away itself, so "
+				       "that it cannot be taken away",
+				       name);
 		item->negative |= negative;
 		if (ret == 0 && selection->nitems >= NAMED_ITEMS_MAX)
 			ret = ip_error("selection: '@%s' makes it more than %u items", name, NAMED_ITEMS_MAX);
@@ -155,14 +164,17 @@ static int add_named(struct ip_selection *selection, const char *name, bool nega
 }
 
 /* An item that begins with '@'. */
-static int add_reference(struct ip_selection *selection, const char *text, const char *name, bool negative, unsigned depth)
+static int add_reference(struct ip_selection *selection, const char *text, const char *name, bool negative,
+			 unsigned depth)
 {
 	int ret = ip_selection_is_name(name, strlen(name)) ? add_named(selection, name, negative, depth) : 0;
 
 	if (ret)
 		return ret < 0 ? -1 : 0;
 	if (finder && ip_selection_is_name(name, strlen(name)))
-		return ip_error("selection: '%s': no selection of that name in probes.d, and @FILE must be the whole selection", text);
+		return ip_error("selection: '%s': no selection of that name in probes.d, and @FILE must be "
+				"the whole selection",
+				text);
 	return ip_error("selection: '%s': @FILE must be the whole selection", text);
 }
 
@@ -282,11 +294,14 @@ static int add_name_or_file(struct ip_selection *selection, const char *name)
 	if (ret < 0)
 		return -1;
 	if (!ret && finder && access(name, F_OK) < 0)
-		return ip_error("selection: '@%s': no selection of that name in probes.d, and no file of that name here", name);
+		return ip_error("selection: '@%s': no selection of that name in probes.d, and no file of "
+				"that name here",
+				name);
 	if (!ret)
 		return add_file(selection, name);
 	if (access(name, F_OK) == 0)
-		return ip_error("selection: '@%s' is a named selection and a file here, too: write @./%s for the file, or give the file "
+		return ip_error("selection: '@%s' is a named selection and a file here, too: write @./%s for "
+				"the file, or give the file "
 				"another name",
 				name, name);
 	return 0;

@@ -306,10 +306,11 @@ static __attribute__((noinline)) void call_stepped(void)
 
 static void test_nested_signal(void **state)
 {
+	static char stack[65536];
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	long walked = 0;
 
-	assert_int_equal(sigaltstack(&(stack_t){.ss_sp = malloc(65536), .ss_size = 65536}, NULL), 0);
+	assert_int_equal(sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL), 0);
 	assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
 	hook = rt_hooks_base + rt_hooks[IP_PROBE_EXIT - 1][IP_REGS_CALL];
 	target = -1;
