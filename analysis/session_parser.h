@@ -37,4 +37,7 @@ int ip_session_parse_function(struct ip_session_parser *p);
 /* Keeps the index of functions at most half full. */
 int ip_recording_grow_index(struct ip_recording *s);
 
+/* What DIR/iprobe/pieces says, where it is there. 0, or -1 with an error. session_pieces.c */
+int ip_session_load_pieces(const char *dir, struct ip_recording *s);
+
 #endif

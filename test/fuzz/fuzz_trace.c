@@ -13,6 +13,7 @@
 #include "analysis/session.h"
 #include "analysis/stream.h"
 #include "analysis/values.h"
+#include "common/pieces.h"
 #include "common/trace_format.h"
 #include "fuzz.h"
 
@@ -89,7 +90,8 @@ static const struct ip_frames_ops ops = {.opened = on_opened,
 					 .closed = on_closed,
 					 .orphan = on_orphan};
 
-static void read_stream(const struct ip_recording *session, struct ip_stream *stream, struct ip_frames *frames)
+static void read_stream(const struct ip_recording *session, struct ip_stream *stream,
+			struct ip_frames *frames)
 {
 	struct ip_event events[7];
 	struct ip_packet packet;
@@ -105,7 +107,8 @@ static void read_stream(const struct ip_recording *session, struct ip_stream *st
 			ip_frames_set_payloads(frames, ip_stream_payloads(stream));
 			for (ssize_t i = 0; i < got; i++) {
 				if (events[i].payload)
-					show_values(session, ip_event_payload(&events[i], ip_stream_payloads(stream)));
+					show_values(session,
+						    ip_event_payload(&events[i], ip_stream_payloads(stream)));
 				fuzz_assert(events[i].number && events[i].number <= IP_NUMBER_MAX &&
 					    !(events[i].sp & ((1u << IP_SP_SHIFT) - 1)));
 			}
@@ -160,9 +163,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ip_recording *session, *again;
 	struct ip_stream *stream;
 	struct ip_frames *frames;
+	struct ip_pieces pieces;
 	char path[64];
 	int r;
 
+	if (ip_pieces_parse("fuzz", (const char *)data, session_size, &pieces) == 0)
+		fuzz_assert(ip_pieces_first(&pieces)->number <= pieces.newest);
 	r = ip_recording_parse("fuzz", data, session_size, &session);
 	if (r < 0)
 		fuzz_check_error();
@@ -182,6 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_assert(*ip_recording_module_name(session, &session->functions[i]));
 		fuzz_assert(*session->functions[i].linker_name);
 	}
+	for (size_t i = 0; i < session->nthreads; i++)
+		fuzz_assert(ip_recording_thread_name(session, session->threads[i].tid));
 	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
 
 	memset(&counts, 0, sizeof(counts));

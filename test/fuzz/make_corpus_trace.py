@@ -134,6 +134,8 @@ def main():
     seeds["values"] = with_values
     seeds["values-cut"] = with_values[:-20]
     seeds["signatures"] = smallest + b"signature\t0\ti4\n"
+    lines = [f"piece\t{n}\t{max(0, n - 2)}\t{100 * n + 1}\t{n}\t{4096 * n}\t{500 * n}\t0" for n in range(5)]
+    seeds["pieces"] = "".join(f"{line:255}\n" for line in lines).encode()
     for name, data in seeds.items():
         with open(os.path.join(folder, name), "wb") as file:
             file.write(data)
