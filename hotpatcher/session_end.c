@@ -149,7 +149,6 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->rotates = ip_trace_rotates(s->trace);
 	if (sum->rotates)
 		ip_trace_add_rotated(s->trace);
-	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
 	sum->events = stats.events - sum->rotated.events;
 	sum->lost = stats.lost;
 	sum->overwritten = stats.overwritten;
@@ -181,9 +180,11 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	return ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) < 0
-		       ? -1
-		       : saved;
+	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) < 0)
+		return -1;
+	/* the clock's rate is known for sure by the end only: a recording that was resumed may have been too short before */
+	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
+	return saved;
 }
 
 void ip_session_clear(struct ip_session *s)
