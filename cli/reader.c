@@ -41,28 +41,40 @@ static void *nothing_selected(const struct ip_recording *s, const struct ip_sele
 	return NULL;
 }
 
-bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
+bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection, size_t *ret_n)
 {
-	const struct ip_recording *s = trace->session;
-	_cleanup_free_ bool *selected = calloc(s->nfunctions, sizeof(*selected));
-	_cleanup_free_ char *unused = NULL;
-	struct ip_selection *selection;
-	size_t n = 0;
+	bool *selected = calloc(s->nfunctions, sizeof(*selected));
 
-	if (!selected) {
+	*ret_n = 0;
+	if (!selected)
 		ip_error("out of memory");
-		return NULL;
-	}
-	if (ip_selection_parse(text, &selection) < 0)
-		return NULL;
-	for (size_t i = 0; i < s->nfunctions; i++) {
+	for (size_t i = 0; selected && i < s->nfunctions; i++) {
 		const struct ip_recording_function *f = &s->functions[i];
 		const char *path = f->module == IP_NO_MODULE ? NULL : s->modules[f->module].path;
 
 		selected[i] = ip_selection_match(selection, f->linker_name, f->file, path);
-		n += selected[i];
+		*ret_n += selected[i];
+	}
+	return selected;
+}
+
+bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
+{
+	const struct ip_recording *s = trace->session;
+	_cleanup_free_ char *unused = NULL;
+	struct ip_selection *selection;
+	bool *selected;
+	size_t n;
+
+	if (ip_selection_parse(text, &selection) < 0)
+		return NULL;
+	selected = cli_match_functions(s, selection, &n);
+	if (!selected) {
+		ip_selection_destroy(selection);
+		return NULL;
 	}
 	if (!n) {
+		free(selected);
 		nothing_selected(s, selection, trace->dir);
 		ip_selection_destroy(selection);
 		return NULL;
@@ -70,7 +82,7 @@ bool *cli_reader_select(const struct ip_trace_reader *trace, const char *text)
 	unused = ip_selection_unused(selection);
 	cli_warn_unused(trace->dir, unused);
 	ip_selection_destroy(selection);
-	return ip_steal_ptr(selected);
+	return selected;
 }
 
 /* Of coarse stamps: how far they may be off. */
@@ -83,11 +95,13 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 		return;
 	if (s->latest && s->tsc_hz)
 		fprintf(stderr,
-			"iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the most); the order is exact\n",
-			trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late), ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
+			"iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the "
+			"most); the order is exact\n",
+			trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late),
+			ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
 	else
-		fprintf(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n", trace->dir, trace->dir,
-			IP_TRACE_STAMPS);
+		fprintf(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n",
+			trace->dir, trace->dir, IP_TRACE_STAMPS);
 }
 
 void cli_reader_warn(const struct ip_trace_reader *trace)
@@ -124,7 +138,8 @@ void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 		n += trace->session->numbers[i].payload != IP_RECORDING_LOG;
 	if (n)
 		fprintf(stderr,
-			"iprobe: %s: what was counted or measured instead of logged (--payload) has no events: iprobe report and "
+			"iprobe: %s: what was counted or measured instead of logged (--payload) has no "
+			"events: iprobe report and "
 			"iprobe hist show it\n",
 			trace->dir);
 }

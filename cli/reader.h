@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "analysis/trace.h"
+#include "common/selection.h"
 
 #define CLI_DEFAULT_DIR "iprobe.data"
 
@@ -17,6 +18,9 @@ int cli_reader_dir(const char *command, int argc, char **argv, const char **ret)
 /* Which functions a selection (NULL: all) means: an array as trace->session->functions, the caller's. NULL
  * with an error: bad selection, or nothing matches (the error names the nearest). */
 bool *cli_reader_select(const struct ip_trace_reader *trace, const char *selection);
+
+/* Which functions are matched, by their place in the session, and how many; the caller frees it. NULL: an error. */
+bool *cli_match_functions(const struct ip_recording *s, struct ip_selection *selection, size_t *ret_n);
 
 /* After the events have been read: tells on stderr what is damaged, cut off or lost. */
 void cli_reader_warn(const struct ip_trace_reader *trace);

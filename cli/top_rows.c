@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/reader.h"
 #include "cli/top.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -31,25 +32,14 @@ enum cli_top_column cli_top_column_of(const char *name)
 
 bool *cli_top_select(const struct ip_recording *s, const char *text, size_t *ret_n)
 {
-	_cleanup_free_ bool *selected = calloc(s->nfunctions, sizeof(*selected));
 	struct ip_selection *selection;
+	bool *selected;
 
-	*ret_n = 0;
-	if (!selected) {
-		ip_error("out of memory");
-		return NULL;
-	}
 	if (ip_selection_parse(text, &selection) < 0)
 		return NULL;
-	for (size_t i = 0; i < s->nfunctions; i++) {
-		const struct ip_recording_function *f = &s->functions[i];
-		const char *path = f->module == IP_NO_MODULE ? NULL : s->modules[f->module].path;
-
-		selected[i] = ip_selection_match(selection, f->linker_name, f->file, path);
-		*ret_n += selected[i];
-	}
+	selected = cli_match_functions(s, selection, ret_n);
 	ip_selection_destroy(selection);
-	return ip_steal_ptr(selected);
+	return selected;
 }
 
 /* Figures of one function do not shrink, but a target that scribbles over them may make them do. */

@@ -22,7 +22,6 @@
 
 #define FOREIGN_TRIES	   3
 #define LOAD_TRIES	   10
-#define TRY_NS		   5000000ull
 #define HURRY		   (-10) /* nice value: weighs nine times what 0 does */
 
 void ip_session_nap(uint64_t ns)
@@ -312,7 +311,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 		if (ret >= 0 || i == LOAD_TRIES || ip_session_interrupted || !ip_target_alive(s->target) ||
 		    !has_gone(s))
 			return ret;
-		ip_session_nap(TRY_NS);
+		ip_session_nap(IP_SESSION_TRY_NS);
 		if (ip_target_refresh(s->target) < 0)
 			return -1;
 	}

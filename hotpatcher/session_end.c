@@ -18,7 +18,6 @@
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
-#define TRY_NS		   5000000ull
 #define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
 #define MAX_DETACH_STOP_NS 1000000000ull
 
@@ -60,7 +59,7 @@ static int restore_all(struct ip_session *s)
 		deadline = 2 * deadline < MAX_DETACH_STOP_NS ? 2 * deadline : MAX_DETACH_STOP_NS;
 		if (ip_collector_poll(s->collector) < 0)
 			s->write_failed = true;
-		ip_session_nap(TRY_NS);
+		ip_session_nap(IP_SESSION_TRY_NS);
 	}
 	ip_area_unlock_patch(s->area);
 	if (ret == 0)

@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -13,8 +12,7 @@
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 
-#define TRIES  5
-#define TRY_NS 5000000l
+#define TRIES 5
 
 /* Leaves in *result what a stop would, but for its length: the holds are noted already. */
 static void note_holds(struct ip_session *s, const char *kind, const struct ip_flip_result *flipped,
@@ -37,8 +35,6 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_f
 static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
 		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
 {
-	const struct timespec nap = {.tv_nsec = TRY_NS};
-
 	for (int i = 0;; i++) {
 		struct ip_flip_result flipped = {0};
 		struct ip_flip_plan *plan;
@@ -57,7 +53,7 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
 		if (ret == 0 || !flipped.transient || i == TRIES)
 			return ret;
-		nanosleep(&nap, NULL);
+		ip_session_nap(IP_SESSION_TRY_NS);
 	}
 }
 

@@ -34,12 +34,13 @@ struct ip_session {
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
 	struct ip_drops *drops;	      /* NULL: nothing is dropped */
-	uint64_t saved_ns, save_after_ns; /* when counts were saved last; how long from then to the next time */
+	uint64_t saved_ns,
+		save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
 	struct ip_pulse *pulse; /* of coarse time; NULL: none */
 	struct ip_family *family;
 	struct ip_follow *follow;
-	struct ip_become *become; /* NULL: no exec is being followed */
+	struct ip_become *become;	 /* NULL: no exec is being followed */
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
@@ -53,13 +54,13 @@ struct ip_session {
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
-	bool live;			 /* sites of the target's present image may be live */
-	bool launched;			 /* by iprobe run, which knows of exec by itself */
-	bool execed;			 /* the target is another program now: nothing of it is ours */
-	bool confined;			 /* the target has come under seccomp, and its clock is read by system calls */
+	bool live;				  /* sites of the target's present image may be live */
+	bool launched;				  /* by iprobe run, which knows of exec by itself */
+	bool execed;   /* the target is another program now: nothing of it is ours */
+	bool confined; /* the target has come under seccomp, and its clock is read by system calls */
 	bool write_failed;
 	bool is_others; /* resume: what the area holds is still the killed iprobe's; it stays where we fail */
-	int own_nice; /* before ip_session_hurry() */
+	int own_nice;	/* before ip_session_hurry() */
 	bool hurries;
 };
 
@@ -80,7 +81,8 @@ void ip_session_tell_unused(const struct ip_session *s);
 int ip_session_go_live(struct ip_session *s, bool allow_none);
 
 /* Area, trace, collector, family and control of a session whose plan is made. session_begin.c */
-int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules);
+int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan,
+			   const struct ip_modules *modules);
 /* Collector, family and control of a session whose trace and area are ready. */
 int ip_session_begin(struct ip_session *s, uint64_t max_size);
 
@@ -94,6 +96,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 			  const struct ip_modules *modules);
 
 #define IP_SESSION_SETTLE_NS 200000000ull /* for threads that stand in hooks to come out of them */
+#define IP_SESSION_TRY_NS    5000000ull	  /* between tries to stop, or to flip */
 void ip_session_nap(uint64_t ns);
 
 #define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
@@ -151,8 +154,8 @@ int ip_session_note_change(struct ip_session_summary *summary, const struct ip_c
 int ip_session_serve_counts(struct ip_session *s);
 /* Asks the session of a process for something that is no change. nobody: what to do where there is none. *ret_text: the caller's. 0, or -1
  * with an error. live.c */
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody, struct ip_control_reply *ret,
-		       char **ret_text);
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody,
+		       struct ip_control_reply *ret, char **ret_text);
 int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply);
 
 void ip_session_clear(struct ip_session *s);

@@ -109,6 +109,13 @@ static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t 
 	}
 }
 
+static int read_collection(struct reader *r, const yaml_event_t *event, bool marked, struct ip_yaml *node,
+			   yaml_event_type_t end, unsigned depth)
+{
+	return marked ? fail_at(r, &event->start_mark, "anchors (&) and tags (!) are not understood here")
+		      : read_items(r, node, end, depth);
+}
+
 static int read_scalar(struct reader *r, const yaml_event_t *event, struct ip_yaml *node)
 {
 	const char *value = (const char *)event->data.scalar.value;
@@ -144,17 +151,15 @@ static int read_node(struct reader *r, const yaml_event_t *event, unsigned depth
 		break;
 	case YAML_SEQUENCE_START_EVENT:
 		node->kind = IP_YAML_LIST;
-		done = event->data.sequence_start.anchor || event->data.sequence_start.tag
-			       ? fail_at(r, &event->start_mark,
-					 "anchors (&) and tags (!) are not understood here")
-			       : read_items(r, node, YAML_SEQUENCE_END_EVENT, depth);
+		done = read_collection(r, event,
+				       event->data.sequence_start.anchor || event->data.sequence_start.tag,
+				       node, YAML_SEQUENCE_END_EVENT, depth);
 		break;
 	case YAML_MAPPING_START_EVENT:
 		node->kind = IP_YAML_MAP;
-		done = event->data.mapping_start.anchor || event->data.mapping_start.tag
-			       ? fail_at(r, &event->start_mark,
-					 "anchors (&) and tags (!) are not understood here")
-			       : read_items(r, node, YAML_MAPPING_END_EVENT, depth);
+		done = read_collection(r, event,
+				       event->data.mapping_start.anchor || event->data.mapping_start.tag,
+				       node, YAML_MAPPING_END_EVENT, depth);
 		break;
 	default:
 		done = fail_at(r, &event->start_mark,
