@@ -11,7 +11,8 @@
  *      so little of us lies between two readings. What does is measured once in a thread (bias), and taken off; and so is the time of hooks that ran
  *      in between, from the clocks.
  *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut.
- *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2).
+ *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
+ *      quota: a thread that finds none left sees all that may still want their exit.
  *
  * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
  * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp there are none, and no samples.
@@ -192,13 +193,13 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 {
 	uint32_t count = IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word));
 
-	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0 &&
+	if (__atomic_load_n(&at->control->quota, __ATOMIC_ACQUIRE) <= 0 &&
 	    __atomic_load_n(&at->control->open, __ATOMIC_RELAXED) <= 0)
 		__atomic_compare_exchange_n(&rt_duties[number], &word, count, 0, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
 }
 
-/* Step 2. */
+/* Step 2. If so, it counts as open (5). */
 static int is_sample(const struct at *at)
 {
 	uint32_t every = *(volatile uint32_t *)&at->control->every;
@@ -215,8 +216,11 @@ static int is_sample(const struct at *at)
 		at->thread->crowded++;
 		return 0;
 	}
-	if (__atomic_fetch_sub(&at->control->quota, 1, __ATOMIC_RELAXED) <= 0)
+	__atomic_fetch_add(&at->control->open, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_fetch_sub(&at->control->quota, 1, __ATOMIC_SEQ_CST) <= 0) {
+		__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
 		return 0;
+	}
 	at->cell->skip = every > 1 ? random_below(at->thread, 2 * every - 1) : 0;
 	return 1;
 }
@@ -246,7 +250,6 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	if (!t->ready)
 		learn_bias(at->header, t);
 	at->cell->begun++;
-	__atomic_fetch_add(&at->control->open, 1, __ATOMIC_RELAXED);
 	f = &t->frames[top];
 	f->sp = sp;
 	f->place = IP_DUTY_OFFSET(word);
