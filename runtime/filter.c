@@ -441,7 +441,8 @@ static void queue(struct ip_slot *slot, struct memory *m, const struct rt_event 
  * sub-buffer, or taking the next one, which has one word then, the one that is never used, is no reserving. */
 static int has_reserved(uint64_t writing, uint64_t cur)
 {
-	return cur != writing && cur >> IP_POSITION_BITS != IP_NO_SUBBUF && (cur & (IP_SUBBUF_WORDS - 1)) != 1;
+	return cur != writing && cur >> IP_POSITION_BITS != IP_NO_SUBBUF &&
+	       (cur & (IP_SUBBUF_WORDS - 1)) != 1;
 }
 
 /* A hook was left in the middle: what it was about to write is still held back, unless it has come as far as the ring. How many are is
@@ -472,12 +473,38 @@ static inline int is_silent(const struct ip_slot *slot)
 	return *(volatile uint32_t *)&slot->wanted != IP_SLOT_WANTED;
 }
 
+static inline struct memory *memory_of(const struct ip_slot *slot)
+{
+	uint32_t taken = *(volatile uint32_t *)&slot->memory;
+
+	return taken ? rt_memory(taken) : NULL;
+}
+
+/* The guard is set, by us or by the hook below: a handler that comes in the thread's very first hook takes the stack of frames, for the queue that
+ * is in it, and the hook goes on with what it finds. NULL: the pool is exhausted. */
+static __attribute__((noinline, cold)) struct memory *take_memory(struct ip_slot *slot)
+{
+	uint32_t taken = rt_take_memory(), none = 0;
+
+	if (taken &&
+	    !__atomic_compare_exchange_n(&slot->memory, &none, taken, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		rt_give_memory(taken);
+	return memory_of(slot);
+}
+
+static inline int is_queue_empty(const struct ip_slot *slot)
+{
+	const struct memory *m = memory_of(slot);
+
+	return !m || !*(volatile const uint64_t *)&m->queued;
+}
+
 void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp,
 		const struct rt_payload *payload)
 {
 	struct ip_filters *f = rt_filters;
 	struct rt_event event = {.sp = sp, .number = number, .kind = kind, .payload = payload};
-	struct memory *m = NULL;
+	struct memory *m;
 
 	if (is_silent(slot) || !is_time(number, kind)) {
 		leave_out(slot);
@@ -485,12 +512,11 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 	}
 	if (f->callsite && kind == IP_PROBE_ENTRY)
 		event.caller = rt_call_site(rule_of(number).flags, rule_of(number).frame, sp);
-	if (slot->memory)
-		m = rt_memory(slot->memory);
+	m = memory_of(slot);
 	if (slot->guard && rt_is_nested(slot, sp)) {
 		if (!f->frames)
 			rt_put(slot, &event, 1);
-		else if (m)
+		else if (m || (m = take_memory(slot)))
 			queue(slot, m, &event);
 		else
 			cpu_increment_local(&slot->lost);
@@ -506,24 +532,23 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 		slot->guard = 0;
 		return;
 	}
-	if (!m) {
-		slot->memory = rt_take_memory();
-		m = slot->memory ? rt_memory(slot->memory) : NULL;
-	}
-	if (!m) {
-		cpu_increment_local(&slot->lost);
-		slot->guard = 0;
-		return;
-	}
-	take_queue(slot, m);
-	event.time = rt_stamp(slot);
-	sift(slot, m, &event);
-	for (;;) {
+	if (!m)
+		m = take_memory(slot);
+	if (m) {
 		take_queue(slot, m);
+		event.time = rt_stamp(slot);
+		sift(slot, m, &event);
+	} else {
+		cpu_increment_local(&slot->lost);
+	}
+	for (;;) {
+		m = memory_of(slot); /* a handler may have found some where there was none for us */
+		if (m)
+			take_queue(slot, m);
 		cpu_store_order();
 		slot->guard = 0;
 		cpu_store_order();
-		if (!*(volatile uint64_t *)&m->queued)
+		if (is_queue_empty(slot))
 			return;
 		slot->guard = sp;
 		cpu_store_order();

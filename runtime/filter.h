@@ -30,6 +30,8 @@ uint64_t rt_stamp(struct ip_slot *slot);
 
 /* record.c: a sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0: there is none. */
 uint32_t rt_take_memory(void);
+/* Gives one back that was not used. */
+void rt_give_memory(uint32_t taken);
 /* The words of it. */
 void *rt_memory(uint32_t taken);
 

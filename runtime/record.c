@@ -280,6 +280,14 @@ static int64_t take_subbuf(void)
 	return -1;
 }
 
+/* One that was taken and not used. */
+static void put_subbuf_back(int64_t taken)
+{
+	rt_subbufs[taken].slot = IP_NO_SLOT;
+	__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
+}
+
 #include "runtime/recycle.h"
 
 /* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. */
@@ -320,9 +328,7 @@ static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 	rt_subbufs[taken].slot = slot - rt_slots;
 	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + 1))) {
 		/* a handler took one in between */
-		rt_subbufs[taken].slot = IP_NO_SLOT;
-		__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
-		__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
+		put_subbuf_back(taken);
 	} else if (slot->leaving) {
 		rt_subbufs[slot->leaving - 1].next = taken;
 	}
@@ -440,6 +446,11 @@ uint32_t rt_take_memory(void)
 		return 0;
 	rt_subbufs[taken].slot = IP_NO_SLOT;
 	return taken + 1;
+}
+
+void rt_give_memory(uint32_t taken)
+{
+	put_subbuf_back(taken - 1);
 }
 
 void *rt_memory(uint32_t taken)
