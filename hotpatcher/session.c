@@ -196,6 +196,10 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
 				  : patch_live(s, plan, &foreign, &result);
+	/* it has ended, or executed another program, behind a stop, before we saw that all was as written: nothing is left to be put
+	 * back, and what it did meanwhile is recorded */
+	if (ret < 0 && result.nstops && ip_target_image_is_gone(s->target))
+		ret = 0;
 	if (ret == 0)
 		ret = ip_session_watch(s, plan);
 	if (ret == 0) {

@@ -80,7 +80,8 @@ int ip_session_go_idle(struct ip_session *s)
 		close_gate(s);
 		ret = restore_all(s);
 		s->live = ret < 0;
-		if (ret < 0 && !ip_target_alive(s->target))
+		/* one that ends has lost its memory some time before it is seen to have ended */
+		if (ret < 0 && (!ip_target_alive(s->target) || ip_target_image_is_gone(s->target)))
 			ret = 0;
 		if (ret < 0)
 			ip_error_prefix("sites are still live (iprobe detach %d puts them back)",

@@ -2,10 +2,10 @@
 /*
  * Ends as it is told to: what `iprobe run` has to pass on.
  *
- *   finish exit N | signal N | echo TEXT | loop N | idle
+ *   finish exit N | signal N | echo TEXT | loop N | idle | live N
  *
  * echo copies stdin to stdout and TEXT to stderr; loop makes N rounds of calls and prints "done"; idle
- * waits for stdin to be closed.
+ * waits for stdin to be closed; live prints "ready", makes N rounds of calls as soon as their code is changed, and ends at once.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -45,6 +45,21 @@ KEEP static void finish_idle(void)
 		finish_step(1);
 }
 
+KEEP static int finish_live(unsigned long n)
+{
+	enum { CODE = 32 };
+	char before[CODE];
+
+	memcpy(before, (const void *)finish_step, CODE);
+	puts("ready");
+	fflush(stdout);
+	while (!memcmp(before, (const void *)finish_step, CODE))
+		__asm__ volatile("" ::: "memory");
+	for (unsigned long i = 0; i < n; i++)
+		finish_step(i);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
@@ -58,6 +73,8 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(what, "echo"))
 		return finish_echo(arg);
+	if (!strcmp(what, "live"))
+		return finish_live(strtoul(arg, NULL, 10));
 	if (!strcmp(what, "loop"))
 		finish_loop(strtoul(arg, NULL, 10));
 	else if (!strcmp(what, "idle"))

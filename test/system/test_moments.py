@@ -4,6 +4,7 @@ The target is killed, crashes, ends, executes another program, or is frozen at r
 cleanly and in time, nobody is left behind, and a target that lives is as it was. Seeds are fixed.
 """
 
+import json
 import os
 import random
 import shutil
@@ -78,7 +79,8 @@ def one_moment(actor, target, happen, delay):
     proc = actor.start_iprobe("attach", target.pid, "--duration", "150ms", "-q", "-o", directory)
     time.sleep(delay)
     happen(target)
-    assert all(state != "Z" for _, state in children_of(proc.pid)), children_of(proc.pid)
+    # its guard may just be ending
+    memory.wait_for("it leaves a zombie", lambda: all(state != "Z" for _, state in children_of(proc.pid)))
     done = actors.last_words(proc)
     what = f"{happen.__name__} after {delay * 1e3:.1f} ms: {done!r}"
     assert done.returncode in (0, 1), what
@@ -115,3 +117,20 @@ def test_the_target_lives(me, programs, targets, happen):
         assert me.iprobe("detach", target.pid).returncode == 0, what
         memory.assert_untouched(target.pid)
     target.finish()
+
+
+@pytest.mark.parametrize("placement", ["fentry", "instrument"])
+def test_the_target_ends_as_soon_as_it_is_live(actor, programs, targets, placement):
+    """Behind the stop, while iprobe still looks whether all was written: what it did is recorded."""
+    if not shutil.which("strace"):
+        pytest.skip("no strace")
+    target = targets.start(actor, [programs.simple("finish", placement=placement), "live", 10])
+    directory = actor.dir() / "trace"
+    done = actor.run(["strace", "-o", "/dev/null", "--inject=pread64:delay_enter=2ms", "-e", "trace=pread64", actor.iprobe_path, "attach",
+                      target.pid, "-f", "finish_step", "--max-stop", "5s", "--json", "-o", directory])
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert (summary["events"], summary["lost"], summary["end"]) == (20, 0, "target ended"), summary
+    shown = actor.iprobe("report", "--json", directory)
+    assert [(f["function"], f["calls"]) for f in json.loads(shown.stdout)["functions"]] == [("finish_step", 10)]
+    assert target.finish().returncode == 0
