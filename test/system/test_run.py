@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`iprobe run`: the command behaves as if we were not there."""
 
+import contextlib
 import json
 import os
 import signal
@@ -174,7 +175,12 @@ def has_child(pid):
     """The command, once it is there: not iprobe's guard, which has iprobe's own executable."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         children = f.read().split()
-    return [child for child in children if os.path.basename(os.readlink(f"/proc/{child}/exe")) != "iprobe"]
+    found = []
+    for child in children:
+        with contextlib.suppress(OSError):  # one that has ended meanwhile
+            if os.path.basename(os.readlink(f"/proc/{child}/exe")) != "iprobe":
+                found.append(child)
+    return found
 
 
 def test_duration_ends_the_recording_not_the_command(actor, programs):
