@@ -9,15 +9,17 @@ Nothing may outlive a stage: this process is the "child subreaper", so that what
 test forgot becomes its child, is named, ended and counted as a failure; the same for
 mounts. Temporary files live in a folder of their own, removed at the end.
 
-A test of a runner that can do so is given a second try, by itself, when it fails: two cores that others use as well
-delay anything for seconds. What passes only then counts as passed, and is named as unsteady before the last line:
-it has to be looked at. What fails twice has failed.
+A test is given a second try, by itself, when it fails: two cores that others use as well delay anything for seconds. What
+passes only then counts as passed, and is named as unsteady before the last line: it has to be looked at. What fails
+twice has failed. Each of both is named with the end of what it said, since this output may be all that there is to look at.
 
 The last line is exactly "N passed, N failed, N skipped"; exit code 0 only if nothing failed.
 """
 
 import argparse
+import collections
 import ctypes
+import json
 import os
 import selectors
 import shutil
@@ -25,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -34,6 +37,8 @@ BUILD_SAN = os.path.join(ROOT, "build-san")
 BUILD_CLANG = os.path.join(ROOT, "build-clang")
 HEARTBEAT_S = 30
 MOST_AGAIN = 10  # where more tests fail, nothing is unsteady
+SAID_LINES, SAID_COLUMNS = 15, 240  # of what a failed test said
+MOST_SAID = 20  # tests whose words are shown
 GRACE_S = 30  # from being interrupted to being killed
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -52,21 +57,29 @@ SANITIZED = ("test_attach", "test_bad_input", "test_damaged_traces", "test_exclu
 
 
 class Result:
+    """notes: what is to be told of tests; said: the end of what a failed one said, by its note; names: its name alone."""
+
     def __init__(self):
         self.passed = 0
         self.failed = 0
         self.skipped = 0
         self.notes = []
+        self.said = {}
+        self.names = {}
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.notes += other.notes
+        self.said.update(other.said)
 
-    def fail(self, note):
+    def fail(self, note, said="", name=None):
         self.failed += 1
-        self.notes.append("FAILED  " + note)
+        note = "FAILED  " + note
+        self.notes.append(note)
+        self.said[note] = "\n".join(filter(None, [self.said.get(note), said]))
+        self.names[note] = name
 
     def skip(self, note):
         self.skipped += 1
@@ -77,7 +90,8 @@ class Stage:
     """One program to run.
 
     junit: file the program writes its results to; None: the exit code is the result.
-    again: the program that runs what failed once more, writing to the same file; None: there is no second try.
+    again: the program that runs what failed once more, writing to the same file, or a function that makes it of the names of what
+    failed; None: there is no second try.
     vital: where it fails, later stages whose names begin so make no sense; "" is all of them.
     """
 
@@ -150,8 +164,14 @@ def mounts():
         return {line.split()[4] for line in info}
 
 
+def end_of(text):
+    """The last lines of it that are not empty, none of them endless."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return "\n".join(line[:SAID_COLUMNS] for line in lines[-SAID_LINES:])
+
+
 def run(stage, command, env):
-    """Runs a program of a stage, passes its output on; exit code, or None on timeout."""
+    """Runs a program of a stage, passes its output on; (exit code, or None on timeout; the end of its output)."""
     # Started in the background by a shell we were given SIGINT ignored, and children would be too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
@@ -162,6 +182,7 @@ def run(stage, command, env):
     selector.register(process.stdout, selectors.EVENT_READ)
     start = last = time.monotonic()
     pending = b""
+    said = collections.deque(maxlen=2 * SAID_LINES)
     timed_out = False
     while True:
         # A process that the stage left behind may hold the pipe open: its end is not the stage's end.
@@ -173,7 +194,8 @@ def run(stage, command, env):
                 break
             *lines, pending = (pending + (data or b"")).split(b"\n")
             for line in lines:
-                say("    " + line.decode(errors="replace").rstrip("\r"))
+                said.append(line.decode(errors="replace").rstrip("\r"))
+                say("    " + said[-1])
             last = time.monotonic()
         elif ended:
             break
@@ -191,10 +213,34 @@ def run(stage, command, env):
                 os.killpg(process.pid, signal.SIGKILL)
                 break
     if pending:
-        say("    " + pending.decode(errors="replace"))
+        said.append(pending.decode(errors="replace"))
+        say("    " + said[-1])
     process.stdout.close()
     code = process.wait()
-    return None if timed_out else code
+    return None if timed_out else code, end_of("\n".join(said))
+
+
+def unmarked_failures(path):
+    """What meson's other file knows: a test that timed out stands in the JUnit file as if it had passed. Name -> what became of it."""
+    found = {}
+    if path.endswith(".junit.xml"):
+        try:
+            with open(path.replace(".junit.xml", ".json"), encoding="utf-8", errors="replace") as log:
+                for line in log:
+                    test = json.loads(line)
+                    if test["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
+                        found[test["name"]] = test["result"]
+        except (OSError, ValueError, KeyError):
+            pass
+    return found
+
+
+def words_of(case, marks):
+    """What a test case that failed said: the runner's account of it, else its output."""
+    texts = [mark.text or mark.get("message") or "" for mark in marks]
+    if not any(texts):
+        texts += [case.findtext("system-out") or "", case.findtext("system-err") or ""]
+    return end_of("\n".join(texts))
 
 
 def read_junit(path, stage, result):
@@ -204,11 +250,15 @@ def read_junit(path, stage, result):
     except (OSError, ElementTree.ParseError):
         return False
     cases = list(root.iter("testcase"))
+    unmarked = unmarked_failures(path)
     for case in cases:
         name = f"{stage}: {case.get('classname', '')}.{case.get('name', '')}".replace(": .", ": ")
         skipped = case.find("skipped")
-        if case.find("failure") is not None or case.find("error") is not None:
-            result.fail(name)
+        marks = case.findall("failure") + case.findall("error")
+        became = unmarked.get(case.get("name")) if not marks else None
+        if marks or became:
+            said = words_of(case, marks)
+            result.fail(name, end_of(f"{said}\n({became})") if became else said, case.get("name"))
         elif skipped is not None:
             result.skip(f"{name}: {skipped.get('message') or skipped.text or 'no reason given'}")
         else:
@@ -221,10 +271,14 @@ def try_again(stage, env, first):
     say(f"== {stage.name}: {first.failed} failed: second try")
     # A test that fails, and then leaves something behind, is told of twice.
     failed = list(dict.fromkeys(note for note in first.notes if note.startswith("FAILED")))
-    os.unlink(stage.junit)
     second = Result()
-    code = run(stage, stage.again, env)
-    if code is None or not read_junit(stage.junit, stage.name, second):
+    command = stage.again([first.names[note] for note in failed]) if callable(stage.again) else stage.again
+    if stage.junit:
+        os.unlink(stage.junit)
+    code, said = run(stage, command, env)
+    if not stage.junit:
+        count_exit(stage, code, said, second)
+    elif code is None or not read_junit(stage.junit, stage.name, second):
         return first
     # What was skipped or passed in the first run is not run again.
     if second.passed + second.failed + second.skipped != len(failed):
@@ -235,8 +289,24 @@ def try_again(stage, env, first):
     result.skipped = first.skipped + second.skipped
     still = {note for note in second.notes if note.startswith("FAILED")}
     result.notes = [note for note in first.notes if not note.startswith("FAILED")] + second.notes
-    result.notes += [note.replace("FAILED  ", "unsteady ") for note in failed if note not in still]
+    result.said = second.said
+    for note in failed:
+        if note not in still and (stage.junit or not second.failed):
+            result.notes.append(note.replace("FAILED  ", "unsteady "))
+            result.said[result.notes[-1]] = first.said[note]
     return result
+
+
+def count_exit(stage, code, said, result):
+    """A stage that is one test."""
+    if code == 0:
+        result.passed += 1
+    elif code == 77:
+        result.skip(f"{stage.name}: see its output")
+    elif code is None:
+        result.fail(f"{stage.name}: no end after {stage.timeout} s", said)
+    else:
+        result.fail(f"{stage.name}: exit code {code}", said)
 
 
 def perform(stage, env):
@@ -246,22 +316,16 @@ def perform(stage, env):
         os.unlink(stage.junit)
     mounted = mounts()
     start = time.monotonic()
-    code = run(stage, stage.command, env)
-    if code is None:
-        result.fail(f"{stage.name}: no end after {stage.timeout} s")
-        if stage.junit:
-            read_junit(stage.junit, stage.name, result)
-    elif stage.junit and read_junit(stage.junit, stage.name, result):
-        if code != 0 and result.failed == 0:
-            result.fail(f"{stage.name}: exit code {code}")
-        elif stage.again and 0 < result.failed <= MOST_AGAIN:
-            result = try_again(stage, env, result)
-    elif code == 0 and not stage.junit:
-        result.passed += 1
-    elif code == 77:
-        result.skip(f"{stage.name}: see its output")
-    else:
-        result.fail(f"{stage.name}: exit code {code}")
+    code, said = run(stage, stage.command, env)
+    cases = stage.junit and read_junit(stage.junit, stage.name, result)
+    by_itself = result.failed > 0  # what failed can be run by itself
+    if stage.junit and not cases and code == 0:
+        result.fail(f"{stage.name}: no results", said)
+    elif not cases or code is None or (code != 0 and not result.failed):
+        count_exit(stage, code, said, result)
+        by_itself = not stage.junit and result.failed > 0
+    if stage.again and by_itself and code is not None and result.failed <= MOST_AGAIN:
+        result = try_again(stage, env, result)
     end_leftovers(result, stage.name)
     for path in mounts() - mounted:
         result.fail(f"{stage.name}: left {path} mounted")
@@ -282,8 +346,9 @@ def meson_build(name, folder, options, env=None, vital=None):
 
 
 def unit(name, folder, env=None):
-    return Stage(name, ["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes", "2"],
-                 300, env, os.path.join(folder, "meson-logs", "testlog.junit.xml"))
+    command = ["meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", "--num-processes"]
+    return Stage(name, command + ["2"], 300, env, os.path.join(folder, "meson-logs", "testlog.junit.xml"),
+                 again=lambda failed: command + ["1", *failed])
 
 
 def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parallel="loadfile"):
@@ -314,9 +379,10 @@ def plan(mode, scratch):
     for name in sorted(os.listdir(benchmarks)):
         path = os.path.join(benchmarks, name)
         if os.access(path, os.X_OK) and not os.path.isdir(path):
-            stages.append(Stage("benchmark " + name, [path, "--brief"], 120, {"IPROBE_BUILD": BUILD}))
+            command = [path, "--brief"]
+            stages.append(Stage("benchmark " + name, command, 120, {"IPROBE_BUILD": BUILD}, again=command))
     stages += [
-        Stage("demo", ["./demo"], 300),
+        Stage("demo", ["./demo"], 300, again=["./demo"]),
         pytest("third-party", "thirdparty", BUILD, 900, scratch),
     ]
     stages += meson_build("sanitizers build", BUILD_SAN,
@@ -389,8 +455,13 @@ def main():
     for name, seconds in times:
         say(f"{seconds:7.1f} s  {name}")
     say(f"{time.monotonic() - start:7.1f} s  in all")
+    shown = 0
     for note in total.notes:
         say(note)
+        words = total.said.pop(note, "")  # one that failed, and left something behind, is named twice
+        if words and shown < MOST_SAID:
+            say(textwrap.indent(words, "    | "))
+            shown += 1
     say(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scripts that newcomers and machines run."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -37,18 +38,21 @@ def test_fetch_source_refuses_in_one_line(root, sh, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def perform(root, command, junit=None, timeout=10, again=None):
-    """Lets scripts/check.py perform a stage; its counts and notes."""
+def perform(root, command, junit=None, timeout=10, again=None, said=None):
+    """Lets scripts/check.py perform a stage; its counts and notes. said: a list for the words of those that failed."""
     program = f"""
         import ctypes, os, sys
         sys.path.insert(0, {str(root / "scripts")!r})
         import check
         ctypes.CDLL(None).prctl(check.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         result = check.perform(check.Stage("it", {command!r}, {timeout}, junit={junit!r}, again={again!r}), dict(os.environ))
+        print("SAID", list(result.said.values()))
         print("RESULT", result.passed, result.failed, result.skipped, *result.notes)
     """
     out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
                          check=True).stdout
+    if said is not None:
+        said[:] = ast.literal_eval(out[out.rindex("\nSAID") + 5:out.rindex("\nRESULT")].strip())
     return out[out.index("RESULT"):].split(maxsplit=4)[1:]
 
 
@@ -83,6 +87,56 @@ def test_check_gives_a_second_try(root, tmp_path):
         found = perform(root, ["cp", str(first), str(results)], str(results), again=["cp", str(second), str(results)])
         assert found[:3] == counts, found
         assert ("unsteady" in found[3]) == (not outcome)
+
+
+def test_check_tells_what_failed_tests_said(root, tmp_path):
+    """The end of it: CI's output may be all that there is to look at."""
+    lines = "\n".join(f"line {n}" for n in range(40))
+    first = tmp_path / "first.xml"
+    first.write_text(f"<testsuite><testcase name='b'><failure message='no'>{lines}\nE   assert 1 == {'2' * 400}</failure></testcase>"
+                     "</testsuite>")
+    second = tmp_path / "second.xml"
+    second.write_text("<testsuite><testcase name='b'/></testsuite>")
+    results, said = tmp_path / "results.xml", []
+    for again in (None, ["cp", str(second), str(results)]):
+        found = perform(root, ["cp", str(first), str(results)], str(results), again=again, said=said)
+        assert found[:3] == (["1", "0", "0"] if again else ["0", "1", "0"])
+        assert found[3].split() == ["unsteady" if again else "FAILED", "it:", "b"]
+        words = said[0].splitlines()
+        assert len(said) == 1 and len(words) == 15 and words[0] == "line 26"
+        assert words[-1].startswith("E   assert 1 == 22") and len(words[-1]) == 240
+    # a program that is one test by itself
+    flag = tmp_path / "flag"
+    script = ["sh", "-c", f"echo why; test -e {flag} || {{ touch {flag}; exit 1; }}"]
+    assert perform(root, script, again=script, said=said)[:3] == ["1", "0", "0"] and said == ["why"]
+    found = perform(root, ["sh", "-c", "echo why; exit 3"], again=["sh", "-c", "echo again; exit 1"], said=said)
+    assert found == ["0", "1", "0", "FAILED  it: exit code 1\n"] and said == ["again"]
+
+
+def test_check_counts_unit_tests_that_time_out(root, tmp_path):
+    """meson's JUnit file tells of them as if they had passed. The second try runs those alone that failed."""
+    source, build, log = tmp_path / "source", tmp_path / "build", tmp_path / "log"
+    source.mkdir()
+    (source / "meson.build").write_text(f"""
+        project('p')
+        sh = find_program('sh')
+        test('slow', sh, args: ['-c', 'echo slow >>{log}; echo begun; exec sleep 30'], timeout: 1)
+        test('good', sh, args: ['-c', 'echo good >>{log}'])
+        test('late', sh, args: ['-c', 'echo late >>{log}; test $(grep -c late {log}) = 2'])
+    """)
+    subprocess.run(["meson", "setup", build, source], check=True, capture_output=True, timeout=60)
+    program = f"""
+        import os, sys
+        sys.path.insert(0, {str(root / "scripts")!r})
+        import check
+        result = check.perform(check.unit("it", {str(build)!r}), dict(os.environ))
+        print("RESULT", result.passed, result.failed, result.skipped, sorted(result.notes), sorted(result.said.items()))
+    """
+    out = subprocess.run([sys.executable, "-B", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60,
+                         check=True).stdout
+    assert out[out.index("RESULT"):].split(maxsplit=4)[1:4] == ["2", "1", "0"], out
+    assert "['FAILED  it: p.slow', 'unsteady it: p.late']" in out and "begun\\n(TIMEOUT)" in out, out
+    assert sorted(log.read_text().split()) == ["good", "late", "late", "slow", "slow"]
 
 
 def test_check_ends_and_counts_what_a_stage_leaves_running(root):
