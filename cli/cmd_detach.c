@@ -19,6 +19,7 @@
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/family.h"
 #include "hotpatcher/flip.h"
+#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
@@ -106,6 +107,10 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 	if (ret == 0 && ip_flip_clean(target, &held) < 0)
 		fprintf(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
 			ip_error_message());
+	/* an fperf that was killed has left its counters */
+	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
+	    ip_area_lock_session(area, pid) == 0 && ip_pmu_clean(target, area) < 0)
+		fprintf(stderr, "iprobe: %s\n", ip_error_message());
 	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
 	    ip_area_lock_session(area, pid) == 0)

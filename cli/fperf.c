@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/probes_d.h"
 
@@ -27,7 +28,7 @@
 static const char help[] =
 	"usage: fperf [OPTIONS] -p PID\n"
 	"       fperf [OPTIONS] [--] CMD [ARGS...]\n"
-	"       fperf list-events [--json]\n"
+	"       fperf list-events [--native] [--json]\n"
 	"       fperf self-test\n\n"
 	"Counts events (CPU time, page faults, context switches...) per call of each function of a program "
 	"that was\n"
@@ -53,6 +54,9 @@ static const char help[] =
 	"written\n"
 	"      --profile NAME    events, functions, budget... of a profile in probes.d, where no option says "
 	"otherwise\n"
+	"      --multiplex       more hardware events than the PMU counts at a time: by turns, scaled and "
+	"marked "
+	"~\n"
 	"  -n, --limit N rows of the table (default: all)\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
@@ -69,7 +73,8 @@ enum {
 	OPT_CSV,
 	OPT_JSON,
 	OPT_ALTERNATE,
-	OPT_PROFILE
+	OPT_PROFILE,
+	OPT_MULTIPLEX
 };
 
 static const struct option long_options[] = {
@@ -84,6 +89,7 @@ static const struct option long_options[] = {
 	{"list", required_argument, NULL, OPT_LIST},
 	{"alternate", required_argument, NULL, OPT_ALTERNATE},
 	{"profile", required_argument, NULL, OPT_PROFILE},
+	{"multiplex", no_argument, NULL, OPT_MULTIPLEX},
 	{"limit", required_argument, NULL, 'n'},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -273,6 +279,9 @@ static int parse(int argc, char **argv, struct options *o)
 			if (ip_catalog_add(optarg) < 0)
 				return cli_fail();
 			break;
+		case OPT_MULTIPLEX:
+			o->fperf.multiplex = true;
+			break;
 		case OPT_CSV:
 			o->format = FPERF_CSV;
 			break;
@@ -357,6 +366,7 @@ static int print(const struct options *o, struct ip_fperf *f)
 
 static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 {
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct ip_fperf_summary sum;
 
 	ip_fperf_summary(f, &sum);
@@ -376,6 +386,36 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 			"fperf: %lu samples were not taken: too many others were open in their thread, or a "
 			"hook below them\n",
 			sum.left_out);
+	if (sum.missing)
+		fprintf(stderr,
+			"fperf: %lu values are missing in samples: the kernel had other counters in the "
+			"PMU%s, or a "
+			"descriptor had been closed\n",
+			sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
+	if (sum.scaled)
+		fprintf(stderr, "fperf: %lu values are scaled (~), since counters took turns\n", sum.scaled);
+	if (sum.gone)
+		fprintf(stderr,
+			"fperf: the process closed descriptors of counters, or put others in their place, "
+			"%lu times: they were "
+			"opened anew\n",
+			sum.gone);
+	if (sum.refused)
+		fprintf(stderr, "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
+			sum.refused, sum.refused_event ? sum.refused_event : "?",
+			ip_pmu_error(sum.refused_error));
+}
+
+/* None of its threads could have what was asked for. */
+static int check_refused(struct ip_fperf *f)
+{
+	struct ip_fperf_summary sum;
+
+	ip_fperf_summary(f, &sum);
+	if (!sum.refused || sum.counting || sum.samples)
+		return 0;
+	return ip_error("%s cannot be counted in that process: %s",
+			sum.refused_event ? sum.refused_event : "-e", ip_pmu_error(sum.refused_error));
 }
 
 static int count(int argc, char **argv)
@@ -405,7 +445,7 @@ static int count(int argc, char **argv)
 	}
 	if (done == 0 && o.fperf.show)
 		fputs("\033[J", stderr);
-	if (done < 0 || print(&o, f) < 0)
+	if (done < 0 || check_refused(f) < 0 || print(&o, f) < 0)
 		code = cli_fail();
 	else
 		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -421,6 +461,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ip_probes_d_serve();
+	ip_fperf_events_ask(fperf_papi_find);
 	if (argc < 2) {
 		fputs(help, stderr);
 		return 2;

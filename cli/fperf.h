@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "cli/papi_names.h"
 #include "hotpatcher/fperf.h"
 
 enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
@@ -15,6 +16,14 @@ enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit);
 /* The table while it counts, on a terminal: overwrites itself. */
 void fperf_show_live(void *context, struct ip_fperf *f);
+
+/* What libiprobe-papi.so offers; NULL: it is not there, or does not come up, for this reason. */
+const struct papi_names *fperf_papi(void);
+const char *fperf_papi_why_not(void);
+/* An event that PAPI knows, for good; an ip_fperf_ask. */
+const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why);
+/* For good; NULL where memory ran out. */
+const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p);
 
 int fperf_list_events(int argc, char **argv);
 int fperf_self_test(int argc, char **argv);

@@ -3,53 +3,111 @@
  * fperf list-events.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 #include "cli/fperf.h"
 #include "common/json.h"
 
-static const char *why(const struct ip_fperf_event *e)
+struct listing {
+	struct ip_json *json; /* NULL: text */
+	unsigned counted, all;
+};
+
+static const char *by(const struct ip_fperf_event *e)
 {
-	if (e->source != IP_FPERF_NONE)
-		return NULL;
-	return strncmp(e->name, "PAPI_", 5) ? "it would take a descriptor in the process"
-					    : ip_fperf_why_no_pmu();
+	if (e->source == IP_FPERF_TSC)
+		return "rdtsc";
+	if (e->source == IP_FPERF_TASK_CLOCK)
+		return "clock_gettime";
+	return e->source < IP_FPERF_PMU ? "getrusage" : "perf_event_open";
 }
 
-static void print_json(const struct ip_fperf_event *events, size_t n)
+static void tell(struct listing *l, const char *name, const char *what, const char *unit, const char *how,
+		 const char *why_not)
 {
-	struct ip_json j;
-
-	ip_json_init(&j, stdout);
-	ip_json_object(&j, NULL);
-	ip_json_array(&j, "events");
-	for (size_t i = 0; i < n; i++) {
-		ip_json_object(&j, NULL);
-		ip_json_string(&j, "name", events[i].name);
-		ip_json_string(&j, "what", events[i].what);
-		ip_json_string(&j, "unit", events[i].unit);
-		ip_json_bool(&j, "counts", events[i].source != IP_FPERF_NONE);
-		ip_json_string(&j, "why_not", why(&events[i]));
-		ip_json_end_object(&j);
+	l->all++;
+	l->counted += !why_not;
+	if (!l->json) {
+		printf("%-32s %-4s %s\n", name, why_not ? "no" : "yes", what);
+		return;
 	}
-	ip_json_end_array(&j);
-	ip_json_end_object(&j);
+	ip_json_object(l->json, NULL);
+	ip_json_string(l->json, "name", name);
+	ip_json_string(l->json, "what", what);
+	ip_json_string(l->json, "unit", unit);
+	ip_json_string(l->json, "by", how);
+	ip_json_bool(l->json, "counts", !why_not);
+	ip_json_string(l->json, "why_not", why_not);
+	ip_json_end_object(l->json);
 }
 
-int fperf_list_events(int argc, char **argv)
+static bool is_preset(const char *name)
+{
+	return !strncasecmp(name, "PAPI_", 5);
+}
+
+static void tell_papi(void *context, const struct papi_event *p, const char *why_not)
+{
+	struct ip_fperf_event e = {.name = p->name, .source = IP_FPERF_PMU, .ncounters = p->ncounters};
+
+	memcpy(e.counters, p->counters, sizeof(e.counters));
+	tell(context, p->name, p->what, "", "PAPI and perf_event_open",
+	     why_not ? why_not : ip_fperf_why_not(&e));
+}
+
+/* Ours; those of PAPI too, where PAPI does not tell them itself. */
+static void tell_own(struct listing *l, bool presets)
 {
 	size_t n;
 	const struct ip_fperf_event *events = ip_fperf_events(&n);
 
-	if (argc == 2 && !strcmp(argv[1], "--json")) {
-		print_json(events, n);
+	for (size_t i = 0; i < n; i++)
+		if (presets || !is_preset(events[i].name))
+			tell(l, events[i].name, events[i].what, events[i].unit, by(&events[i]),
+			     ip_fperf_why_not(&events[i]));
+}
+
+int fperf_list_events(int argc, char **argv)
+{
+	const struct papi_names *papi = fperf_papi();
+	const char *why;
+	struct listing l = {0};
+	struct ip_json json;
+	bool natives = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--json"))
+			l.json = &json;
+		else if (!strcmp(argv[i], "--native"))
+			natives = true;
+		else
+			return cli_usage("fperf", "list-events takes --native and --json, and nothing else");
+	}
+	if (l.json) {
+		ip_json_init(&json, stdout);
+		ip_json_object(&json, NULL);
+		ip_json_string(&json, "papi", papi ? papi->version : NULL);
+		ip_json_array(&json, "events");
+	}
+	if (!natives)
+		tell_own(&l, !papi);
+	if (papi)
+		papi->each(natives, tell_papi, &l);
+	if (l.json) {
+		ip_json_end_array(&json);
+		ip_json_end_object(&json);
 		return 0;
 	}
-	if (argc > 1)
-		return cli_usage("fperf", "list-events takes --json and nothing else");
-	for (size_t i = 0; i < n; i++)
-		printf("%-28s %-4s %s\n", events[i].name, events[i].source != IP_FPERF_NONE ? "yes" : "no",
-		       events[i].what);
-	printf("\nNo PMU events: %s.\n", ip_fperf_why_no_pmu());
+	if (papi)
+		printf("\n%u of %u count here. PAPI %s tells presets; --native shows the native events of "
+		       "this "
+		       "machine.\n",
+		       l.counted, l.all, papi->version);
+	else
+		printf("\n%u of %u count here. No PAPI: %s.\n", l.counted, l.all, fperf_papi_why_not());
+	why = ip_fperf_why_not(ip_fperf_event_named("perf::INSTRUCTIONS"));
+	if (why)
+		printf("No PMU events: %s.\n", why);
 	return 0;
 }

@@ -33,8 +33,9 @@ static const char *short_number(double n, char *buffer)
 	return strcat(buffer, units[unit]);
 }
 
-/* Mean and interval; "-": no sample. */
-static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci, uint64_t samples)
+/* Mean and interval; "-": no sample has a value. */
+static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci, uint64_t samples,
+			bool scaled)
 {
 	char value[24], width[24], cell[64];
 
@@ -49,7 +50,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 		short_number(mean, value);
 		short_number(ci < 0 ? 0 : ci, width);
 	}
-	snprintf(cell, sizeof(cell), "%s +-%s", value, ci < 0 ? "?" : width);
+	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
 	fprintf(out, " %20s", cell);
 }
 
@@ -73,6 +74,12 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 	fprintf(out, " %18s", cell);
 }
 
+/* Samples with a value of the event. */
+static uint64_t valued(const struct ip_fperf_row *row, unsigned event)
+{
+	return row->samples > row->missing[event] ? row->samples - row->missing[event] : 0;
+}
+
 static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
 			size_t limit)
 {
@@ -90,7 +97,8 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		fprintf(out, "%-*s %8lu", NAME_WIDTH, name, rows[i].samples);
 		print_calls(out, &rows[i]);
 		for (unsigned e = 0; e < o->nevents; e++)
-			print_value(out, o->events[e], rows[i].mean[e], rows[i].ci[e], rows[i].samples);
+			print_value(out, o->events[e], rows[i].mean[e], rows[i].ci[e], valued(&rows[i], e),
+				    rows[i].scaled[e]);
 		fputs("\n", out);
 	}
 	if (limit && n > limit)
@@ -122,7 +130,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 		cli_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
 		cli_csv_double(&csv, true, rows[i].live);
 		for (unsigned e = 0; e < o->nevents; e++) {
-			cli_csv_double(&csv, rows[i].samples, rows[i].mean[e]);
+			cli_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
 			cli_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
 		}
 		cli_csv_end(&csv);
@@ -153,6 +161,9 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_uint(&j, "called", sum.called);
 	ip_json_uint(&j, "sampled", sum.sampled);
 	ip_json_uint(&j, "left_out", sum.left_out);
+	ip_json_uint(&j, "missing", sum.missing);
+	ip_json_uint(&j, "scaled", sum.scaled);
+	ip_json_uint(&j, "reopened", sum.gone);
 	ip_json_array(&j, "functions");
 	for (size_t i = 0; i < n; i++) {
 		ip_json_object(&j, NULL);
@@ -169,6 +180,10 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 			ip_json_object(&j, o->events[e]->name);
 			ip_json_double(&j, "per_call", rows[i].mean[e]);
 			ip_json_double(&j, "ci95", rows[i].ci[e] < 0 ? NAN : rows[i].ci[e]);
+			if (o->events[e]->ncounters) {
+				ip_json_uint(&j, "missing", rows[i].missing[e]);
+				ip_json_uint(&j, "scaled", rows[i].scaled[e]);
+			}
 			ip_json_end_object(&j);
 		}
 		ip_json_end_object(&j);

@@ -24,11 +24,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	1u
+#define IP_FPERF_ABI	2u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 
-/* Where a counter's value comes from. None of them needs a file descriptor in the process. */
+/* Where a counter's value comes from. Those below IP_FPERF_PMU need no file descriptor in the process. */
 enum ip_fperf_source {
 	IP_FPERF_NONE = 0,
 	IP_FPERF_TSC = 1,	 /* ticks of the time-stamp counter */
@@ -39,10 +39,12 @@ enum ip_fperf_source {
 	IP_FPERF_SWITCHES = 6,
 	IP_FPERF_SWITCHES_VOLUNTARY = 7,
 	IP_FPERF_SWITCHES_FORCED = 8,
+	IP_FPERF_PMU = 16, /* and those that follow: events of struct ip_pmu_set (fperf_pmu_abi.h) */
 };
 
 #define IP_FPERF_READS_CLOCK 1u /* ip_fperf_header.reads */
 #define IP_FPERF_READS_USAGE 2u
+#define IP_FPERF_READS_PMU   4u
 
 struct ip_fperf_header {
 	uint32_t abi;
@@ -51,7 +53,7 @@ struct ip_fperf_header {
 	uint32_t reads;	     /* system calls that they take; made only while ip_area_header.may_read */
 	uint32_t hook_ticks; /* what a hook takes outside of what it measures of itself */
 	uint32_t most_ticks; /* what is longer was no hook, but another thread on its CPU */
-	uint32_t reserved;
+	uint32_t pmu;	     /* offset in a block of what fperf_pmu_abi.h tells; 0: nothing */
 	uint64_t ns_per_tick; /* times 2^32 */
 };
 
@@ -88,6 +90,8 @@ struct ip_fperf_control {
 struct ip_fperf_sum {
 	uint64_t sum;
 	uint64_t square_low, square_high; /* of the squares: 128 bits */
+	uint32_t missing; /* samples that are not in here: the counter did not count all the time */
+	uint32_t scaled;  /* that are in here by an estimate, for the same reason */
 };
 
 struct ip_fperf_cell {
@@ -105,7 +109,7 @@ struct ip_fperf_cell {
 									 : sizeof(struct ip_fperf_header))
 #define IP_FPERF_CELL_SIZE(nevents) (sizeof(struct ip_fperf_cell) + (nevents) * sizeof(struct ip_fperf_sum))
 
-_Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 24 &&
+_Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 32 &&
 		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
 		       sizeof(struct ip_fperf_frame) == 96,
 	       "ABI");

@@ -156,6 +156,8 @@ enum ip_flip_what {
 	IP_FLIP_SWITCH = 2, /* puts the staged pages in the place of the text's */
 	IP_FLIP_DROP = 3,   /* unmaps what is staged */
 	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
+	IP_FLIP_CLOSE =
+		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu_abi.h) */
 };
 
 #define IP_FLIP_PIECES 512u
@@ -380,6 +382,8 @@ enum ip_meters_state {
 	IP_METERS_FREE = 0,
 	IP_METERS_OWNED = 1,
 	IP_METERS_PART = 2, /* more room of another block: its state alone is a head's */
+	IP_METERS_LEFT =
+		3, /* free, but what its last thread held of the kernel's is noted there (fperf_pmu_abi.h): no part of another */
 };
 
 /* What a hook has to know of a function with IP_DUTY_USER, in the shared block. */

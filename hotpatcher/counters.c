@@ -436,6 +436,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 {
 	uint32_t block = load32(&slot->block);
 	struct ip_meters *meters;
+	bool holds;
 
 	if (!c)
 		return;
@@ -449,14 +450,16 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 		return;
 	collect_open(c, meters);
 	collect_user(c, block);
-	ip_fperf_release(c->fperf, block);
+	holds = ip_fperf_release(c->fperf, block);
 	c->reentered += load64(&meters->reentered);
 	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
 		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0,
 		       c->area->blocks.size - sizeof(meters->state));
 		memset(c->seen[i], 0, c->area->blocks.size);
 	}
-	__atomic_store_n(&meters->state, IP_METERS_FREE, __ATOMIC_RELEASE);
+	if (holds)
+		ip_fperf_keep(c->fperf, block);
+	__atomic_store_n(&meters->state, holds ? IP_METERS_LEFT : IP_METERS_FREE, __ATOMIC_RELEASE);
 	/* the lowest are handed out first, so that the upper half can become room */
 	if (block < c->area->header->meters_hint)
 		c->area->header->meters_hint = block;

@@ -41,7 +41,7 @@ static int hold(struct ip_flip_plan *plan, struct ip_flip_piece *pieces, size_t 
 		pieces[i].what = !reverts ? what : what == IP_FLIP_STAGE ? IP_FLIP_REVERT : IP_FLIP_NOTHING;
 		pieces[i].error = 0;
 	}
-	ret = ip_flip_thread_run(plan->target, pieces, n, &held);
+	ret = ip_flip_thread_run(plan->target, ip_borrow_waiting, pieces, n, &held);
 	note_hold(result, &held);
 	if (ret < 0)
 		return -1;

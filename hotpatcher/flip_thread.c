@@ -52,10 +52,11 @@ int ip_flip_thread_check(const struct ip_target *target)
 }
 
 /* A thread that waits, stopped. 0 or -1. */
-static int find_thread(struct ip_target *target, struct ip_borrowed *b)
+static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+		       struct ip_borrowed *b)
 {
 	const struct ip_borrow_search search = {
-		.place = place_of(target), .which = ip_borrow_waiting, .limit_ns = FIND_NS};
+		.place = place_of(target), .which = which, .limit_ns = FIND_NS};
 	int got = ip_borrow_search(target, &search, b);
 
 	if (got == 0)
@@ -109,8 +110,8 @@ static void lower(pid_t tid, const struct raised *raised)
 		sched_setscheduler(0, raised->own_policy, &raised->own);
 }
 
-int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, size_t n,
-		       struct ip_flip_hold *ret)
+int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+		       struct ip_flip_piece *pieces, size_t n, struct ip_flip_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 	const uint32_t count = n;
@@ -123,7 +124,7 @@ int ip_flip_thread_run(struct ip_target *target, struct ip_flip_piece *pieces, s
 	int done;
 
 	*ret = (struct ip_flip_hold){0};
-	if (find_thread(target, &b) < 0)
+	if (find_thread(target, which, &b) < 0)
 		return -1;
 	policy = raise_self(b.tid, &raised);
 	ret->tsc = b.stop.began_tsc;
@@ -201,7 +202,7 @@ int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 		pieces[left].error = 0;
 		pieces[left++].what = empty ? IP_FLIP_SWITCH : IP_FLIP_DROP;
 	}
-	if (left && ip_flip_thread_run(target, pieces, left, ret) < 0)
+	if (left && ip_flip_thread_run(target, ip_borrow_waiting, pieces, left, ret) < 0)
 		return -1;
 	n = 0;
 	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));

@@ -87,7 +87,10 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 				"ended for the system "
 				"calls that read these counters: -e tsc::CYCLES takes none",
 				target->pid);
-	*room += IP_FPERF_PLACE_SIZE + (plan->nfunctions + MORE_CELLS) * (uint64_t)cell_size(f);
+	if (ip_pmu_check(target, f->options.events, f->options.nevents) < 0)
+		return -1;
+	*room += ip_pmu_room(f->options.events, f->options.nevents) + IP_FPERF_PLACE_SIZE +
+		 (plan->nfunctions + MORE_CELLS) * (uint64_t)cell_size(f);
 	return 0;
 }
 
@@ -107,18 +110,33 @@ static void measure_costs(struct ip_fperf *f)
 	f->change_ns = 300000;
 }
 
+static void *at(const struct ip_fperf *f, uint32_t block, uint32_t offset)
+{
+	uint32_t inside, part = ip_blocks_part(f->area, block, offset, &inside);
+
+	return (char *)ip_area_meters(f->area, part) + inside;
+}
+
+static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
+{
+	f->pmu = ip_blocks_place(f->area, ip_pmu_room(f->options.events, f->options.nevents));
+	if (!f->pmu)
+		return ip_error("no memory is left for counters: give more with --memory");
+	ip_pmu_fill(f->options.events, f->options.nevents, f->options.multiplex, at(f, 0, f->pmu), h->source);
+	h->pmu = f->pmu;
+	return 0;
+}
+
 int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 {
 	struct ip_fperf_header *h;
-	uint32_t part, inside;
 
 	f->area = area;
 	measure_costs(f);
 	f->place = ip_blocks_place(area, (IP_FPERF_PLACE_SIZE + 7) / 8 * 8);
 	if (!f->place)
 		return ip_error("no memory is left for counters: give more with --memory");
-	part = ip_blocks_part(area, 0, f->place, &inside);
-	h = (struct ip_fperf_header *)((char *)ip_area_meters(area, part) + inside);
+	h = at(f, 0, f->place);
 	*h = (struct ip_fperf_header){.abi = IP_FPERF_ABI,
 				      .nevents = f->options.nevents,
 				      .hook_ticks = f->hook_ns / f->ns_per_tick,
@@ -128,15 +146,10 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 		h->source[i] = f->options.events[i]->source;
 		h->reads |= ip_fperf_reads(h->source[i]);
 	}
+	if (h->reads & IP_FPERF_READS_PMU && place_pmu(f, h) < 0)
+		return -1;
 	area->header->fperf = f->place;
 	return 0;
-}
-
-static void *at(const struct ip_fperf *f, uint32_t block, uint32_t offset)
-{
-	uint32_t inside, part = ip_blocks_part(f->area, block, offset, &inside);
-
-	return (char *)ip_area_meters(f->area, part) + inside;
 }
 
 static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struct ip_module *module)
@@ -257,6 +270,11 @@ static uint64_t load(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
+static uint32_t load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
 /* Its thread may be changing it; a copy that is torn all the same (the thread has been killed there) is off by one sample. */
 static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const struct ip_fperf_cell *cell)
 {
@@ -268,9 +286,10 @@ static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const s
 
 		ended = load(&cell->ended);
 		for (unsigned e = 0; e < f->options.nevents; e++)
-			sums[e] = (struct ip_fperf_sum){load(&cell->sums[e].sum),
-							load(&cell->sums[e].square_low),
-							load(&cell->sums[e].square_high)};
+			sums[e] = (struct ip_fperf_sum){
+				load(&cell->sums[e].sum), load(&cell->sums[e].square_low),
+				load(&cell->sums[e].square_high), load32(&cell->sums[e].missing),
+				load32(&cell->sums[e].scaled)};
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!(before & 1) && __atomic_load_n(&cell->sequence, __ATOMIC_RELAXED) == before)
 			break;
@@ -282,6 +301,8 @@ static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const s
 	for (unsigned e = 0; e < f->options.nevents; e++) {
 		to->sum[e] += sums[e].sum;
 		to->square[e] += sums[e].square_low + sums[e].square_high * 18446744073709551616.0;
+		to->missing[e] += sums[e].missing;
+		to->scaled[e] += sums[e].scaled;
 	}
 }
 
@@ -313,6 +334,19 @@ void ip_fperf_look(struct ip_fperf *f)
 						 ->calls);
 }
 
+static void add_pmu(const struct ip_pmu_thread *t, struct ip_fperf_spent *to)
+{
+	int error = __atomic_load_n(&t->error, __ATOMIC_RELAXED);
+
+	to->gone += load32(&t->gone);
+	to->counting += load32(&t->generation) > 0;
+	to->refused += error != 0;
+	if (error) {
+		to->refused_error = error;
+		to->refused_counter = load32(&t->failed);
+	}
+}
+
 static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_spent *to)
 {
 	const struct ip_fperf_thread *t = at(f, block, f->place);
@@ -322,6 +356,8 @@ static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_
 	to->entries += load(&t->entries);
 	to->crowded += load(&t->crowded);
 	to->reentered += load(&ip_area_meters(f->area, block)->reentered);
+	if (f->pmu)
+		add_pmu(at(f, block, f->pmu), to);
 }
 
 struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f)
@@ -334,11 +370,24 @@ struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f)
 	return spent;
 }
 
-void ip_fperf_release(struct ip_fperf *f, uint32_t block)
+bool ip_fperf_release(struct ip_fperf *f, uint32_t block)
 {
+	uint32_t state;
+
 	if (!f || !f->area)
-		return;
+		return false;
 	for (size_t i = 0; i < f->nfunctions; i++)
 		add_block(f, block, &f->functions[i], &f->functions[i].ended);
 	add_spent(f, block, &f->ended);
+	if (!f->pmu)
+		return false;
+	memcpy(f->kept, at(f, block, f->pmu), IP_PMU_KEPT);
+	state = ((struct ip_pmu_thread *)f->kept)->state;
+	return state != IP_PMU_NONE && state != IP_PMU_FAILED;
+}
+
+void ip_fperf_keep(struct ip_fperf *f, uint32_t block)
+{
+	((struct ip_pmu_thread *)f->kept)->state = IP_PMU_LEFT;
+	memcpy(at(f, block, f->pmu), f->kept, IP_PMU_KEPT);
 }

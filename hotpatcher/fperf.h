@@ -37,6 +37,7 @@ struct ip_fperf_options {
 	double budget;	      /* share of the run time; negative: none */
 	double samples_per_s; /* at most; negative: as many as the budget allows */
 	uint64_t interval_ns;
+	bool multiplex; /* counters of the kernel may take turns, and are scaled */
 	const struct ip_fperf_policy *policy;
 	/* is called about once a second while it runs; NULL: nobody is */
 	void (*show)(
@@ -53,6 +54,8 @@ struct ip_fperf_options {
 struct ip_fperf_row {
 	const char *function, *module; /* demangled; base name. fperf's */
 	uint64_t samples;
+	uint64_t missing[IP_FPERF_EVENTS],
+		scaled[IP_FPERF_EVENTS]; /* of these: without this event's value; with an estimate of it */
 	uint64_t cut;					   /* samples that never saw their exit */
 	uint64_t counted;				   /* calls that were seen */
 	double calls, calls_ci;				   /* in all; negative: not known */
@@ -70,6 +73,15 @@ struct ip_fperf_summary {
 	size_t functions, called,
 		sampled;   /* that were selected; that were called, as far as is known; that have a sample */
 	uint64_t left_out; /* samples that found too many others open, or a hook below them */
+	double ns_per_tick; /* of the TSC */
+	uint64_t
+		missing; /* values of counters that samples did not get: the kernel had others in their place, or a descriptor was gone */
+	uint64_t scaled; /* values that are estimates for that reason */
+	uint64_t gone;	 /* how often descriptors were not ours any more, and opened anew */
+	unsigned counting;	   /* threads that had counters of the kernel; */
+	unsigned refused;	   /* that got none, */
+	int refused_error;	   /* for this errno, */
+	const char *refused_event; /* of this event; NULL: there was none such */
 };
 
 /* options are copied. -1 with an error. */
@@ -87,8 +99,10 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area);
 int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *function);
 /* Whether the function is out now. f may be NULL. */
 bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function);
-/* A thread has ended: takes over what its block holds. f may be NULL. */
-void ip_fperf_release(struct ip_fperf *f, uint32_t block);
+/* A thread has ended: takes over what its block holds. f may be NULL. Whether the thread has left something of the kernel's: then, when the block
+ * has been cleared, ip_fperf_keep() notes it there again (fperf_pmu.h, step 1). */
+bool ip_fperf_release(struct ip_fperf *f, uint32_t block);
+void ip_fperf_keep(struct ip_fperf *f, uint32_t block);
 /* Steps 1 to 3. The session may have no fperf. */
 void ip_fperf_turn(struct ip_session *s);
 /* How long the session's loop may sleep. */

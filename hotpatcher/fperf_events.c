@@ -13,6 +13,21 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/fperf_pmu.h"
+
+#define USER (IP_PMU_NO_KERNEL | IP_PMU_NO_HV)
+#define COUNTER(kind, number, without)                                                                       \
+	.ncounters = 1, .counters = {{.counter = {.type = kind, .exclude = without, .config = number}}}
+/* What only happens in the kernel must not be asked for without it. */
+#define SOFTWARE(number, without) COUNTER(PERF_TYPE_SOFTWARE, number, without)
+#define HARDWARE(number)	  COUNTER(PERF_TYPE_HARDWARE, number, USER)
+#define MISSES(cache)                                                                                        \
+	COUNTER(PERF_TYPE_HW_CACHE,                                                                          \
+		(cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16, USER)
+
+#ifndef PERF_COUNT_SW_CGROUP_SWITCHES /* an enumerator: Linux 5.13 */
+#define PERF_COUNT_SW_CGROUP_SWITCHES 11
+#endif
 
 static const struct ip_fperf_event events[] = {
 	{"perf::TASK-CLOCK", "ns", IP_FPERF_TASK_CLOCK,
@@ -27,15 +42,44 @@ static const struct ip_fperf_event events[] = {
 	{"rusage::VOLUNTARY-SWITCHES", "", IP_FPERF_SWITCHES_VOLUNTARY,
 	 "those where it waited for something"},
 	{"rusage::FORCED-SWITCHES", "", IP_FPERF_SWITCHES_FORCED, "those where another was to run"},
-	{"perf::CPU-MIGRATIONS", "", IP_FPERF_NONE,
-	 "moves to another CPU: only a descriptor in the process could count them"},
-	{"PAPI_TOT_INS", "", IP_FPERF_NONE, "instructions completed (PMU)"},
-	{"PAPI_TOT_CYC", "", IP_FPERF_NONE, "cycles of the core (PMU)"},
-	{"PAPI_L1_DCM", "", IP_FPERF_NONE, "misses of the first data cache (PMU)"},
-	{"PAPI_L2_DCM", "", IP_FPERF_NONE, "misses of the second data cache (PMU)"},
-	{"PAPI_L3_TCM", "", IP_FPERF_NONE, "misses of the third cache (PMU)"},
-	{"PAPI_TLB_DM", "", IP_FPERF_NONE, "misses of the data TLB (PMU)"},
-	{"PAPI_BR_MSP", "", IP_FPERF_NONE, "branches that were mispredicted (PMU)"},
+	{"perf::CPU-MIGRATIONS", "", IP_FPERF_PMU, "moves to another CPU",
+	 SOFTWARE(PERF_COUNT_SW_CPU_MIGRATIONS, 0)},
+	{"perf::CGROUP-SWITCHES", "", IP_FPERF_PMU, "switches to a thread of another cgroup",
+	 SOFTWARE(PERF_COUNT_SW_CGROUP_SWITCHES, 0)},
+	{"perf::ALIGNMENT-FAULTS", "", IP_FPERF_PMU, "accesses that the kernel had to split",
+	 SOFTWARE(PERF_COUNT_SW_ALIGNMENT_FAULTS, USER)},
+	{"perf::EMULATION-FAULTS", "", IP_FPERF_PMU, "instructions that the kernel had to emulate",
+	 SOFTWARE(PERF_COUNT_SW_EMULATION_FAULTS, USER)},
+	{"perf::PERF_COUNT_SW_PAGE_FAULTS", "", IP_FPERF_PMU,
+	 "page faults in user mode, by a counter of the kernel instead of getrusage",
+	 SOFTWARE(PERF_COUNT_SW_PAGE_FAULTS, USER)},
+	{"perf::PERF_COUNT_SW_TASK_CLOCK", "ns", IP_FPERF_PMU,
+	 "time that the thread had a CPU, in the same way", SOFTWARE(PERF_COUNT_SW_TASK_CLOCK, USER)},
+	{"perf::INSTRUCTIONS", "", IP_FPERF_PMU, "instructions completed (PMU)",
+	 HARDWARE(PERF_COUNT_HW_INSTRUCTIONS)},
+	{"perf::CYCLES", "", IP_FPERF_PMU, "cycles of the core (PMU)", HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
+	{"perf::BRANCHES", "", IP_FPERF_PMU, "branches completed (PMU)",
+	 HARDWARE(PERF_COUNT_HW_BRANCH_INSTRUCTIONS)},
+	{"perf::BRANCH-MISSES", "", IP_FPERF_PMU, "branches that were mispredicted (PMU)",
+	 HARDWARE(PERF_COUNT_HW_BRANCH_MISSES)},
+	{"perf::CACHE-REFERENCES", "", IP_FPERF_PMU, "accesses to the last cache, mostly (PMU)",
+	 HARDWARE(PERF_COUNT_HW_CACHE_REFERENCES)},
+	{"perf::CACHE-MISSES", "", IP_FPERF_PMU, "misses of the last cache, mostly (PMU)",
+	 HARDWARE(PERF_COUNT_HW_CACHE_MISSES)},
+	/* PAPI's most common presets by the kernel's generic numbers: for where PAPI itself is not there to tell better ones */
+	{"PAPI_TOT_INS", "", IP_FPERF_PMU, "instructions completed (PMU)",
+	 HARDWARE(PERF_COUNT_HW_INSTRUCTIONS)},
+	{"PAPI_TOT_CYC", "", IP_FPERF_PMU, "cycles of the core (PMU)", HARDWARE(PERF_COUNT_HW_CPU_CYCLES)},
+	{"PAPI_REF_CYC", "", IP_FPERF_PMU, "cycles at a constant rate (PMU)",
+	 HARDWARE(PERF_COUNT_HW_REF_CPU_CYCLES)},
+	{"PAPI_BR_INS", "", IP_FPERF_PMU, "branches completed (PMU)",
+	 HARDWARE(PERF_COUNT_HW_BRANCH_INSTRUCTIONS)},
+	{"PAPI_BR_MSP", "", IP_FPERF_PMU, "branches that were mispredicted (PMU)",
+	 HARDWARE(PERF_COUNT_HW_BRANCH_MISSES)},
+	{"PAPI_L1_DCM", "", IP_FPERF_PMU, "misses of the first data cache (PMU)",
+	 MISSES(PERF_COUNT_HW_CACHE_L1D)},
+	{"PAPI_L3_TCM", "", IP_FPERF_PMU, "misses of the last cache (PMU)", MISSES(PERF_COUNT_HW_CACHE_LL)},
+	{"PAPI_TLB_DM", "", IP_FPERF_PMU, "misses of the data TLB (PMU)", MISSES(PERF_COUNT_HW_CACHE_DTLB)},
 };
 
 #define NEVENTS (sizeof(events) / sizeof(*events))
@@ -59,9 +103,16 @@ static const struct {
 	{"cpu-migrations", "perf::CPU-MIGRATIONS"},
 	{"perf::MIGRATIONS", "perf::CPU-MIGRATIONS"},
 	{"tsc", "tsc::CYCLES"},
-	{"instructions", "PAPI_TOT_INS"},
-	{"cycles", "PAPI_TOT_CYC"},
+	{"instructions", "perf::INSTRUCTIONS"},
+	{"cycles", "perf::CYCLES"},
+	{"cpu-cycles", "perf::CYCLES"},
+	{"branches", "perf::BRANCHES"},
+	{"branch-misses", "perf::BRANCH-MISSES"},
+	{"cache-references", "perf::CACHE-REFERENCES"},
+	{"cache-misses", "perf::CACHE-MISSES"},
 };
+
+static ip_fperf_ask ask_papi;
 
 const struct ip_fperf_event *ip_fperf_events(size_t *ret_n)
 {
@@ -69,38 +120,36 @@ const struct ip_fperf_event *ip_fperf_events(size_t *ret_n)
 	return events;
 }
 
-/* Whether the kernel gives instructions to anybody. */
-static int open_instructions(void)
+void ip_fperf_events_ask(ip_fperf_ask ask)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr),
-				       .type = PERF_TYPE_HARDWARE,
-				       .config = PERF_COUNT_HW_INSTRUCTIONS,
-				       .disabled = 1,
-				       .exclude_kernel = 1,
-				       .exclude_hv = 1};
-
-	return syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	ask_papi = ask;
 }
 
-const char *ip_fperf_why_no_pmu(void)
+static int try_open(const struct ip_pmu_counter *c)
 {
-	_cleanup_close_ int fd = open_instructions();
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = c->type,
+				       .config = c->config,
+				       .config1 = c->config1,
+				       .config2 = c->config2,
+				       .disabled = 1,
+				       .exclude_user = (c->exclude & IP_PMU_NO_USER) != 0,
+				       .exclude_kernel = (c->exclude & IP_PMU_NO_KERNEL) != 0,
+				       .exclude_hv = (c->exclude & IP_PMU_NO_HV) != 0};
+	_cleanup_close_ int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
-	if (fd >= 0)
-		return "there is a PMU, but this fperf reads only what needs no descriptor in the process";
-	switch (errno) {
-	case ENOENT:
-	case EOPNOTSUPP:
-	case ENODEV:
-		return "this machine has no PMU, or its hypervisor does not pass it on (perf_event_open: no "
-		       "such event)";
-	case EACCES:
-	case EPERM:
-		return "the kernel does not let this user count it (kernel.perf_event_paranoid, or seccomp "
-		       "of a container)";
-	default:
-		return "the kernel refuses perf_event_open";
+	return fd < 0 ? errno : 0;
+}
+
+const char *ip_fperf_why_not(const struct ip_fperf_event *e)
+{
+	for (unsigned i = 0; i < e->ncounters; i++) {
+		int error = try_open(&e->counters[i].counter);
+
+		if (error)
+			return ip_pmu_error(error);
 	}
+	return NULL;
 }
 
 uint32_t ip_fperf_reads(uint32_t source)
@@ -112,11 +161,13 @@ uint32_t ip_fperf_reads(uint32_t source)
 	case IP_FPERF_TASK_CLOCK:
 		return IP_FPERF_READS_CLOCK;
 	default:
+		if (source >= IP_FPERF_PMU)
+			return IP_FPERF_READS_PMU;
 		return IP_FPERF_READS_USAGE;
 	}
 }
 
-static const struct ip_fperf_event *find(const char *name)
+const struct ip_fperf_event *ip_fperf_event_named(const char *name)
 {
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(*aliases); i++)
 		if (!strcasecmp(name, aliases[i].alias)) {
@@ -127,6 +178,17 @@ static const struct ip_fperf_event *find(const char *name)
 		if (!strcasecmp(name, events[i].name))
 			return &events[i];
 	return NULL;
+}
+
+/* What PAPI says a preset is counts more than what we do. */
+static const struct ip_fperf_event *find(const char *name, const char **ret_why)
+{
+	const struct ip_fperf_event *here = ip_fperf_event_named(name), *e = NULL;
+
+	*ret_why = NULL;
+	if (ask_papi && (!here || !strncasecmp(name, "PAPI_", 5)))
+		e = ask_papi(name, ret_why);
+	return e ? e : here;
 }
 
 static int not_here(const char *name, const char *why)
@@ -144,22 +206,27 @@ int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret)
 	if (!copy)
 		return ip_error("out of memory");
 	while ((name = strsep(&rest, ","))) {
-		const struct ip_fperf_event *e = find(name);
+		const char *why;
+		const struct ip_fperf_event *e = find(name, &why);
 
 		if (!*name)
 			return ip_error("-e %s: a name is missing", text);
-		if (!e && !strncasecmp(name, "PAPI_", 5))
-			return not_here(name, ip_fperf_why_no_pmu());
+		if (e)
+			why = ip_fperf_why_not(e);
+		if (why)
+			return not_here(name, why);
 		if (!e)
 			return ip_error("-e %s: no such event (fperf list-events shows them)", name);
-		if (e->source == IP_FPERF_NONE)
-			return not_here(name, strncmp(e->name, "PAPI_", 5) ? e->what : ip_fperf_why_no_pmu());
 		for (int i = 0; i < n; i++)
-			if (ret[i] == e)
+			if (!strcmp(ret[i]->name, e->name))
 				return ip_error("-e %s: %s is named twice", text, e->name);
 		if (n == IP_FPERF_EVENTS)
 			return ip_error("-e %s: at most %u events at a time", text, IP_FPERF_EVENTS);
 		ret[n++] = e;
+		if (ip_pmu_counters(ret, n) > IP_PMU_COUNTERS)
+			return ip_error("-e %s: at most %u counters of the kernel at a time, and some events "
+					"take several",
+					text, IP_PMU_COUNTERS);
 	}
 	return n;
 }

@@ -2,31 +2,51 @@
 /*
  * What FPerf can count: names, what each means, and whether it counts on this machine.
  *
- * Names of the kernel's own events are those that PAPI and libpfm4 give them (perf::PAGE-FAULTS). They are counted without a descriptor in the
- * process (common/fperf_abi.h), so nothing there can close one or read it. What takes a PMU is known by name, to say why it does not count.
+ * Names of the kernel's own events are those that PAPI and libpfm4 give them (perf::PAGE-FAULTS). Those that the kernel tells by getrusage and clocks are
+ * counted without a descriptor in the process (common/fperf_abi.h). All others are counters of the kernel, which the hooks open
+ * (common/fperf_pmu_abi.h): some are known here by the kernel's generic numbers; presets and native events of the processor are asked of whoever knows
+ * PAPI (ip_fperf_events_ask()).
+ *
+ * Hardware events count user mode only, which is what PAPI counts where nobody asks for more. So our own system calls in hooks are not in them.
  */
 #ifndef IP_FPERF_EVENTS_H
 #define IP_FPERF_EVENTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fperf_abi.h"
+#include "common/fperf_pmu_abi.h"
 
 #define IP_FPERF_NAMES_DEFAULT "perf::TASK-CLOCK,tsc::CYCLES,perf::PAGE-FAULTS,perf::CONTEXT-SWITCHES"
+
+struct ip_fperf_counter {
+	struct ip_pmu_counter counter;
+	bool minus; /* is taken off */
+};
 
 struct ip_fperf_event {
 	const char *name;
 	const char *unit; /* "ns", "ticks", "" */
-	uint32_t source;  /* enum ip_fperf_source; IP_FPERF_NONE: it does not count here */
+	uint32_t source;  /* enum ip_fperf_source; IP_FPERF_PMU: counters of the kernel */
 	const char *what;
+	unsigned ncounters; /* of the kernel */
+	struct ip_fperf_counter counters[IP_PMU_COUNTERS];
 };
+
+/* One that is known here, by its name or a shorter one; NULL: it is not. */
+const struct ip_fperf_event *ip_fperf_event_named(const char *name);
+
+/* Who knows more names (PAPI). The event, which lives for good; NULL where there is none: *ret_why says why it does not count here, NULL: nobody
+ * knows it. */
+typedef const struct ip_fperf_event *(*ip_fperf_ask)(const char *name, const char **ret_why);
+void ip_fperf_events_ask(ip_fperf_ask ask);
 
 /* All that are known; *ret_n of them. */
 const struct ip_fperf_event *ip_fperf_events(size_t *ret_n);
 
-/* Why an event of a PMU does not count here; static text, one line. */
-const char *ip_fperf_why_no_pmu(void);
+/* Why an event does not count here, by trying; static text, one line. NULL: it does. */
+const char *ip_fperf_why_not(const struct ip_fperf_event *event);
 
 /* Comma-separated names into ret, which has room for IP_FPERF_EVENTS. How many; -1 with an error: unknown, twice,
  * too many; -2 with an error: known, but not counted here. */

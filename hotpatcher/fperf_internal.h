@@ -10,11 +10,13 @@
 #include "common/probe_list.h"
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/fperf_estimate.h"
+#include "hotpatcher/fperf_pmu.h"
 
 /* Sums of a function over threads. */
 struct ip_fperf_sums {
 	uint64_t calls, begun, cut, ended;
 	double sum[IP_FPERF_EVENTS], square[IP_FPERF_EVENTS];
+	uint64_t missing[IP_FPERF_EVENTS], scaled[IP_FPERF_EVENTS]; /* of ended */
 };
 
 /* A function: its instances, inlined and not, are one. */
@@ -46,12 +48,16 @@ struct ip_fperf_module {
 /* What threads have spent, as they say. */
 struct ip_fperf_spent {
 	uint64_t ticks, hooks, entries, crowded, reentered;
+	uint64_t gone;
+	unsigned counting, refused, refused_counter;
+	int refused_error;
 };
 
 struct ip_fperf {
 	struct ip_fperf_options options;
 	struct ip_area *area;
-	uint32_t place;
+	uint32_t place, pmu;
+	uint64_t kept[IP_PMU_KEPT / 8]; /* what a thread has left, while its block is cleared */
 	struct ip_fperf_function *functions;
 	size_t nfunctions;
 	struct ip_fperf_module *modules;

@@ -42,6 +42,22 @@ static int by_total(const void *a, const void *b)
 	return strcmp(x->function, y->function);
 }
 
+/* Samples with a value of the event. */
+static uint64_t valued(const struct ip_fperf_sums *s, unsigned event)
+{
+	return s->ended > s->missing[event] ? s->ended - s->missing[event] : 0;
+}
+
+static const char *event_of_counter(const struct ip_fperf_options *o, unsigned counter)
+{
+	for (unsigned e = 0; e < o->nevents; e++) {
+		if (counter < o->events[e]->ncounters)
+			return o->events[e]->name;
+		counter -= o->events[e]->ncounters;
+	}
+	return NULL;
+}
+
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 {
 	struct ip_fperf_row *rows = calloc(f->nfunctions + 1, sizeof(*rows));
@@ -63,9 +79,11 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 					     .cut = fn->now.cut};
 		estimate_calls(f, fn, row);
 		for (unsigned e = 0; e < f->options.nevents; e++)
-			row->mean[e] =
-				ip_fperf_mean(fn->now.ended, fn->now.sum[e], fn->now.square[e], &row->ci[e]);
-		row->total = fn->now.ended ? row->mean[0] * row->calls : 0;
+			row->mean[e] = ip_fperf_mean(valued(&fn->now, e), fn->now.sum[e], fn->now.square[e],
+						     &row->ci[e]);
+		memcpy(row->missing, fn->now.missing, sizeof(row->missing));
+		memcpy(row->scaled, fn->now.scaled, sizeof(row->scaled));
+		row->total = valued(&fn->now, 0) ? row->mean[0] * row->calls : 0;
 		n++;
 	}
 	qsort(rows, n, sizeof(*rows), by_total);
@@ -81,9 +99,20 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 	ret->stops_share = f->cpu_ns ? f->stops_ns / f->cpu_ns : 0;
 	ret->length_s = f->start_ns ? (end_of(f) - f->start_ns) / 1e9 : 0;
 	ret->left_out = f->ended.crowded + f->ended.reentered;
+	ret->ns_per_tick = f->ns_per_tick;
+	ret->gone = f->ended.gone;
+	ret->counting = f->ended.counting;
+	ret->refused = f->ended.refused;
+	ret->refused_error = f->ended.refused_error;
+	ret->refused_event =
+		f->ended.refused ? event_of_counter(&f->options, f->ended.refused_counter) : NULL;
 	for (size_t i = 0; i < f->nfunctions; i++) {
 		ret->samples += f->functions[i].now.ended;
 		ret->called += f->functions[i].now.calls > 0;
 		ret->sampled += f->functions[i].now.ended > 0;
+		for (unsigned e = 0; e < f->options.nevents; e++) {
+			ret->missing += f->functions[i].now.missing[e];
+			ret->scaled += f->functions[i].now.scaled[e];
+		}
 	}
 }

@@ -145,7 +145,8 @@ static double width_of(const struct ip_fperf *f, const struct ip_fperf_function 
 	double widest = -1;
 
 	for (unsigned e = 0; e < f->options.nevents; e++) {
-		double ci, mean = ip_fperf_mean(fn->now.ended, fn->now.sum[e], fn->now.square[e], &ci);
+		uint64_t n = fn->now.ended > fn->now.missing[e] ? fn->now.ended - fn->now.missing[e] : 0;
+		double ci, mean = ip_fperf_mean(n, fn->now.sum[e], fn->now.square[e], &ci);
 
 		if (ci > 0 && mean > 0 && ci / mean > widest)
 			widest = ci / mean;

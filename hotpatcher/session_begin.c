@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/fperf.h"
+#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/session_internal.h"
 
@@ -113,6 +114,9 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 	bool down;
 	int made;
 
+	/* an fperf that was killed has left its counters */
+	if (ip_pmu_clean(s->target, s->area) < 0)
+		fprintf(stderr, "iprobe: %s\n", ip_error_message());
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;

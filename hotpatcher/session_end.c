@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/fperf.h"
+#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/restore.h"
@@ -94,6 +95,9 @@ int ip_session_go_idle(struct ip_session *s)
 	     (ip_target_alive(s->target) || s->options->follow_fork) &&
 	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		ip_session_nap(200000);
+	if (ret == 0 && s->options->fperf && ip_target_alive(s->target) &&
+	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
+		fprintf(stderr, "iprobe: %s\n", ip_error_message());
 	if (!s->write_failed && ip_collector_flush(s->collector) < 0) {
 		s->write_failed = true;
 		return -1;

@@ -6,6 +6,7 @@
  *
  * Each piece's entry always says what is mapped: whoever comes after an iprobe that died finds there what it has left.
  */
+#include <linux/perf_event.h>
 #include <sys/syscall.h>
 
 #include "runtime/arch/cpu.h"
@@ -62,6 +63,16 @@ static int32_t switch_over(struct ip_flip_piece *piece)
 	return 0;
 }
 
+/* Another file's answer is an error. */
+static int32_t close_counter(const struct ip_flip_piece *piece)
+{
+	uint64_t id = 0;
+
+	if (cpu_syscall(SYS_ioctl, piece->at, PERF_EVENT_IOC_ID, &id, 0) == 0 && id == piece->size)
+		cpu_syscall(SYS_close, piece->at, 0, 0, 0);
+	return 0;
+}
+
 /* The first failure ends it: iprobe, or the next one, sees to the rest. */
 static void flip_all(struct ip_flip *flip)
 {
@@ -77,6 +88,9 @@ static void flip_all(struct ip_flip *flip)
 			break;
 		case IP_FLIP_DROP:
 			piece->error = drop(piece);
+			break;
+		case IP_FLIP_CLOSE:
+			piece->error = close_counter(piece);
 			break;
 		case IP_FLIP_REVERT:
 			piece->error = stage(piece);

@@ -22,6 +22,7 @@
 #include "common/fperf_abi.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
+#include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
 
 #define BELOW		 (1ull << 20) /* as in meters.c */
@@ -44,6 +45,7 @@ struct usage {
 struct reading {
 	uint64_t tsc, clock;
 	struct usage usage;
+	struct rt_pmu_reading pmu;
 };
 
 struct at {
@@ -51,6 +53,9 @@ struct at {
 	struct ip_fperf_thread *thread;
 	struct ip_fperf_control *control;
 	struct ip_fperf_cell *cell;
+	const struct ip_pmu_set *set; /* NULL, as pmu: no such counters */
+	struct ip_pmu_thread *pmu;
+	uint32_t tid;
 };
 
 static void read_usage(struct usage *u)
@@ -67,22 +72,30 @@ static uint64_t read_clock(void)
 	return time[0] * 1000000000ull + time[1];
 }
 
-static void read_at_entry(const struct ip_fperf_header *h, struct reading *r)
+static void read_at_entry(const struct at *at, struct reading *r)
 {
+	const struct ip_fperf_header *h = at->header;
+
 	if (h->reads & IP_FPERF_READS_USAGE)
 		read_usage(&r->usage);
 	if (h->reads & IP_FPERF_READS_CLOCK)
 		r->clock = read_clock();
+	if (at->set)
+		rt_pmu_read(at->set, at->pmu, &r->pmu);
 	cpu_store_order();
 	r->tsc = cpu_clock();
 	cpu_store_order();
 }
 
-static void read_at_exit(const struct ip_fperf_header *h, struct reading *r)
+static void read_at_exit(const struct at *at, struct reading *r)
 {
+	const struct ip_fperf_header *h = at->header;
+
 	cpu_store_order();
 	r->tsc = cpu_clock();
 	cpu_store_order();
+	if (at->set)
+		rt_pmu_read(at->set, at->pmu, &r->pmu);
 	if (h->reads & IP_FPERF_READS_CLOCK)
 		r->clock = read_clock();
 	if (h->reads & IP_FPERF_READS_USAGE)
@@ -128,22 +141,63 @@ static void spend(const struct at *at, uint64_t ticks)
 	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
 }
 
-/* The least that two readings in a row differ by: what is more was somebody else's. */
-static void learn_bias(const struct ip_fperf_header *h, struct ip_fperf_thread *t)
+/* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
+static int since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *values,
+		 const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
 {
-	struct reading before, behind;
+	uint32_t source = h->source[e], i = source - IP_FPERF_PMU;
+
+	if (source < IP_FPERF_PMU) {
+		*ret = value_of(source, now) - values[e];
+		return 1;
+	}
+	if (i >= IP_FPERF_EVENTS || pmu->missing >> i & 1)
+		return 0;
+	*ret = pmu->value[i];
+	return 1 + (pmu->scaled >> i & 1);
+}
+
+static void note(const struct at *at, uint32_t frame, uint64_t *values, const struct reading *now)
+{
+	for (uint32_t e = 0; e < events_of(at->header); e++)
+		values[e] = value_of(at->header->source[e], now);
+	if (at->set)
+		rt_pmu_note(at->set, at->pmu, frame, &now->pmu);
+}
+
+static void pmu_since(const struct at *at, uint32_t frame, const struct reading *now,
+		      struct rt_pmu_values *ret)
+{
+	ret->missing = ~0u;
+	if (at->set)
+		rt_pmu_since(at->set, at->pmu, frame, &now->pmu, ret);
+}
+
+/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. */
+static void learn_bias(const struct at *at, uint32_t frame)
+{
+	const struct ip_fperf_header *h = at->header;
+	struct ip_fperf_thread *t = at->thread;
+	struct rt_pmu_values pmu;
+	struct reading now;
+	uint64_t *values = t->frames[frame].values;
 
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = ~0ull;
 	for (int i = 0; i < TRIALS; i++) {
-		read_at_entry(h, &before);
-		read_at_exit(h, &behind);
+		read_at_entry(at, &now);
+		note(at, frame, values, &now);
+		read_at_exit(at, &now);
+		pmu_since(at, frame, &now, &pmu);
 		for (uint32_t e = 0; e < events_of(h); e++) {
-			uint64_t more = value_of(h->source[e], &behind) - value_of(h->source[e], &before);
+			uint64_t more;
 
-			t->bias[e] = more < t->bias[e] ? more : t->bias[e];
+			if (since(h, e, values, &now, &pmu, &more) == 1)
+				t->bias[e] = more < t->bias[e] ? more : t->bias[e];
 		}
 	}
+	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
+		t->bias[e] = t->bias[e] == ~0ull ? 0 : t->bias[e];
 	t->random = cpu_clock() | 1;
 	t->ready = 1;
 }
@@ -212,6 +266,8 @@ static int is_sample(const struct at *at)
 	}
 	if (at->header->reads && !*(volatile uint32_t *)&rt_header->may_read)
 		return 0;
+	if (at->set && !rt_pmu_ready(at->set, at->pmu, at->tid))
+		return 0;
 	if (at->thread->top >= IP_FPERF_DEPTH) {
 		at->thread->crowded++;
 		return 0;
@@ -248,7 +304,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	}
 	begin = cpu_clock();
 	if (!t->ready)
-		learn_bias(at->header, t);
+		learn_bias(at, top);
 	at->cell->begun++;
 	f = &t->frames[top];
 	f->sp = sp;
@@ -256,11 +312,10 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	f->turn = *(volatile uint32_t *)&at->control->turn;
 	t->top = top + 1;
 	/* 3 */
-	read_at_entry(at->header, &now);
+	read_at_entry(at, &now);
 	spend(at, now.tsc - begin);
 	f->ticks = t->ticks;
-	for (uint32_t e = 0; e < events_of(at->header); e++)
-		f->values[e] = value_of(at->header->source[e], &now);
+	note(at, top, f->values, &now);
 }
 
 /* Step 4: index + 1, or 0. */
@@ -308,6 +363,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 {
 	struct ip_fperf_thread *t = at->thread;
 	const struct ip_fperf_frame *f;
+	struct rt_pmu_values pmu;
 	struct reading now;
 	uint64_t hooks_ticks;
 	uint32_t found = t->top ? find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
@@ -317,7 +373,8 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		only_count(at, word, number);
 		return;
 	}
-	read_at_exit(at->header, &now);
+	read_at_exit(at, &now);
+	pmu_since(at, found - 1, &now, &pmu);
 	cut_from(at, m, shared, found);
 	f = &t->frames[found - 1];
 	t->top = found - 1;
@@ -326,8 +383,13 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	cpu_store_order();
 	for (uint32_t e = 0; e < events_of(at->header); e++) {
 		uint32_t source = at->header->source[e];
-		uint64_t value = value_of(source, &now) - f->values[e], less = t->bias[e];
+		uint64_t value, less = t->bias[e];
+		int whole = since(at->header, e, f->values, &now, &pmu, &value);
 
+		at->cell->sums[e].missing += !whole;
+		at->cell->sums[e].scaled += whole == 2;
+		if (!whole)
+			continue;
 		if (source == IP_FPERF_TSC)
 			less += hooks_ticks;
 		else if (source == IP_FPERF_TASK_CLOCK)
@@ -346,12 +408,17 @@ void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uin
 	      uint32_t kind, uint64_t sp)
 {
 	uint32_t offset = IP_DUTY_OFFSET(word);
-	const struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
-			      .thread = (struct ip_fperf_thread *)((char *)m + place),
-			      .control = (struct ip_fperf_control *)((char *)shared + offset),
-			      .cell = (struct ip_fperf_cell *)((char *)m + offset)};
+	struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
+			.thread = (struct ip_fperf_thread *)((char *)m + place),
+			.control = (struct ip_fperf_control *)((char *)shared + offset),
+			.cell = (struct ip_fperf_cell *)((char *)m + offset)};
 	if (!place || at.header->abi != IP_FPERF_ABI)
 		return;
+	if (at.header->pmu && at.header->reads & IP_FPERF_READS_PMU) {
+		at.set = (const struct ip_pmu_set *)((char *)shared + at.header->pmu);
+		at.pmu = (struct ip_pmu_thread *)((char *)m + at.header->pmu);
+		at.tid = rt_slots[m->slot % IP_AREA_SLOTS].tid;
+	}
 	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
 		cpu_increment_local(&m->reentered);
 		return;

@@ -67,10 +67,11 @@ void rt_meters_take(struct ip_slot *slot)
 	uint32_t n = rt_header->nmeters, start = rt_header->meters_hint;
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = (start + i) % n, expected = IP_METERS_FREE;
+		uint32_t k = (start + i) % n;
 		struct ip_meters *m = block(k);
+		uint32_t expected = *(volatile uint32_t *)&m->state;
 
-		if (m->state != IP_METERS_FREE ||
+		if ((expected != IP_METERS_FREE && expected != IP_METERS_LEFT) ||
 		    !__atomic_compare_exchange_n(&m->state, &expected, IP_METERS_OWNED, 0, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			continue;

@@ -334,7 +334,8 @@ static void test_names(void **state)
 	assert_int_equal(ip_fperf_events_parse("page-faults,perf::FAULTS", e), -1);
 	assert_int_equal(ip_fperf_events_parse("page-faults,", e), -1);
 	assert_int_equal(ip_fperf_events_parse("nonsense", e), -1);
-	assert_int_equal(ip_fperf_events_parse("migrations", e), -2);
+	assert_int_equal(ip_fperf_events_parse("instructions", e),
+			 ip_fperf_why_not(ip_fperf_event_named("perf::INSTRUCTIONS")) ? -2 : 1);
 	assert_int_equal(ip_fperf_events_parse(IP_FPERF_NAMES_DEFAULT, e), 4);
 }
 

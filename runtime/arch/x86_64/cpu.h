@@ -17,6 +17,7 @@
 #define CPU_CALLS_ARE_NEAR 1
 #define CPU_SYS_MMAP	   SYS_mmap
 #define CPU_CALLS_USERS 1 /* user.S */
+#define CPU_READS_PMCS	   1 /* cpu_read_pmc(), where the kernel lets us */
 #define CPU_FLIPS	   1 /* flip.S is there */
 
 typedef Elf64_auxv_t cpu_auxv;
@@ -51,6 +52,15 @@ static inline uint64_t cpu_clock(void)
 	uint32_t lo, hi;
 
 	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* A counter of the PMU. */
+static inline uint64_t cpu_read_pmc(uint32_t number)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(number));
 	return (uint64_t)hi << 32 | lo;
 }
 

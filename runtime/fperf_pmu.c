@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of the kernel: opened by a thread at its first sample, for itself alone, and read in its hooks.
+ *
+ * The program may do what it wants with its descriptors: close all it has (close_range, as daemons do), put others in their place, run out of them. So:
+ *   1. Opening. perf_event_open gives the lowest number that is free; it is moved up at once (LOW), so that what the program opens gets the numbers that it
+ *      would have got. Closed by exec. Not more than the program's limit leaves room for (SPARE).
+ *   2. Each counter has its page mapped, where it is one of a PMU. If the kernel lets all of them be read there by rdpmc, the descriptors are closed: a mapping
+ *      keeps the counter. From then on nothing of ours is in the table of descriptors, and reading is no system call.
+ *   3. Else it is read(2), once for all where they are a group. Before each use the descriptor is asked for the number of its counter
+ *      (PERF_EVENT_IOC_ID, which is an error for any other file, and changes nothing there): numbers never repeat, so it is ours, or it is left alone. What was
+ *      read names the counters once more.
+ *      A thread that closes ours and has another file put at its high number between the question and the reading, by dup2 in the same
+ *      microsecond, is not held off.
+ *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened anew. A sample that is open then has no value of them.
+ *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares our memory (vfork) is not tid, and opens none.
+ *   6. The thread ends without telling us. What it held stays noted in its block: the next one that takes the block closes it first,
+ *      and iprobe what is left at the end (hotpatcher/fperf_pmu.c). What another image of the process has opened is closed by exec.
+ *
+ * A counter that the kernel has not had on the PMU for all of the sample (it takes turns when there are more than the PMU has room for) has no value, or one that is
+ * scaled, if that was asked for.
+ */
+#include "runtime/fperf_pmu.h"
+
+#include <linux/perf_event.h>
+
+#include "runtime/arch/cpu.h"
+
+#define PAGE	     4096ul
+#define LOW	     512 /* descriptors are moved there, or to half of the limit */
+#define SPARE	     8	 /* a part of so many of the limit stays the program's */
+#define READ_TRIES   64
+#define RLIMIT_FILES 7
+#define DUP_CLOEXEC  1030 /* F_DUPFD_CLOEXEC */
+#define EINTR	     4
+#define EIO	     5
+#define EMFILE	     24
+
+#define FAILED(ret) ((unsigned long)(ret) > -4096ul)
+
+/* Of this image of the process. */
+static uint64_t image;
+
+static uint64_t this_image(void)
+{
+	uint64_t none = 0;
+
+	if (!image)
+		__atomic_compare_exchange_n(&image, &none, cpu_clock() | 1, 0, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+	return image;
+}
+
+static uint32_t counters_of(const struct ip_pmu_set *set)
+{
+	uint32_t n = *(const volatile uint32_t *)&set->ncounters;
+
+	return n < IP_PMU_COUNTERS ? n : IP_PMU_COUNTERS;
+}
+
+/* Step 3. */
+static int is_ours(const struct ip_pmu_held *h)
+{
+	uint64_t id = 0;
+
+	return h->fd >= 0 && h->id && cpu_syscall(SYS_ioctl, h->fd, PERF_EVENT_IOC_ID, &id, 0) == 0 &&
+	       id == h->id;
+}
+
+static void close_fd(struct ip_pmu_held *h)
+{
+	if (is_ours(h))
+		cpu_syscall(SYS_close, h->fd, 0, 0, 0);
+	h->fd = -1;
+}
+
+static void unmap(struct ip_pmu_held *h)
+{
+	if (h->page)
+		cpu_syscall(SYS_munmap, h->page, PAGE, 0, 0);
+	h->page = 0;
+}
+
+static void forget(struct ip_pmu_thread *t)
+{
+	for (uint32_t i = 0; i < IP_PMU_COUNTERS; i++)
+		t->held[i] = (struct ip_pmu_held){.fd = -1};
+}
+
+void rt_pmu_close(struct ip_pmu_thread *t)
+{
+	if (t->image == this_image())
+		for (uint32_t i = 0; i < IP_PMU_COUNTERS; i++) {
+			unmap(&t->held[i]);
+			close_fd(&t->held[i]);
+		}
+	forget(t);
+	cpu_store_order();
+	t->state = IP_PMU_NONE;
+}
+
+static uint64_t limit_of_files(void)
+{
+	uint64_t limit[2] = {0, 0};
+
+	cpu_syscall(SYS_prlimit64, 0, RLIMIT_FILES, 0, limit);
+	return limit[0];
+}
+
+/* Step 1. The descriptor, or an error. */
+static long move_up(long fd, uint64_t limit)
+{
+	uint64_t from = limit / 2 < LOW ? limit / 2 : LOW;
+	long up = cpu_syscall(SYS_fcntl, fd, DUP_CLOEXEC, from, 0);
+
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
+	if (!FAILED(up) && (uint64_t)up >= limit - limit / SPARE) {
+		cpu_syscall(SYS_close, up, 0, 0, 0);
+		return -EMFILE;
+	}
+	return up;
+}
+
+/* Whether they are one group. A clock in a group is brought up to date by the tick only, unless it leads (seen on Linux 6.18): then each is by
+ * itself. */
+static int is_group(const struct ip_pmu_set *set)
+{
+	int group = !set->scale;
+
+	for (uint32_t i = 0; i < counters_of(set); i++)
+		group &= set->counters[i].type != PERF_TYPE_SOFTWARE ||
+			 (set->counters[i].config != PERF_COUNT_SW_TASK_CLOCK &&
+			  set->counters[i].config != PERF_COUNT_SW_CPU_CLOCK);
+	return group;
+}
+
+/* leader: -1: it is none's. */
+static long open_counter(const struct ip_pmu_counter *c, int group, long leader)
+{
+	struct perf_event_attr attr;
+
+	cpu_zero(&attr, sizeof(attr));
+	attr.size = sizeof(attr);
+	attr.type = c->type;
+	attr.config = c->config;
+	attr.config1 = c->config1;
+	attr.config2 = c->config2;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID |
+			   (group ? PERF_FORMAT_GROUP : 0);
+	attr.exclude_user = (c->exclude & IP_PMU_NO_USER) != 0;
+	attr.exclude_kernel = (c->exclude & IP_PMU_NO_KERNEL) != 0;
+	attr.exclude_hv = (c->exclude & IP_PMU_NO_HV) != 0;
+	return cpu_syscall6(SYS_perf_event_open, (long)&attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC, 0);
+}
+
+/* 0, or an errno. */
+static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t i, int group, uint64_t limit)
+{
+	struct ip_pmu_held *h = &t->held[i];
+	long fd = open_counter(&set->counters[i], group, group ? t->held[0].fd : -1);
+	uint64_t id = 0;
+
+	if (!FAILED(fd))
+		fd = move_up(fd, limit);
+	if (FAILED(fd))
+		return -fd;
+	/* from here on it can be closed by whoever finds it */
+	if (cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) != 0 || !id) {
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		return EIO;
+	}
+	h->fd = fd;
+	cpu_store_order();
+	h->id = id;
+	return 0;
+}
+
+static int is_of_a_pmu(uint32_t type)
+{
+	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT && type != PERF_TYPE_BREAKPOINT;
+}
+
+static int may_rdpmc(const struct ip_pmu_held *h)
+{
+	return h->page && ((const volatile struct perf_event_mmap_page *)h->page)->cap_user_rdpmc;
+}
+
+/* Step 2: whether all are read without a descriptor now. */
+static int map_pages(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t n)
+{
+	int all = 1;
+
+	for (uint32_t i = 0; i < n && all; i++)
+		all = CPU_READS_PMCS && is_of_a_pmu(set->counters[i].type);
+	for (uint32_t i = 0; i < n && all; i++) {
+		long page = cpu_syscall6(CPU_SYS_MMAP, 0, PAGE, 1 /* PROT_READ */, 1 /* MAP_SHARED */,
+					 t->held[i].fd, 0);
+
+		t->held[i].page = FAILED(page) ? 0 : page;
+		all = may_rdpmc(&t->held[i]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (all)
+			close_fd(&t->held[i]);
+		else
+			unmap(&t->held[i]);
+	}
+	return all;
+}
+
+static void open_all(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t tid)
+{
+	uint32_t n = counters_of(set);
+	uint64_t limit = limit_of_files();
+	int group = is_group(set);
+
+	t->image = this_image();
+	t->tid = tid;
+	forget(t);
+	cpu_store_order();
+	t->state = IP_PMU_OPENING;
+	for (uint32_t i = 0; i < n; i++) {
+		int error = hold(set, t, i, group, limit);
+
+		if (!error)
+			continue;
+		rt_pmu_close(t);
+		if (error == EINTR) /* a signal came first: at the next sample */
+			return;
+		t->failed = i;
+		t->error = error;
+		t->state = IP_PMU_FAILED;
+		return;
+	}
+	t->generation++;
+	n = map_pages(set, t, n) ? IP_PMU_PAGES : group ? IP_PMU_GROUP : IP_PMU_SINGLE;
+	cpu_store_order();
+	t->state = n;
+}
+
+int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t tid)
+{
+	if (t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image())) {
+		rt_pmu_close(t);
+		t->error = 0;
+	}
+	/* 5 */
+	if (t->state == IP_PMU_NONE && cpu_syscall(SYS_gettid, 0, 0, 0, 0) == tid)
+		open_all(set, t, tid);
+	return t->state >= IP_PMU_PAGES && t->state <= IP_PMU_SINGLE;
+}
+
+/* As linux/perf_event.h tells. */
+static int read_page(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
+{
+	const volatile struct perf_event_mmap_page *p = (const volatile struct perf_event_mmap_page *)h->page;
+
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		uint32_t lock = p->lock, index, shift = 0, mult = 0, width;
+		uint64_t cycles = 0, offset = 0, delta;
+		int timed;
+
+		cpu_load_order();
+		m->enabled = p->time_enabled;
+		m->running = p->time_running;
+		timed = p->cap_user_time;
+		if (timed) {
+			cycles = cpu_clock();
+			offset = p->time_offset;
+			mult = p->time_mult;
+			shift = p->time_shift;
+		}
+		index = p->index;
+		m->value = p->offset;
+		width = p->pmc_width;
+		/* on another PMU now, or off: offset is all of it */
+		if (index && (!p->cap_user_rdpmc || !width || width > 64))
+			return 0;
+		if (index)
+			m->value += (uint64_t)((int64_t)(cpu_read_pmc(index - 1) << (64 - width)) >>
+					       (64 - width));
+		cpu_load_order();
+		if (p->lock != lock)
+			continue;
+		/* of one that is off nobody could tell for how long */
+		if (!index && !timed)
+			return 0;
+		if (timed) {
+			delta = offset + (cycles >> shift) * mult +
+				(((cycles & ((1ull << shift) - 1)) * mult) >> shift);
+			m->enabled += delta;
+			m->running += index ? delta : 0;
+		}
+		return 1;
+	}
+	return 0;
+}
+
+static int read_group(const struct ip_pmu_thread *t, uint32_t n, struct ip_pmu_mark *marks)
+{
+	uint64_t got[3 + 2 * IP_PMU_COUNTERS];
+	long bytes = (3 + 2 * n) * sizeof(*got);
+
+	if (!is_ours(&t->held[0]) || cpu_syscall(SYS_read, t->held[0].fd, got, bytes, 0) != bytes ||
+	    got[0] != n)
+		return 0;
+	for (uint32_t i = 0; i < n; i++) {
+		if (got[4 + 2 * i] != t->held[i].id)
+			return 0;
+		marks[i] =
+			(struct ip_pmu_mark){.value = got[3 + 2 * i], .enabled = got[1], .running = got[2]};
+	}
+	return 1;
+}
+
+static int read_single(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
+{
+	uint64_t got[4];
+
+	if (!is_ours(h) || cpu_syscall(SYS_read, h->fd, got, sizeof(got), 0) != sizeof(got) ||
+	    got[3] != h->id)
+		return 0;
+	*m = (struct ip_pmu_mark){.value = got[0], .enabled = got[1], .running = got[2]};
+	return 1;
+}
+
+void rt_pmu_read(const struct ip_pmu_set *set, struct ip_pmu_thread *t, struct rt_pmu_reading *ret)
+{
+	uint32_t n = counters_of(set), state = t->state;
+	int good = state >= IP_PMU_PAGES && state <= IP_PMU_SINGLE;
+
+	ret->ncounters = n;
+	if (good && state == IP_PMU_GROUP)
+		good = read_group(t, n, ret->marks);
+	for (uint32_t i = 0; good && state != IP_PMU_GROUP && i < n; i++)
+		good = state == IP_PMU_PAGES ? read_page(&t->held[i], &ret->marks[i])
+					     : read_single(&t->held[i], &ret->marks[i]);
+	ret->generation = good ? t->generation : 0;
+	/* 4 */
+	if (!good && (state == IP_PMU_GROUP || state == IP_PMU_SINGLE)) {
+		t->gone++;
+		rt_pmu_close(t);
+	}
+}
+
+void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t frame,
+		 const struct rt_pmu_reading *reading)
+{
+	uint32_t n = counters_of(set);
+
+	t->generations[frame] = reading->generation;
+	for (uint32_t i = 0; i < n && i < reading->ncounters; i++)
+		t->marks[frame * n + i] = reading->marks[i];
+}
+
+/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the time. */
+static int difference(const struct ip_pmu_set *set, const struct ip_pmu_mark *from,
+		      const struct ip_pmu_mark *to, uint64_t *ret)
+{
+	uint64_t enabled = to->enabled - from->enabled, running = to->running - from->running, factor;
+
+	*ret = to->value - from->value;
+	if (enabled == running)
+		return 1;
+	if (!set->scale || !running || running > enabled || *ret >> 40)
+		return 0;
+	/* in parts of 2^16: the shorter it ran, the less its count is worth anyway */
+	factor = enabled >> 47 ? 0 : (enabled << 16) / running;
+	if (!factor || factor >> 24)
+		return 0;
+	*ret = *ret * factor >> 16;
+	return 2;
+}
+
+void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, uint32_t frame,
+		  const struct rt_pmu_reading *now, struct rt_pmu_values *ret)
+{
+	uint32_t n = counters_of(set), off = 0, scaled = 0;
+	uint64_t more[IP_PMU_COUNTERS];
+
+	ret->missing = ret->scaled = 0;
+	if (!now->generation || now->generation != t->generations[frame]) {
+		ret->missing = ~0u;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		int whole = difference(set, &t->marks[frame * n + i], &now->marks[i], &more[i]);
+
+		off |= !whole << i;
+		scaled |= (whole == 2) << i;
+	}
+	for (uint32_t e = 0; e < set->nevents && e < IP_FPERF_EVENTS; e++) {
+		uint32_t plus = set->events[e].plus, minus = set->events[e].minus;
+
+		ret->value[e] = 0;
+		for (uint32_t i = 0; i < n; i++)
+			ret->value[e] += (plus >> i & 1 ? more[i] : 0) - (minus >> i & 1 ? more[i] : 0);
+		ret->missing |= (((plus | minus) & off) != 0) << e;
+		ret->scaled |= (((plus | minus) & scaled) != 0) << e;
+	}
+}

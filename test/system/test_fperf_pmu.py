@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+fperf's counters of the kernel (perf_event_open in the target's threads): right, whatever the target does to descriptors, and gone at the end. What needs a
+PMU is not run here; the kernel's software events take the same way.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from iptest import actor as actors
+from test_fperf import EXACT, by_name, count_around_the_work, fperf_path, own_counts, patched, start_fperf
+
+FAULTS = "perf::PERF_COUNT_SW_PAGE_FAULTS"
+CLOCK = "perf::PERF_COUNT_SW_TASK_CLOCK"  # has each counter read by itself
+SPLITS = "perf::ALIGNMENT-FAULTS"  # has them read as a group
+MIGRATIONS = "perf::CPU-MIGRATIONS"
+
+
+def paranoia():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        return int(file.read())
+
+
+@pytest.fixture(autouse=True)
+def _kernel_counts(me):
+    events = {e["name"]: e for e in list_events(me)}
+    if not events[FAULTS]["counts"]:
+        pytest.skip(f"no counters of the kernel here: {events[FAULTS]['why_not']}")
+
+
+def list_events(actor, *options):
+    done = actor.run([fperf_path(actor), "list-events", "--json", *options])
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)["events"]
+
+
+def held(pid):
+    """Descriptors and pages of counters that the process has: ({number: flags}, pages)."""
+    descriptors = {}
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if "perf_event" in os.readlink(f"/proc/{pid}/fd/{number}"):
+                with open(f"/proc/{pid}/fdinfo/{number}", encoding="ascii") as file:
+                    descriptors[int(number)] = int(re.search(r"flags:\s*(\d+)", file.read())[1], 8)
+        except FileNotFoundError:
+            pass
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        return descriptors, sum("perf_event" in line for line in file)
+
+
+def check(functions, name, pages):
+    counter = functions[name]["counters"][FAULTS]
+    assert functions[name]["samples"] - counter["missing"] >= 2, functions[name]
+    assert counter["scaled"] == 0
+    # the first call of a function finds its stack or code not there; the bound is one of a mean
+    assert abs(counter["per_call"] - pages) <= counter["ci95"] + 1e-9 + 2 / functions[name]["samples"], functions[name]
+
+
+@pytest.mark.parametrize("options", [[SPLITS], [CLOCK], [SPLITS, "--multiplex"]], ids=["group", "single", "turns"])
+def test_known_page_faults(actor, programs, targets, options):
+    result, own = count_around_the_work(actor, targets, programs.simple("paging"), ["-n", 200],
+                                        ["--budget", "none", "-e", f"{FAULTS},{options[0]}", *options[1:]])
+    functions = by_name(result)
+    for name, pages in EXACT.items():
+        check(functions, name, pages)
+        assert functions[name]["samples"] == own[name][0]
+        other = functions[name]["counters"][options[0]]
+        assert other["per_call"] > 0 if options[0] == CLOCK else other["per_call"] == 0, functions[name]
+    assert result["missing"] == result["scaled"] == result["reopened"] == 0
+
+
+@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"], ["-f"]], ids=["threads", "closes descriptors", "longjmp", "forks"])
+def test_what_targets_do(me, programs, targets, extra):
+    result, _ = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, *extra], ["-e", f"{FAULTS},{CLOCK}",
+                                                                                                     "--budget", "none"])
+    functions = by_name(result)
+    for name, pages in EXACT.items():
+        check(functions, name, pages)
+    assert (result["reopened"] > 0) == ("-c" in extra)
+
+
+@pytest.mark.parametrize("second", [SPLITS, CLOCK], ids=["group", "single"])
+def test_others_in_the_place_of_ours(me, programs, targets, second):
+    """Descriptors that have become those of a pipe are not read, and counting goes on with new ones."""
+    target = targets.start(me, [programs.simple("stealing"), "-n", 100, "-s"])
+    proc = start_fperf(me, target, "--budget", "none", "-e", f"{FAULTS},{second}")
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    result = json.loads(actors.last_words(proc).stdout)
+    target.say()
+    stdout = target.finish().stdout
+    assert "intact" in stdout.split(), stdout
+    assert int(re.search(r"taken (\d+)", stdout)[1]) >= 10
+    assert result["reopened"] >= 9
+    two = by_name(result)["two"]
+    assert two["calls"] == own_counts(stdout)["two"][0]
+    check(by_name(result), "two", 2)
+
+
+def test_nothing_stays(actor, programs, targets):
+    """High numbers, closed by exec; of threads that have ended, too, all are closed at the end."""
+    target = targets.start(actor, [programs.simple("paging"), "-n", 50, "-t", 8])
+    before = set(os.listdir(f"/proc/{target.pid}/fd"))
+    proc = start_fperf(actor, target, "--budget", "none", "-e", f"{FAULTS},{CLOCK}")
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    descriptors, _ = held(target.pid)
+    assert 2 <= len(descriptors) <= 2 * 9, descriptors
+    assert all(flags & os.O_CLOEXEC for flags in descriptors.values()), descriptors
+    assert min(descriptors) >= 256, descriptors
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0, repr(said)
+    assert held(target.pid) == ({}, 0), said.stderr
+    assert set(os.listdir(f"/proc/{target.pid}/fd")) == before
+    target.say()
+    target.finish()
+
+
+def test_detach_closes_what_a_killed_one_has_left(me, programs, targets):
+    target = targets.start(me, [programs.simple("paging"), "-n", 50])
+    proc = start_fperf(me, target, "-e", FAULTS)
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    assert len(held(target.pid)[0]) == 1
+    done = me.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    assert held(target.pid) == ({}, 0), repr(done)
+    assert patched(me, target.pid) == 0
+    target.say()
+    target.finish()
+
+
+def test_the_next_one_closes_what_a_killed_one_has_left(me, programs, targets):
+    target = targets.start(me, [programs.simple("stealing"), "-n", 50])
+    proc = start_fperf(me, target, "-e", FAULTS)
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGKILL)
+    proc.wait()
+    assert len(held(target.pid)[0]) == 1
+    done = me.run([fperf_path(me), "-q", "--json", "--duration", "100ms", "-p", target.pid])
+    assert done.returncode == 0, repr(done)
+    assert held(target.pid) == ({}, 0), repr(done)
+    target.say()
+    target.finish()
+
+
+def test_no_room_for_descriptors(me, programs, targets):
+    """The program keeps what it may open; fperf says what was in the way."""
+    target = targets.start(me, ["prlimit", "--nofile=14:14", programs.simple("paging"), "-n", 20])
+    names = ",".join([FAULTS, CLOCK, "perf::ALIGNMENT-FAULTS", "perf::EMULATION-FAULTS", "perf::PAGE-FAULTS:u", "perf::TASK-CLOCK:u"])
+    names = names if has_papi(me) else ",".join([FAULTS, CLOCK, "perf::ALIGNMENT-FAULTS", "perf::EMULATION-FAULTS"])
+    proc = start_fperf(me, target, "-e", names)
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    if has_papi(me):  # six of 7 to 11
+        assert said.returncode == 1 and "descriptors" in said.stderr and len(said.stderr.splitlines()) == 1, repr(said)
+    else:
+        assert said.returncode == 0, repr(said)
+    assert held(target.pid) == ({}, 0)
+    target.say()
+    assert own_counts(target.finish().stdout)["three"][0] == 60
+
+
+def test_migrations(root, programs, targets):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU: nothing moves")
+    if by_event(root)[MIGRATIONS]["why_not"]:
+        pytest.skip(by_event(root)[MIGRATIONS]["why_not"])
+    result, own = count_around_the_work(root, targets, programs.simple("stealing"), ["-n", 50],
+                                        ["--budget", "none", "-e", MIGRATIONS])
+    functions = by_name(result)
+    moved = functions["moved"]
+    assert moved["samples"] == own["moved"][0]
+    assert moved["counters"][MIGRATIONS]["per_call"] == 1, moved
+    assert functions["stayed"]["counters"][MIGRATIONS]["per_call"] == 0
+
+
+def test_who_may_not(root, user, programs, targets):
+    """Migrations happen in the kernel: a process that may not look there is refused at once, whoever asks."""
+    if paranoia() < 2:
+        pytest.skip("kernel.perf_event_paranoid keeps nobody out")
+    target = targets.start(user, [programs.simple("paging"), "-n", 1])
+    for who in (root, user):
+        line = actors.one_line(who.run([fperf_path(who), "-q", "-e", MIGRATIONS, "-p", target.pid]))
+        assert "perf_event_paranoid" in line and MIGRATIONS in line
+    assert patched(root, target.pid) == 0
+    for _ in range(2):
+        target.say()
+    target.finish()
+
+
+def by_event(actor, *options):
+    return {e["name"]: e for e in list_events(actor, *options)}
+
+
+def has_papi(actor):
+    return (actor.builddir / "cli" / "libiprobe-papi.so").exists()
+
+
+@pytest.fixture(name="papi")
+def _papi(me):
+    if not has_papi(me):
+        pytest.skip("built without PAPI")
+
+
+def test_events_of_papi(me, papi):
+    presets = {n: e for n, e in by_event(me).items() if n.startswith("PAPI_")}
+    assert len(presets) > 50 and all(e["what"] for e in presets.values())
+    assert all(e["counts"] or e["why_not"] for e in presets.values())
+    natives = by_event(me, "--native")
+    assert natives["perf::PERF_COUNT_SW_PAGE_FAULTS"]["counts"], natives
+    done = me.run([fperf_path(me), "-e", "PAPI_NONSENSE", "-p", 1])
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
+
+
+def test_names_of_libpfm4(me, papi, programs, targets):
+    """A name that only libpfm4 knows: its numbers count in the target."""
+    name = "perf::PAGE-FAULTS:u"
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 100], ["--budget", "none", "-e", name])
+    counter = by_name(result)["eleven"]["counters"][name]
+    assert abs(counter["per_call"] - 11) <= counter["ci95"] + 1e-9 + 2 / own["eleven"][0], counter
+
+
+def test_papi_itself(me, papi, programs, top):
+    """PAPI_start and PAPI_read count what our hooks' code counts. Without a PMU it comes up only where libpfm4 is told of one."""
+    shim = top / "promote.so"
+    built = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wl,--no-as-needed", "-o", shim, programs.source / "papi_promote.c", "-lpfm"],
+                           capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    done = me.run([fperf_path(me), "self-test"], env={"LD_PRELOAD": str(shim)})
+    assert done.returncode == 0, repr(done)
+    words = next(line.split() for line in done.stdout.splitlines() if line.startswith("PAPI: perf::PAGE-FAULTS"))
+    assert words[2] == "ok", done.stdout
+
+
+def test_self_test(me):
+    done = me.run([fperf_path(me), "self-test"])
+    assert done.returncode == 0, repr(done)
+    assert len(re.findall(r"^counters, .* ok ", done.stdout, re.M)) == 2, done.stdout
+    assert len(re.findall(r"one was closed +ok ", done.stdout)) == 2, done.stdout
