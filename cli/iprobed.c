@@ -98,8 +98,8 @@ static int find_group(const char *name, gid_t *ret)
 	return 0;
 }
 
-/* iprobe lies beside us. */
-static char *find_iprobe(void)
+/* iprobe and fperf lie beside us. */
+static char *find_beside(const char *name)
 {
 	char path[PATH_MAX], *slash, *found;
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -108,7 +108,7 @@ static char *find_iprobe(void)
 		return NULL;
 	path[n] = '\0';
 	slash = strrchr(path, '/');
-	return slash && asprintf(&found, "%.*s/iprobe", (int)(slash - path), path) >= 0 ? found : NULL;
+	return slash && asprintf(&found, "%.*s/%s", (int)(slash - path), path, name) >= 0 ? found : NULL;
 }
 
 static int check(const char *dir, const char *policy_path)
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 					     .policy = IP_POLICY,
 					     .sessions = 64,
 					     .sessions_per_user = 8};
-	_cleanup_free_ char *program = NULL;
+	_cleanup_free_ char *program = NULL, *fperf = NULL;
 	const char *group = NULL, *probes_d = NULL;
 	bool only_check = false;
 	unsigned long number;
@@ -191,8 +191,8 @@ int main(int argc, char **argv)
 		return check(probes_d, options.policy);
 	if (probes_d)
 		return usage("--probes-d goes with --check");
-	program = find_iprobe();
-	options.program = program;
+	options.program = program = find_beside("iprobe");
+	options.fperf = fperf = find_beside("fperf");
 	if (!program) {
 		ip_error_errno("cannot find iprobe beside iprobed");
 		return fail();

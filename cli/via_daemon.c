@@ -18,7 +18,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/selection.h"
-#include "hotpatcher/front.h"
+#include "hotpatcher/pass_fds.h"
 
 static int connect_to(const char *path)
 {
@@ -152,11 +152,14 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	_cleanup_close_ int parent = -1;
 	int fds[3], n = 0;
 
-	if (request->what == IP_REQUEST_ATTACH) {
-		parent = open_parent(dir, request);
+	if (ip_request_has_directory(request->what)) {
+		/* without -o none is named: an attach that changes a session takes none */
+		parent = dir ? open_parent(dir, request) : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (parent < 0)
-			return -1;
+			return dir ? -1 : ip_error_errno("cannot open the current directory");
 		fds[n++] = parent;
+	} else if (ip_request_fds(request->what) == 3) {
+		fds[n++] = STDIN_FILENO;
 	}
 	fds[n++] = STDOUT_FILENO;
 	fds[n++] = STDERR_FILENO;
@@ -164,7 +167,9 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	if (!text)
 		return -1;
 	fflush(stdout);
-	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n) < 0)
+	/* one that has hung up already may have said why */
+	if (ip_send_with_fds(socket, text, strlen(text), NULL, 0, fds, n, 0) < 0 && errno != EPIPE &&
+	    errno != ECONNRESET)
 		return errno == EMSGSIZE
 			       ? ip_error("the request is too long for iprobed: a shorter selection, please")
 			       : ip_error_errno("cannot ask iprobed");
@@ -188,7 +193,8 @@ static int receive(int socket, char *text, size_t size)
 		if (poll(&p, 1, 200) <= 0)
 			continue;
 		n = recv(socket, text, size - 1, MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		/* ECONNRESET is said once, and before what had been said when the other end was closed */
+		if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (n <= 0)
 			return -1;
@@ -230,8 +236,7 @@ static int converse(int socket, const struct ip_request *request)
 
 int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 {
-	int code = send_request(socket, request, dir ? dir : "iprobe.data") < 0 ? cli_fail()
-										: converse(socket, request);
+	int code = send_request(socket, request, dir) < 0 ? cli_fail() : converse(socket, request);
 
 	close(socket);
 	ip_request_clear(request);

@@ -36,10 +36,10 @@
 
 /* The loop's, and what malloc, poll() and the way out need. mmap has a rule of its own. prctl and getppid: the last steps of the start. */
 static const unsigned short allowed[] = {
-	SYS_poll,	SYS_ppoll,  SYS_accept4,      SYS_recvmsg,	   SYS_sendmsg,	       SYS_sendto,
-	SYS_getsockopt, SYS_close,  SYS_read,	      SYS_write,	   SYS_exit,	       SYS_exit_group,
-	SYS_brk,	SYS_munmap, SYS_mremap,	      SYS_madvise,	   SYS_clock_gettime,  SYS_futex,
-	SYS_getppid,	SYS_prctl,  SYS_rt_sigreturn, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_getrandom,
+	SYS_poll,	  SYS_ppoll,	       SYS_recvmsg,	   SYS_sendmsg,	   SYS_sendto,	SYS_close,
+	SYS_read,	  SYS_write,	       SYS_exit,	   SYS_exit_group, SYS_brk,	SYS_munmap,
+	SYS_mremap,	  SYS_madvise,	       SYS_clock_gettime,  SYS_futex,	   SYS_getppid, SYS_prctl,
+	SYS_rt_sigreturn, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_getrandom,
 };
 
 #define NALLOWED (sizeof(allowed) / sizeof(*allowed))

@@ -14,10 +14,12 @@
 #ifndef IP_FACTS_H
 #define IP_FACTS_H
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include "hotpatcher/privilege.h"
+
+/* Of its own resources (getrlimit(2)), the soft ones; UINT64_MAX: none. */
+struct ip_peer_limits {
+	uint64_t file_size, address_space, data, processes;
+};
 
 struct ip_peer {
 	pid_t pid;
@@ -25,13 +27,12 @@ struct ip_peer {
 	struct ip_caller_facts facts;
 	gid_t *groups; /* supplementary */
 	size_t ngroups;
+	struct ip_peer_limits limits;
 };
 
-/* Whether socket is the server's end of a connection to the socket that listens there. Others say who made them, too: one that listens, one of a pair,
- * one that leads to another daemon; and what they say is root. 0, or -1 with an error. */
-int ip_facts_check_connection(int socket, const struct sockaddr_un *listening, socklen_t listening_size);
-
-/* Who is at the other end of a Unix socket. 0, or -1 with an error where it is not one plain user, or not there any more. */
+/* Who is at the other end of a Unix socket, which must be one that we have accepted ourselves: others say who made them, too, and that may be root
+ * (one that listens, one of a pair, one that leads to another daemon, or comes from a socket of the same name in another mount namespace). 0, or -1
+ * with an error where it is not one plain user, or not there any more. */
 int ip_facts_of_peer(int socket, struct ip_peer *ret);
 void ip_peer_clear(struct ip_peer *peer);
 

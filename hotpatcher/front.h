@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iprobed's side of the socket: a process of its own, which owns nothing. It takes connections, waits for one request each, looks
- * whether it is well formed, and hands it on with the connection itself; the other process (iprobed.h) asks the kernel who is at its other
- * end, and believes nothing that it is told here.
+ * The processes at iprobed's socket: one a connection, which owns nothing but that. It waits for the one request, looks whether it is well
+ * formed, hands its text on, and what descriptors came along to the worker itself.
+ *
+ * Whoever can connect chooses what is sent, and among it may be a descriptor that takes its time when it is closed: a file of a file
+ * system that he serves himself (FUSE), a socket that lingers. Closing means: dropping the last reference, received or not, and for some the
+ * mere close(). So:
+ *
+ *   1. iprobed accepts a connection, asks the kernel who is at its other end, hands it to one of these, closes its own, and only then says go.
+ *      What has been sent over the connection is received here, or dropped when this process ends: it may hang in that for good, by itself,
+ *      and it is counted as its user's until it is gone (iprobed_connections.c).
+ *   2. No descriptor can come from here to iprobed. What is told goes through a pipe; iprobed's end of the pair by which it gives orders is shut
+ *      down for receiving.
+ *   3. The descriptors go to the worker, over a socket that iprobed makes when it has started one: the worker's end is the worker's alone
+ *      by then.
  *
  * It runs as nobody, without capabilities, under a seccomp filter that knows some twenty system calls; no file can be opened, no
- * process started, no socket made.
- *
- * Between the two, packets (struct ip_front_packet, and a request's text behind it) over a socketpair.
+ * process started, no socket made. Somebody who has taken it over has his own connection, which he had before: who asks is what iprobed has
+ * seen of it.
  */
 #ifndef IP_FRONT_H
 #define IP_FRONT_H
@@ -15,29 +25,42 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum ip_front_what {
-	IP_FRONT_REQUEST, /* with descriptors: the connection, then what came along */
+/* To the front: packets of this, some with one descriptor or with text behind it. */
+enum ip_front_order {
+	IP_FRONT_CONNECTION, /* descriptor: the connection */
+	IP_FRONT_GO,	     /* nobody else has it open now */
+	IP_FRONT_WORKER,     /* descriptor: where the client's are to be sent */
+	IP_FRONT_SAY,	     /* text: for the client */
+	IP_FRONT_LAST_WORD,  /* text likewise; and then it is over */
+};
+
+/* From the front, through the pipe. */
+enum ip_front_word {
+	IP_FRONT_READY,
+	IP_FRONT_REQUEST, /* size bytes of text follow */
 	IP_FRONT_STOP,
-	IP_FRONT_GONE, /* the connection has ended */
-	IP_FRONT_DONE, /* the other way: the last word has been said */
+	IP_FRONT_GONE, /* the client has */
 };
 
-struct ip_front_packet {
+struct ip_front_head {
 	uint32_t what;
-	uint32_t id; /* of the connection */
+	uint32_t size;
 };
 
-#define IP_FRONT_CONNECTIONS 128
-#define IP_FRONT_PER_USER    16
+#define IP_FRONT_TEXT_MAX   4096u	  /* of an order */
+#define IP_FRONT_SILENCE_NS 5000000000ull /* how long a connection may ask for nothing */
 
-/* Starts it. listening: the socket, which stays open here, too. Its process id, or -1 with an error; *ret is our end of the pair. */
-pid_t ip_front_start(int listening, int *ret);
+struct ip_front {
+	pid_t pid;
+	int to;	  /* for orders */
+	int from; /* what it says; does not block */
+};
 
-/* Sends and receives packets with descriptors. Sizes as of sendmsg and recvmsg; received descriptors beyond max are closed. */
-ssize_t ip_send_with_fds(int socket, const void *head, size_t head_size, const void *text, size_t text_size,
-			 const int *fds, size_t n);
-ssize_t ip_receive_with_fds(int socket, void *buffer, size_t size, int *fds, size_t max, size_t *ret_n,
-			    int *ret_flags);
+/* Starts one, which waits for its connection. 0, or -1 with an error. */
+int ip_front_start(struct ip_front *ret);
+
+/* An order, without waiting. fd: -1, or the one that goes with it. 0, or -1: it is not there any more. */
+int ip_front_order(const struct ip_front *front, enum ip_front_order order, int fd, const char *text);
 
 /* From now on this process can do no more than the front needs. 0 or -1. */
 int ip_front_confine(void);

@@ -22,7 +22,6 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
 #include "hotpatcher/front.h"
 #include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/notify.h"
@@ -30,34 +29,11 @@
 
 #define PATIENCE_NS 20000000000ull /* with workers, when we end */
 
-static void say(const struct ip_iprobed_session *s, const char *word, const char *what)
-{
-	char text[4096];
-	int n = snprintf(text, sizeof(text), "%s %s\n", word, what);
-
-	if (s->socket >= 0)
-		send(s->socket, text, n < (int)sizeof(text) ? n : (int)sizeof(text) - 1,
-		     MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-/* The last word has been said. */
-static void hang_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
-{
-	const struct ip_front_packet p = {.what = IP_FRONT_DONE, .id = s->connection};
-
-	if (s->socket < 0)
-		return;
-	close(s->socket);
-	s->socket = -1;
-	send(d->front, &p, sizeof(p), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void free_session(struct ip_iprobed_session *s)
 {
-	if (s->socket >= 0)
-		close(s->socket);
 	if (s->target >= 0)
 		close(s->target);
+	ip_iprobed_words_free(s->words);
 	ip_peer_clear(&s->who);
 	ip_request_clear(&s->request);
 	ip_iprobed_clear_entry(&s->entry);
@@ -66,9 +42,7 @@ static void free_session(struct ip_iprobed_session *s)
 
 static void remove_session(struct ip_iprobed *d, size_t i)
 {
-	hang_up(d, d->sessions[i]);
 	free_session(d->sessions[i]);
-	/* the table has only ever grown one by one (grow.h): the last element's place is not given back */
 	d->sessions[i] = d->sessions[--d->nsessions];
 }
 
@@ -85,32 +59,58 @@ static int add_session(struct ip_iprobed *d, struct ip_iprobed_session *s)
 	return 0;
 }
 
-static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, const int fds[3])
+/* channel: where its descriptors come from; -1: it gets none, and says it for the log. */
+static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int channel)
 {
-	const struct ip_worker w = {.who = &s->who,
-				    .request = &s->request,
-				    .entry = s->member ? &s->entry : NULL,
-				    .target = s->target,
-				    .directory = fds[0],
-				    .out = fds[1],
-				    .err = fds[2],
-				    .program = d->program};
+	_cleanup_close_ int words = -1;
+	struct ip_worker w = {.who = &s->who,
+			      .request = &s->request,
+			      .entry = s->member ? &s->entry : NULL,
+			      .target = s->target,
+			      .channel = channel,
+			      .directory = -1,
+			      .out = -1,
+			      .err = -1,
+			      .program = s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
 
+	if (channel < 0) {
+		ip_iprobed_words_free(s->words);
+		s->words = ip_iprobed_words_new(&words);
+		if (!s->words)
+			return -1;
+		w.out = w.err = words;
+	}
 	s->worker = ip_worker_start(&w);
 	return s->worker < 0 ? -1 : 0;
+}
+
+/* A worker for who asks: what he has sent goes to it, and not through us. */
+static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
+			    struct ip_iprobed_connection *c)
+{
+	int pair[2], done;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ip_error_errno("cannot make a pair of sockets");
+	done = start_worker(d, s, pair[0]);
+	close(pair[0]); /* the worker's alone, before anything can be sent to it (front.h, step 3) */
+	if (done == 0 && ip_iprobed_hand_on(c, pair[1]) < 0) {
+		kill(s->worker, SIGKILL); /* it has not begun, and is reaped without a session */
+		done = ip_error("who asks has gone");
+	}
+	close(pair[1]);
+	return done;
 }
 
 /* Puts back what a worker that was killed has left live. */
 static int clean_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
 {
-	const int ours[3] = {-1, -1, -1};
-
 	for (size_t i = 0; i < s->request.noptions; i++)
 		free(s->request.options[i]);
 	s->request.noptions = 0;
 	s->request.what = IP_REQUEST_DETACH;
 	s->cleaning = true;
-	return start_worker(d, s, ours);
+	return start_worker(d, s, -1);
 }
 
 static void clean_left_over(struct ip_iprobed *d, struct ip_iprobed_session *s)
@@ -154,137 +154,96 @@ static void tell_start(const struct ip_iprobed_session *s)
 		       *text ? ", with" : "", text);
 }
 
-static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, const char *text, size_t size,
-		 const int *fds, size_t nfds)
+static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, struct ip_iprobed_connection *c,
+		 const char *text, size_t size)
 {
-	int all[3] = {-1, -1, -1};
-	struct statx st;
-
-	if (ip_request_parse(text, size, &s->request) < 0)
+	/* the front has looked at the text; but it may be somebody else's by now */
+	if (ip_iprobed_who(c, &s->who) < 0 || ip_request_parse(text, size, &s->request) < 0 ||
+	    (s->request.what == IP_REQUEST_FPERF && d->fperf < 0 &&
+	     ip_error("there is no fperf beside iprobed") < 0) ||
+	    ip_iprobed_decide(d, s) < 0 || check_limits(d, s) < 0 ||
+	    (ip_request_changes(s->request.what) && ip_iprobed_note(d, s) < 0))
 		return -1;
-	/* the front has looked at that; but it may be somebody else's by now */
-	if (nfds != 1 + ip_request_fds(s->request.what))
-		return ip_error("request: not the descriptors that it needs");
-	memcpy(all + (s->request.what == IP_REQUEST_ATTACH ? 0 : 1), fds + 1, (nfds - 1) * sizeof(*fds));
-	/* without asking its file system, which may be one that does not answer */
-	if (all[0] >= 0 && (statx(all[0], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ||
-			    !S_ISDIR(st.stx_mode)))
-		return ip_error("request: its first descriptor is no directory");
-	if (ip_facts_check_connection(s->socket, &d->address, d->address_size) < 0 ||
-	    ip_iprobed_decide(d, s->socket, s) < 0 || check_limits(d, s) < 0 || ip_iprobed_note(d, s) < 0)
-		return -1;
-	if (start_worker(d, s, all) < 0) {
+	if (start_worker_for(d, s, c) < 0) {
 		ip_iprobed_forget(d, s);
 		return -1;
 	}
 	return 0;
 }
 
-static void take_request(struct ip_iprobed *d, uint32_t id, const char *text, size_t size, int *fds,
-			 size_t nfds)
+void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text, size_t size)
 {
 	struct ip_iprobed_session *s = calloc(1, sizeof(*s));
 	char number[16];
 
-	if (!s || !nfds)
-		goto out;
-	*s = (struct ip_iprobed_session){
-		.socket = fcntl(fds[0], F_DUPFD_CLOEXEC, 0), .target = -1, .who.pidfd = -1, .connection = id};
-	if (begin(d, s, text, size, fds, nfds) < 0) {
+	if (!s) {
+		ip_iprobed_say(c, true, "refused", "iprobed is out of memory");
+		return;
+	}
+	*s = (struct ip_iprobed_session){.target = -1, .who.pidfd = -1};
+	if (begin(d, s, c, text, size) < 0) {
 		ip_iprobed_log(s, "refused: %s", ip_error_message());
-		say(s, "refused", ip_error_message());
-		hang_up(d, s);
+		ip_iprobed_say(c, true, "refused", ip_error_message());
 		free_session(s);
 	} else if (add_session(d, s) < 0) {
 		kill(s->worker, SIGTERM); /* it is reaped without a session */
-		hang_up(d, s);
+		ip_iprobed_say(c, true, "refused", ip_error_message());
 		free_session(s);
 	} else {
+		ip_iprobed_bind(c, s);
 		snprintf(number, sizeof(number), "%u", s->number);
-		say(s, "started", number);
+		ip_iprobed_say(c, false, "started", number);
 		tell_start(s);
 	}
-out:
-	if (!s || !nfds)
-		free(s);
-	for (size_t i = 0; i < nfds; i++)
-		close(fds[i]);
 }
 
-static void end_session(struct ip_iprobed_session *s)
+void ip_iprobed_end_session(struct ip_iprobed_session *s)
 {
 	/* not reaped yet, so the number is the worker's */
 	kill(s->worker, SIGTERM);
 }
 
-static void serve_front(struct ip_iprobed *d)
+/* A session is over. Who cleans up puts back what all have left; where he could not, others may (iprobed_notes.c). */
+static void forget_session(struct ip_iprobed *d, size_t i, bool well)
 {
-	static struct {
-		struct ip_front_packet head;
-		char text[IP_REQUEST_SIZE_MAX + 1];
-	} packet;
-	int fds[1 + IP_REQUEST_FDS], flags = 0;
-	size_t nfds;
-	ssize_t n = ip_receive_with_fds(d->front, &packet, sizeof(packet), fds, 1 + IP_REQUEST_FDS, &nfds,
-					&flags);
+	struct ip_iprobed_session *s = d->sessions[i];
+	pid_t again = s->cleaning && !well && !d->ending ? s->request.pid : 0;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n < (ssize_t)sizeof(packet.head)) {
-		if (!d->ending) {
-			ip_iprobed_log(NULL,
-				       "the process for the socket has ended: sessions end, and so do we");
-			d->front_ended = true;
-		}
-		d->ending = true;
-		return;
-	}
-	if (packet.head.what == IP_FRONT_REQUEST) {
-		take_request(d, packet.head.id, packet.text, n - sizeof(packet.head), fds, nfds);
-		return;
-	}
-	for (size_t i = 0; i < nfds; i++)
-		close(fds[i]);
-	for (size_t i = 0; i < d->nsessions; i++) {
-		struct ip_iprobed_session *s = d->sessions[i];
-
-		if (s->socket < 0 || s->connection != packet.head.id)
-			continue;
-		if (packet.head.what == IP_FRONT_GONE) {
-			close(s->socket);
-			s->socket = -1;
-		}
-		if (packet.head.what == IP_FRONT_STOP || !s->request.leave)
-			end_session(s);
-	}
+	if (s->cleaning && well)
+		ip_iprobed_forget_all(d, s);
+	else
+		ip_iprobed_forget(d, s);
+	remove_session(d, i);
+	if (again)
+		ip_iprobed_left_over(d, again, clean_left_over);
 }
 
 static void worker_ended(struct ip_iprobed *d, size_t i, int status)
 {
 	struct ip_iprobed_session *s = d->sessions[i];
+	struct ip_iprobed_connection *connection = s->connection;
 	double seconds = (ip_now_ns() - s->since) / 1e9;
-	char number[16];
+	bool exited = WIFEXITED(status);
+	int number = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+	char text[16];
 
-	if (WIFEXITED(status)) {
-		ip_iprobed_log(s, "ended with code %d after %.1f s", WEXITSTATUS(status), seconds);
-		snprintf(number, sizeof(number), "%d", WEXITSTATUS(status));
-		if (!s->cleaning)
-			say(s, "ended", number);
-	} else {
-		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", WTERMSIG(status),
-			       seconds);
-		snprintf(number, sizeof(number), "%d", WTERMSIG(status));
-		if (!s->cleaning)
-			say(s, "killed", number);
-		hang_up(d, s);
-		if (!s->cleaning && ip_pidfd_lives(s->target)) {
-			if (clean_up(d, s) == 0)
-				return;
-			ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
-		}
+	ip_iprobed_words_read(s);
+	if (exited)
+		ip_iprobed_log(s, "ended with code %d after %.1f s", number, seconds);
+	else
+		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", number, seconds);
+	if (connection)
+		ip_iprobed_bind(connection, NULL);
+	s->connection = NULL;
+	if (exited || s->cleaning || !ip_request_changes(s->request.what) || !ip_pidfd_lives(s->target)) {
+		forget_session(d, i, exited && number == 0);
+	} else if (clean_up(d, s) < 0) {
+		ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
+		forget_session(d, i, false);
 	}
-	ip_iprobed_forget(d, s);
-	remove_session(d, i);
+	/* the last of all: who hears it finds everything as it is to be */
+	snprintf(text, sizeof(text), "%d", number);
+	ip_iprobed_say(connection, true, exited ? "ended" : "killed", text);
 }
 
 /* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that is another's, if it comes in a stop. The
@@ -300,7 +259,10 @@ static void reap(struct ip_iprobed *d)
 	pid_t pid;
 	int status;
 
-	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (!WIFSTOPPED(status) &&
+		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid)))
+			continue;
 		for (size_t i = 0; i < d->nsessions; i++)
 			if (d->sessions[i]->worker == pid) {
 				if (WIFSTOPPED(status))
@@ -309,6 +271,7 @@ static void reap(struct ip_iprobed *d)
 					worker_ended(d, i, status);
 				break;
 			}
+	}
 }
 
 /* Whether somebody listens there. */
@@ -331,7 +294,7 @@ static int listen_at(const char *path)
 		return ip_error("%s: too long for the name of a socket (at most %zu bytes)", path,
 				sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
-	/* the front of one that was just killed goes a moment after it */
+	/* one that was just killed takes a moment to go */
 	for (int i = 0; i < 30 && is_taken(&address); i++)
 		nanosleep(&nap, NULL);
 	if (is_taken(&address))
@@ -386,7 +349,39 @@ static void end_all(struct ip_iprobed *d)
 	d->ending = true;
 	for (size_t i = 0; i < d->nsessions; i++)
 		if (!d->sessions[i]->cleaning)
-			end_session(d->sessions[i]);
+			ip_iprobed_end_session(d->sessions[i]);
+}
+
+/* Fills in what there is to wait for: two, connections, and words of workers. */
+static nfds_t gather(struct ip_iprobed *d, int signals)
+{
+	size_t n = 2, room = 2 + d->nconnections + d->nsessions;
+	struct pollfd *grown = reallocarray(d->polled, room, sizeof(*grown));
+
+	if (!grown)
+		return 0;
+	d->polled = grown;
+	grown[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+	grown[1] = (struct pollfd){.fd = !d->ending && ip_iprobed_can_accept(d) ? d->listening : -1,
+				   .events = POLLIN};
+	n += ip_iprobed_poll_connections(d, grown + n);
+	for (size_t i = 0; i < d->nsessions; i++)
+		grown[n++] =
+			(struct pollfd){.fd = ip_iprobed_words_fd(d->sessions[i]->words), .events = POLLIN};
+	return n;
+}
+
+/* Answers to poll(), before anything is taken out of the tables. */
+static void serve(struct ip_iprobed *d)
+{
+	size_t connections = d->nconnections, sessions = d->nsessions;
+
+	for (size_t i = 0; i < sessions; i++)
+		if (d->polled[2 + connections + i].revents)
+			ip_iprobed_words_read(d->sessions[i]);
+	ip_iprobed_serve_connections(d, d->polled + 2, connections);
+	if (d->polled[1].revents)
+		ip_iprobed_accept(d);
 }
 
 static void loop(struct ip_iprobed *d, int signals)
@@ -394,17 +389,17 @@ static void loop(struct ip_iprobed *d, int signals)
 	uint64_t limit = 0;
 
 	while (!d->ending || (d->nsessions && ip_now_ns() < limit)) {
-		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
-					  {.fd = limit ? -1 : d->front, .events = POLLIN}};
 		struct signalfd_siginfo signal;
+		nfds_t n = gather(d, signals);
 
-		poll(polled, 2, d->ending ? 100 : -1);
+		if (poll(d->polled, n, d->ending || !n ? 100 : 1000) > 0)
+			serve(d);
 		while (read(signals, &signal, sizeof(signal)) == sizeof(signal))
 			if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
 				d->ending = true;
 		reap(d);
-		if (polled[1].revents)
-			serve_front(d);
+		ip_iprobed_check_connections(d);
+		ip_iprobed_close_turned_away(d, false);
 		if (d->ending && !limit) {
 			limit = ip_now_ns() + PATIENCE_NS;
 			end_all(d);
@@ -412,45 +407,62 @@ static void loop(struct ip_iprobed *d, int signals)
 	}
 }
 
+/* What we open shall not be taken for standard input, output or error. */
+static void open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 static int open_all(struct ip_iprobed *d)
 {
-	_cleanup_close_ int listening = ip_notify_listening();
-
-	if (listening == -2 || (d->state = open_state(d->options->state)) < 0)
+	d->listening = ip_notify_listening();
+	if (d->listening == -2 || (d->state = open_state(d->options->state)) < 0)
 		return -1;
 	d->program = open(d->options->program, O_PATH | O_CLOEXEC);
 	if (d->program < 0)
 		return ip_error_errno("cannot open %s", d->options->program);
-	if (listening < 0 && (listening = listen_at(d->options->socket)) < 0)
+	d->fperf = d->options->fperf ? open(d->options->fperf, O_PATH | O_CLOEXEC) : -1;
+	if (d->listening < 0 && (d->listening = listen_at(d->options->socket)) < 0)
 		return -1;
-	if (fcntl(listening, F_SETFL, fcntl(listening, F_GETFL) | O_NONBLOCK) < 0 || ip_worker_limit() < 0)
+	if (fcntl(d->listening, F_SETFL, fcntl(d->listening, F_GETFL) | O_NONBLOCK) < 0 ||
+	    ip_worker_limit() < 0)
 		return -1;
-	d->address_size = sizeof(d->address);
-	if (getsockname(listening, (struct sockaddr *)&d->address, &d->address_size) < 0)
-		return ip_error_errno("cannot see the name of the socket");
-	d->front_pid = ip_front_start(listening, &d->front);
-	return d->front_pid < 0 ? -1 : 0;
+	return ip_iprobed_turned_away_init(d);
 }
 
 int ip_iprobed_run(const struct ip_iprobed_options *options)
 {
-	struct ip_iprobed d = {.options = options, .program = -1, .front = -1, .state = -1};
+	struct ip_iprobed d = {.options = options, .program = -1, .fperf = -1, .listening = -1, .state = -1};
 	_cleanup_close_ int signals = -1;
 
 	prctl(PR_SET_DUMPABLE, 0); /* nobody looks into us: of one user, others of it would */
+	open_standard();
 	if (open_all(&d) < 0 || (signals = open_signals()) < 0)
 		return -1;
-	ip_iprobed_left_over(&d, clean_left_over);
+	ip_iprobed_left_over(&d, 0, clean_left_over);
+	ip_iprobed_check_connections(&d);
 	ip_iprobed_log(NULL, "serves");
 	ip_notify("READY=1");
 	loop(&d, signals);
 	ip_iprobed_log(NULL, "ends%s", d.nsessions ? "; workers are left to end by themselves" : "");
-	close(d.front); /* the other process ends by that */
-	waitpid(d.front_pid, NULL, 0);
+	ip_iprobed_close_turned_away(&d, true);
+	ip_iprobed_end_connections(&d);
 	while (d.nsessions)
 		remove_session(&d, 0);
 	free(d.sessions);
+	free(d.polled);
+	free(d.turned_away);
+	free(d.closing);
 	close(d.program);
+	if (d.fperf >= 0)
+		close(d.fperf);
+	close(d.listening);
 	close(d.state);
-	return d.front_ended ? ip_error("the process for the socket has ended: start iprobed again") : 0;
+	return 0;
 }

@@ -2,9 +2,10 @@
 /*
  * iprobed: lets people trace what they may trace, where they cannot do so by themselves.
  *
- *   front (front.h)   owns the socket; no privilege, seccomp
- *   this process      decides: who asks is what the kernel says of the connection (facts.h), whether he may is the kernel's own rule (privilege.h)
- *                     or, for members of a group, a policy (policy.h). It opens nothing that it is told to open.
+ *   fronts (front.h)  one a connection, receives what is sent; no privilege, seccomp
+ *   this process      accepts, and decides: who asks is what the kernel says of the connection (facts.h), whether he may is the kernel's own rule (privilege.h)
+ *                     or, for members of a group, a policy (policy.h). It opens nothing that it is told to open, and receives no
+ *                     descriptor, since it would have to close it.
  *   workers           one a session, with the ids of who asked (worker.h); they check again, in every stop (permit.h)
  *
  * A request, step by step:
@@ -28,6 +29,7 @@ struct ip_iprobed_options {
 	const char *policy;		      /* file */
 	gid_t group;			      /* of members; (gid_t)-1: none */
 	const char *program;		      /* iprobe */
+	const char *fperf;		      /* likewise; NULL: none */
 	unsigned sessions, sessions_per_user; /* at most */
 };
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +15,29 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "hotpatcher/iprobed_internal.h"
+
+/* One line. Who asks chooses some of it: it has no lines of his own, and nothing that a terminal would obey (C0, and by their bytes C1). */
+static void put_plain(const char *line, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	char plain[4 * 4096 + 1];
+	size_t m = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = line[i];
+
+		if (c >= 0x20 && c < 0x7f) {
+			plain[m++] = c;
+			continue;
+		}
+		plain[m++] = '\\';
+		plain[m++] = 'x';
+		plain[m++] = digits[c >> 4];
+		plain[m++] = digits[c & 15];
+	}
+	plain[m++] = '\n';
+	(void)!write(STDERR_FILENO, plain, m);
+}
 
 void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
 {
@@ -33,17 +55,13 @@ void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
 		n += snprintf(line + n, sizeof(line) - n,
 			      "session %u: uid %u gid %u pid %d: %s pid %d: ", s->number,
 			      s->who.facts.ids.ruid, s->who.facts.ids.rgid, s->who.pid,
-			      s->request.what == IP_REQUEST_ATTACH ? "attach" : "detach", s->request.pid);
+			      ip_request_name(s->request.what), s->request.pid);
 	va_start(args, format);
 	n += vsnprintf(line + n, sizeof(line) - n, format, args);
 	va_end(args);
 	if (n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
-	for (size_t i = 0; i < n; i++) /* who asks chooses some of it: no lines of his own */
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
-	line[n++] = '\n';
-	(void)!write(STDERR_FILENO, line, n);
+	put_plain(line, n);
 }
 
 void ip_iprobed_clear_entry(struct ip_policy_entry *entry)
@@ -104,20 +122,15 @@ static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_
 	return ip_pidfd_lives(s->target) ? 0 : ip_error("it has ended");
 }
 
-int ip_iprobed_decide(const struct ip_iprobed *d, int connection, struct ip_iprobed_session *s)
+int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 {
 	_cleanup_free_ char *reason = NULL;
 	struct ip_target_facts target;
-	struct ucred cred;
-	socklen_t size = sizeof(cred);
 	const char *why;
 	pid_t pid = s->request.pid;
 
-	if (geteuid() &&
-	    (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 || cred.uid != geteuid()))
-		return ip_error("this iprobed runs as uid %u: it serves that user alone", geteuid());
-	if (ip_facts_of_peer(connection, &s->who) < 0)
-		return -1;
+	if (!ip_pidfd_lives(s->who.pidfd))
+		return ip_error("who asks (pid %d) has ended", s->who.pid);
 	s->target = ip_pidfd_open(pid);
 	if (s->target < 0 || ip_facts_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
 		return -1;

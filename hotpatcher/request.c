@@ -14,21 +14,67 @@
 
 #define FIRST_LINE "iprobe 1"
 
+#define BIT(what) (1u << IP_REQUEST_##what)
+#define RECORDS	  (BIT(ATTACH) | BIT(TOP) | BIT(FPERF))
+
+static const struct {
+	const char *name;
+	unsigned fds;
+	bool changes;
+} commands[] = {
+	[IP_REQUEST_ATTACH] = {"attach", 3, true},  [IP_REQUEST_DETACH] = {"detach", 2, true},
+	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 2, false},
+	[IP_REQUEST_TOP] = {"top", 3, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(*commands))
+
 /* What is not here is refused: a new option is safe only once somebody has thought about it. */
 static const struct {
 	const char *name;
-	bool detach, value;
+	unsigned of; /* commands */
+	bool value;
 } options[] = {
-	{"functions", false, true},    {"duration", false, true},     {"memory", false, true},
-	{"max-size", false, true},     {"max-stop", false, true},     {"no-stop", true, false},
-	{"json", true, false},	       {"quiet", false, false},	      {"dry-run", false, false},
-	{"args", false, false},	       {"retval", false, false},      {"string-limit", false, true},
-	{"follow-fork", false, false}, {"follow-exec", false, false}, {"time", false, true},
-	{"clock", false, true},	       {"depth", false, true},	      {"min-duration", false, true},
-	{"sample", false, true},       {"start-on", false, true},     {"stop-on", false, true},
-	{"tid", false, true},	       {"thread", false, true},	      {"callsite", false, false},
-	{"payload", false, true},      {"drop-hot", false, true},     {"overwrite", false, false},
-	{"compress", false, false},
+	{"functions", RECORDS, true},
+	{"duration", RECORDS, true},
+	{"memory", RECORDS, true},
+	{"max-stop", RECORDS, true},
+	{"json", ~0u, false},
+	{"quiet", BIT(ATTACH) | BIT(FPERF), false},
+	{"no-stop", BIT(ATTACH) | BIT(DETACH), false},
+	{"max-size", BIT(ATTACH), true},
+	{"dry-run", BIT(ATTACH), false},
+	{"args", BIT(ATTACH), false},
+	{"retval", BIT(ATTACH), false},
+	{"string-limit", BIT(ATTACH), true},
+	{"follow-fork", BIT(ATTACH), false},
+	{"follow-exec", BIT(ATTACH), false},
+	{"time", BIT(ATTACH), true},
+	{"clock", BIT(ATTACH), true},
+	{"depth", BIT(ATTACH), true},
+	{"min-duration", BIT(ATTACH), true},
+	{"sample", BIT(ATTACH), true},
+	{"start-on", BIT(ATTACH), true},
+	{"stop-on", BIT(ATTACH), true},
+	{"tid", BIT(ATTACH), true},
+	{"thread", BIT(ATTACH), true},
+	{"callsite", BIT(ATTACH), false},
+	{"payload", BIT(ATTACH), true},
+	{"drop-hot", BIT(ATTACH), true},
+	{"overwrite", BIT(ATTACH), false},
+	{"compress", BIT(ATTACH), false},
+	{"output", BIT(SNAPSHOT), true},
+	{"delay", BIT(TOP), true},
+	{"iterations", BIT(TOP), true},
+	{"sort", BIT(TOP), true},
+	{"batch", BIT(TOP), false},
+	{"limit", BIT(TOP) | BIT(FPERF), true},
+	{"events", BIT(FPERF), true},
+	{"budget", BIT(FPERF), true},
+	{"interval", BIT(FPERF), true},
+	{"alternate", BIT(FPERF), true},
+	{"profile", BIT(FPERF), true},
+	{"csv", BIT(FPERF), false},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)
@@ -42,10 +88,13 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
 		if (strlen(options[i].name) == n - 2 && !memcmp(options[i].name, option + 2, n - 2))
 			break;
-	if (i == sizeof(options) / sizeof(*options) || (what == IP_REQUEST_DETACH && !options[i].detach))
+	if (i == sizeof(options) / sizeof(*options) || !(options[i].of >> what & 1))
 		return "is not taken by iprobed";
 	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
 		return value ? "takes no value" : "lacks its value";
+	/* a path from the root on: a relative one would be the session's; and the session opens it as its user (request.h) */
+	if (what == IP_REQUEST_SNAPSHOT && value)
+		return *value == '/' ? NULL : "is no absolute path";
 	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
 	if (value && (*value == '@' || strstr(value, ":@")))
 		return "would have iprobed read a file";
@@ -60,7 +109,22 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 
 unsigned ip_request_fds(enum ip_request_what what)
 {
-	return what == IP_REQUEST_ATTACH ? 3 : 2;
+	return commands[what].fds;
+}
+
+bool ip_request_has_directory(enum ip_request_what what)
+{
+	return what == IP_REQUEST_ATTACH;
+}
+
+const char *ip_request_name(enum ip_request_what what)
+{
+	return commands[what].name;
+}
+
+bool ip_request_changes(enum ip_request_what what)
+{
+	return commands[what].changes;
 }
 
 void ip_request_clear(struct ip_request *request)
@@ -81,20 +145,23 @@ static int check_directory(const char *name)
 static int take_line(struct ip_request *r, const char *line, bool *have)
 {
 	const char *value = strchr(line, ' ');
-	size_t n = value ? (size_t)(value++ - line) : strlen(line);
+	size_t n = value ? (size_t)(value++ - line) : strlen(line), what;
 	const char *why;
 	int pid;
 
-	if ((n == 6 && !memcmp(line, "attach", 6)) || (n == 6 && !memcmp(line, "detach", 6))) {
+	for (what = 0; what < NCOMMANDS; what++)
+		if (strlen(commands[what].name) == n && !memcmp(line, commands[what].name, n))
+			break;
+	if (what < NCOMMANDS) {
 		if (*have || !value || ip_parse_pid(value, &pid) < 0)
 			return ip_error("request: one process, and its id, not '%s'", line);
-		r->what = *line == 'a' ? IP_REQUEST_ATTACH : IP_REQUEST_DETACH;
+		r->what = what;
 		r->pid = pid;
 		*have = true;
 		return 0;
 	}
 	if (!*have)
-		return ip_error("request: '%s' before attach or detach", line);
+		return ip_error("request: '%s' before what is asked for", line);
 	if (!strcmp(line, "leave") && r->what == IP_REQUEST_ATTACH) {
 		r->leave = true;
 		return 0;
@@ -169,7 +236,7 @@ char *ip_request_format(const struct ip_request *r)
 		ip_error("out of memory");
 		return NULL;
 	}
-	fprintf(out, FIRST_LINE "\n%s %d\n", r->what == IP_REQUEST_ATTACH ? "attach" : "detach", r->pid);
+	fprintf(out, FIRST_LINE "\n%s %d\n", commands[r->what].name, r->pid);
 	if (r->leave)
 		fprintf(out, "leave\n");
 	if (*r->directory)

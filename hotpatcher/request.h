@@ -3,15 +3,16 @@
  * What is said on iprobed's socket (SOCK_SEQPACKET), in packets of text; docs/man/iprobed.8.rst tells it to others.
  *
  *   to iprobed, once:   iprobe 1
- *                       attach PID | detach PID
+ *                       COMMAND PID                  attach, detach, status, snapshot, top or fperf
  *                       leave                        (attach) the session goes on when the connection ends
  *                       directory NAME               (attach) one component, below the directory that comes along
- *                       option --NAME[=VALUE]        as iprobe attach and iprobe detach know them; any number of such lines
- *   with descriptors:   a directory (attach), standard output, standard error
+ *                       option --NAME[=VALUE]        as the command knows them; any number of such lines
+ *   with descriptors:   a directory (attach) or standard input (top); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
  *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL; the first of refused, ended and killed is the last word
  *
- * No option that names a file is taken: files are opened by who asks, with his own rights.
+ * No option that names a file is taken: files are opened by who asks, with his own rights. But snapshot --output=PATH, since the session that writes it, which is
+ * the caller's or refuses, opens it with all capabilities put down.
  */
 #ifndef IP_REQUEST_H
 #define IP_REQUEST_H
@@ -28,6 +29,10 @@
 enum ip_request_what {
 	IP_REQUEST_ATTACH,
 	IP_REQUEST_DETACH,
+	IP_REQUEST_STATUS,
+	IP_REQUEST_SNAPSHOT,
+	IP_REQUEST_TOP,
+	IP_REQUEST_FPERF,
 };
 
 struct ip_request {
@@ -49,7 +54,13 @@ char *ip_request_format(const struct ip_request *request);
 /* Whether an option "--NAME[=VALUE]" is one that iprobed takes. NULL: yes; else why not. */
 const char *ip_request_refusal(enum ip_request_what what, const char *option);
 
-/* How many descriptors come with it. */
+/* How many descriptors come with it: the last two are standard output and standard error. What one before them is. */
 unsigned ip_request_fds(enum ip_request_what what);
+bool ip_request_has_directory(enum ip_request_what what);
+
+/* Its word. */
+const char *ip_request_name(enum ip_request_what what);
+/* Whether sites go live by it, or back: one that is killed is cleaned up after. */
+bool ip_request_changes(enum ip_request_what what);
 
 #endif

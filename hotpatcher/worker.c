@@ -9,24 +9,33 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/pass_fds.h"
 #include "hotpatcher/permit.h"
 
 #define TARGET_FD    3
 #define PROGRAM_FD   4
 #define DIRECTORY_FD 5
+#define CHANNEL_FD   5 /* before */
 #define PLACES	     6
 #define BIT(cap)     (1ull << (cap))
+#define CHANNEL_MS   10000
+
+#define ADDRESS_SPACE_MAX (16ull << 30)
+#define DATA_MAX	  (2ull << 30)
 
 static int get_caps(uint64_t *ret_permitted)
 {
@@ -80,32 +89,89 @@ static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* The descriptors, in their places. What they are now may lie in each other's way. */
-static int arrange(const struct ip_worker *w)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int from[] = {null,
-		      w->out < 0 ? STDERR_FILENO : w->out,
-		      w->err < 0 ? STDERR_FILENO : w->err,
-		      w->target,
-		      w->program,
-		      w->directory < 0 ? root : w->directory};
-
-	for (unsigned i = 0; i < PLACES; i++) {
-		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 2 * PLACES);
-		if (from[i] < 0)
-			return -1;
-	}
-	for (unsigned i = 0; i < PLACES; i++)
-		if (dup3(from[i], i, i >= PROGRAM_FD ? O_CLOEXEC : 0) < 0)
-			return -1;
-	return syscall(SYS_close_range, PLACES, ~0u, 0);
-}
-
 static void fail(const char *what)
 {
 	dprintf(STDERR_FILENO, "iprobe: iprobed cannot start a worker: %s: %s\n", what, strerror(errno));
 	_exit(1);
+}
+
+/* What is to be kept, in its place, and nothing else is open: iprobed's socket, connections... What they are now may lie in each other's way. */
+static int put_in_place(const int *from, unsigned first, unsigned n)
+{
+	int high[PLACES];
+
+	for (unsigned i = 0; i < n; i++) {
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 3 * PLACES);
+		if (high[i] < 0)
+			return -1;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (dup3(high[i], first + i, first + i != TARGET_FD ? O_CLOEXEC : 0) < 0)
+			return -1;
+	return syscall(SYS_close_range, first + n, ~0u, 0);
+}
+
+/* The caller's descriptors, which come when iprobed has told the process at his connection. ret: directory or input, out, err. */
+static void receive(const struct ip_worker *w, int ret[3])
+{
+	size_t expected = ip_request_fds(w->request->what), n = 0;
+	struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
+	char byte;
+	int flags = 0, fds[IP_REQUEST_FDS];
+
+	if (poll(&p, 1, CHANNEL_MS) != 1 ||
+	    ip_receive_with_fds(CHANNEL_FD, &byte, 1, fds, IP_REQUEST_FDS, &n, &flags, MSG_DONTWAIT) != 1 ||
+	    n != expected) {
+		errno = ECONNRESET;
+		fail("who asks has sent nothing, or has gone");
+	}
+	for (size_t i = 0; i < n; i++)
+		ret[3 - n + i] = fds[i];
+}
+
+/* Standard input, output, error; and the directory in the place of the channel. */
+static int arrange(enum ip_request_what what, const int theirs[3], int target, int program)
+{
+	bool is_input = !ip_request_has_directory(what) && theirs[0] >= 0;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int all[] = {is_input ? theirs[0] : null,
+			   theirs[1] < 0 ? STDERR_FILENO : theirs[1],
+			   theirs[2] < 0 ? STDERR_FILENO : theirs[2],
+			   target,
+			   program,
+			   theirs[0] < 0 || is_input ? root : theirs[0]};
+
+	if (put_in_place(all, 0, PLACES) < 0)
+		return -1;
+	for (int i = 0; i <= STDERR_FILENO; i++)
+		if (fcntl(i, F_SETFD, 0) < 0)
+			return -1;
+	return 0;
+}
+
+static int set_limit(int what, uint64_t his, uint64_t ours)
+{
+	struct rlimit limit;
+	rlim_t value = his < ours ? his : ours;
+
+	if (getrlimit(what, &limit) < 0)
+		return -1;
+	if (value > limit.rlim_max)
+		value = limit.rlim_max;
+	limit.rlim_cur = limit.rlim_max = value; /* UINT64_MAX is RLIM_INFINITY */
+	return setrlimit(what, &limit);
+}
+
+/* He has as much as he would have had without us. Beyond that: programs are large, and so are their symbols, but not without end. */
+static int set_limits(const struct ip_peer_limits *his)
+{
+	return set_limit(RLIMIT_FSIZE, his->file_size, UINT64_MAX) < 0 ||
+			       set_limit(RLIMIT_NPROC, his->processes, UINT64_MAX) < 0 ||
+			       set_limit(RLIMIT_AS, his->address_space, ADDRESS_SPACE_MAX) < 0 ||
+			       set_limit(RLIMIT_DATA, his->data, DATA_MAX) < 0 ||
+			       set_limit(RLIMIT_CORE, 0, 0) < 0
+		       ? -1
+		       : 0;
 }
 
 /* Who has CAP_SYS_PTRACE himself may trace whatever he names. */
@@ -118,6 +184,8 @@ static enum ip_permit_kind kind_of(const struct ip_worker *w)
 
 static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t parent)
 {
+	const int ours[] = {w->target, w->program, w->channel};
+	int theirs[] = {w->directory, w->out, w->err};
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
@@ -127,38 +195,46 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	umask(077);
 	if (setsid() < 0)
 		fail("setsid");
-	if (arrange(w) < 0)
+	if (w->channel >= 0 && put_in_place(ours, TARGET_FD, 3) < 0)
 		fail("descriptors");
+	if (set_limits(&w->who->limits) < 0)
+		fail("limits");
 	if (become(w->who, kind_of(w)) < 0)
 		fail("cannot become who asks");
-	/* as him, so that he cannot be put into a directory that is closed to him */
-	if (fchdir(DIRECTORY_FD) < 0)
-		fail("the directory that was sent");
 	/* behind the change of ids, which clears it; our parent may be gone already */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		fail("iprobed ended");
+	if (w->channel >= 0)
+		receive(w, theirs);
+	if ((w->channel >= 0 ? arrange(w->request->what, theirs, TARGET_FD, PROGRAM_FD)
+			     : arrange(w->request->what, theirs, w->target, w->program)) < 0)
+		fail("descriptors");
+	/* as him, so that he cannot be put into a directory that is closed to him */
+	if (fchdir(DIRECTORY_FD) < 0)
+		fail("the directory that was sent");
 	fexecve(PROGRAM_FD, argv, env);
 	fail("cannot execute iprobe");
 }
 
 pid_t ip_worker_start(const struct ip_worker *w)
 {
-	char *argv[IP_REQUEST_OPTIONS_MAX + 8], *env[5];
+	char *argv[IP_REQUEST_OPTIONS_MAX + 8], *env[6];
 	_cleanup_free_ char *permit = NULL, *variable = NULL;
 	const struct ip_request *r = w->request;
 	char number[16];
 	size_t n = 0;
 	pid_t parent = getpid(), pid;
 
-	argv[n++] = (char *)"iprobe";
-	argv[n++] = (char *)(r->what == IP_REQUEST_ATTACH ? "attach" : "detach");
+	if (r->what != IP_REQUEST_FPERF)
+		argv[n++] = (char *)"iprobe";
+	argv[n++] = (char *)ip_request_name(r->what);
 	for (size_t i = 0; i < r->noptions; i++)
 		argv[n++] = r->options[i];
 	if (r->what == IP_REQUEST_ATTACH && *r->directory) {
 		argv[n++] = (char *)"-o";
 		argv[n++] = (char *)r->directory;
 	}
-	argv[n++] = (char *)"--";
+	argv[n++] = (char *)(r->what == IP_REQUEST_FPERF ? "-p" : "--");
 	snprintf(number, sizeof(number), "%d", r->pid);
 	argv[n++] = number;
 	argv[n] = NULL;
@@ -173,7 +249,8 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	env[1] = (char *)"LC_ALL=C.UTF-8";
 	env[2] = variable;
 	env[3] = (char *)"IPROBE_DAEMON=never"; /* where it may not either it would ask us */
-	env[4] = NULL;
+	env[4] = (char *)"TMPDIR=/dev/shm";	/* where a unit may make all else read-only */
+	env[5] = NULL;
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that does what was asked: iprobe attach or iprobe detach, on behalf of who asked.
+ * The process that does what was asked: iprobe attach and the like, or fperf, on behalf of who asked.
  *
  *   1. It has the ids and groups of who asked, so every file that it makes or opens is judged by the kernel as if he did it himself:
  *      there is no path and no symbolic link by which he could have it write where he may not, and what it writes is his.
@@ -12,7 +12,9 @@
  *   3. It starts in the directory that he has opened, with his standard output and error, an environment of iprobed's making, and no
  *      descriptor besides but that which holds the target. It never gains anything by executing (no_new_privs).
  *   4. It is not under seccomp, unless iprobed itself is: a tracer under seccomp cannot suspend the target's filters.
- *   5. When iprobed ends, however it ends, the worker is told (SIGTERM) and puts back every byte.
+ *   5. It gets what the caller has sent by itself, as the caller: what takes for ever when it is closed holds up nobody else (front.h).
+ *   6. The caller's limits of resources are its own (file size, memory, processes), and its memory has others besides.
+ *   7. When iprobed ends, however it ends, the worker is told (SIGTERM) and puts back every byte.
  */
 #ifndef IP_WORKER_H
 #define IP_WORKER_H
@@ -26,8 +28,9 @@ struct ip_worker {
 	const struct ip_request *request;
 	const struct ip_policy_entry *entry; /* NULL: what he may trace himself */
 	int target;			     /* pidfd */
-	int directory, out, err;	     /* -1: / and iprobed's own */
-	int program;			     /* iprobe's executable, open */
+	int channel; /* a socket over which the next three come (pass_fds.h), or the last two; -1: they are these */
+	int directory, out, err; /* -1: / and iprobed's own */
+	int program;		 /* iprobe's executable, open */
 };
 
 /* Its process id, or -1 with an error. */

@@ -18,6 +18,7 @@ from iptest import actor as actors
 from iptest import memory
 from iptest.actor import ORDINARY_UID, OTHER_UID, last_words, one_line
 from iptest.daemon import GROUP, MEMBER_UID, Caller, Daemon
+from iptest.fuse import StickyFiles
 
 pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
                                 reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
@@ -56,6 +57,11 @@ def program(programs):
 @pytest.fixture
 def target(targets, user, program):
     return targets.start(user, [program, "plain"], preload=False)
+
+
+def status_of(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
 
 
 def idle(pid):
@@ -189,11 +195,18 @@ def test_a_selection_from_a_file(daemon, user, target):
 
 
 def test_the_socket_side_has_nothing(daemon):
-    front = next(pid for pid, name in daemon.children().items() if name == "iprobed-socket")
-    status = dict(line.split(":\t", 1) for line in open(f"/proc/{front}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
-    assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
-    assert set(status["Uid"].split()) == {"65534"} and status["Groups"].strip() == ""
-    assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0
+    """Neither the process that waits for the next connection nor one that has one."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(daemon.socket))
+        memory.wait_for("no process at the connection", lambda: len(daemon.fronts()) == 2, 30)
+        for front in daemon.fronts():
+            memory.wait_for("a process is not confined", lambda: status_of(front)["Seccomp"] == "2", 30)
+            status = status_of(front)
+            assert status["NoNewPrivs"] == "1"
+            assert set(status["Uid"].split()) == {"65534"} and status["Groups"].strip() == ""
+            assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0
+            # standard input, output, error; orders, words, and the connection
+            assert {int(fd) for fd in os.listdir(f"/proc/{front}/fd")} <= set(range(6))
 
 
 def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target):
@@ -201,7 +214,7 @@ def test_a_worker_has_two_capabilities_and_the_callers_ids(daemon, user, target)
     proc = daemon.start_attach(user, target.pid, cwd=directory)
     wait_until_recorded(directory / "trace")
     worker, = daemon.workers()
-    status = dict(line.split(":\t", 1) for line in open(f"/proc/{worker}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+    status = status_of(worker)
     assert set(status["Uid"].split()) == {str(user.uid)} == set(status["Gid"].split())
     assert int(status["CapPrm"], 16) == 1 << 19 | 1 << 23
     assert status["Seccomp"] == "0" and status["NoNewPrivs"] == "1"
@@ -221,7 +234,7 @@ def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
     proc = daemon.start_attach(member, target.pid)
     wait_until_live(target.pid)
     worker, = daemon.workers()
-    status = dict(line.split(":\t", 1) for line in open(f"/proc/{worker}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+    status = status_of(worker)
     assert status["Uid"].split() == ["65534", str(member.uid), "65534", str(member.uid)]
     assert int(status["CapPrm"], 16) == int(status["CapInh"], 16) == 1 << 1 | 1 << 19 | 1 << 23
     for word in ("KILL", "STOP"):
@@ -327,6 +340,53 @@ def test_everything_killed_at_once(daemon, user, target):
     assert "an iprobed before this one has left it" in daemon.log()
 
 
+def test_everything_killed_at_once_after_two_users(daemon, root, user, target):
+    """Root has added to a user's session: what each has asked for is noted, and cleaned up with the rights of the one who has more."""
+    proc = daemon.start_attach(user, target.pid, "-f", "work", cwd=user.dir())
+    wait_until_live(target.pid)
+    done = root.iprobe("attach", "-f", "*", target.pid, env=daemon.env, cwd=root.dir())
+    assert done.returncode == 0 and "added to its session" in done.stderr, repr(done)
+    assert sorted(path.name for path in daemon.state.iterdir()) == [f"session-{target.pid}-{user.uid}-{user.uid}-own"]
+    # a note of root's, as of one who was at it when all was killed; and one of somebody who may not
+    start = (daemon.state / f"session-{target.pid}-{user.uid}-{user.uid}-own").read_text()
+    for name in ("0-0-any", f"{OTHER_UID}-{OTHER_UID}-own"):
+        (daemon.state / f"session-{target.pid}-{name}").write_text(start)
+    worker, = daemon.workers()
+    daemon.proc.send_signal(signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    daemon.proc.kill()
+    daemon.proc.wait()
+    last_words(proc)
+    assert not idle(target.pid) and target.alive()
+    daemon.start()
+    wait_until_idle(target.pid)
+    memory.wait_for("notes stay", lambda: not list(daemon.state.iterdir()), 30)
+    assert f"session 1: uid 0 gid 0 pid {daemon.proc.pid}: detach pid {target.pid}: an iprobed before this one has left it" in daemon.log()
+    assert target.alive()
+
+
+def test_left_over_of_one_who_may_not_any_more(daemon, user, target):
+    """Then it is the next one's turn."""
+    proc = daemon.start_attach(user, target.pid, cwd=user.dir())
+    wait_until_live(target.pid)
+    mine, = daemon.state.iterdir()
+    start = mine.read_text()
+    worker, = daemon.workers()
+    daemon.proc.send_signal(signal.SIGSTOP)
+    os.kill(worker, signal.SIGKILL)
+    daemon.proc.kill()
+    daemon.proc.wait()
+    last_words(proc)
+    # readdir gives them in any order: of both numbers of users one comes first
+    for uid in (1, OTHER_UID):
+        (daemon.state / f"session-{target.pid}-{uid}-{uid}-own").write_text(start)
+    (daemon.state / f"session-{target.pid}-x").write_text("nonsense")
+    daemon.start()
+    wait_until_idle(target.pid)
+    memory.wait_for("notes stay", lambda: not list(daemon.state.iterdir()), 60)
+    assert target.alive()
+
+
 def test_terminated_iprobed_ends_its_sessions(daemon, user, target):
     directory = user.dir()
     proc = daemon.start_attach(user, target.pid, "--json", cwd=directory)
@@ -336,13 +396,21 @@ def test_terminated_iprobed_ends_its_sessions(daemon, user, target):
     assert idle(target.pid) and not list(daemon.state.iterdir())
 
 
-def test_killed_socket_side_ends_all(daemon, user, target):
-    proc = daemon.start_attach(user, target.pid)
+def test_killed_process_at_a_connection(daemon, user, other, targets, program, target):
+    """Ends that session, and no other."""
+    mine = daemon.start_attach(user, target.pid)
     wait_until_live(target.pid)
-    os.kill(next(pid for pid, name in daemon.children().items() if name == "iprobed-socket"), signal.SIGKILL)
-    last_words(proc)
-    assert daemon.proc.wait(timeout=60) == 1  # so that systemd starts it again
-    assert idle(target.pid) and "the process for the socket has ended" in daemon.log()
+    front, = daemon.taken()
+    theirs = targets.start(other, [program, "plain"], preload=False)
+    second = daemon.start_attach(other, theirs.pid, cwd=other.dir())
+    wait_until_live(theirs.pid)
+    os.kill(front, signal.SIGKILL)
+    done = last_words(mine)
+    assert done.returncode == 1 and "hung up" in done.stderr, repr(done)
+    wait_until_idle(target.pid)
+    assert not idle(theirs.pid) and second.poll() is None and daemon.answers()
+    second.send_signal(signal.SIGINT)
+    assert last_words(second).returncode == 0 and idle(theirs.pid)
 
 
 def test_vanished_target(daemon, user, target):
@@ -399,7 +467,9 @@ def test_kills_at_any_moment(daemon, user, target):
 # What it is sent
 
 
-def ask(daemon, packet, fds=()):
+def talk(daemon, packet, fds=()):
+    """All that is answered."""
+    answers = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(str(daemon.socket))
         s.settimeout(30)
@@ -408,9 +478,16 @@ def ask(daemon, packet, fds=()):
                 socket.send_fds(s, [packet], list(fds))
             else:
                 s.send(packet)
-            return s.recv(4096).decode()
+            while answer := s.recv(4096).decode():
+                answers.append(answer)
         except (ConnectionResetError, BrokenPipeError):
-            return ""
+            pass
+    return answers
+
+
+def ask(daemon, packet, fds=()):
+    """What is answered when it is over."""
+    return (talk(daemon, packet, fds) or [""])[-1]
 
 
 def test_malformed_requests(daemon, user, target):
@@ -424,7 +501,8 @@ def test_malformed_requests(daemon, user, target):
         for packet in bad:
             assert ask(daemon, packet).startswith("refused "), packet[:80]
             assert ask(daemon, packet, [null.fileno()] * 2).startswith("refused "), packet[:80]
-        assert "is no directory" in ask(daemon, good, [null.fileno()] * 3)
+        # a directory that is none, and one that is sent where there is no room for it
+        assert talk(daemon, good, [null.fileno()] * 3)[-1] == "ended 1\n"
         ask(daemon, good, [null.fileno()] * 20)
     assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
     assert idle(target.pid)
@@ -432,15 +510,16 @@ def test_malformed_requests(daemon, user, target):
 
 def test_requests_of_random_words(daemon, user, target):
     random = Random(7)
-    words = [b"iprobe 1\n", b"attach ", b"detach ", str(daemon.proc.pid).encode(), b"\n", b"leave\n", b"directory ", b"option ", b"--json\n",
+    words = [b"iprobe 1\n", b"attach ", b"detach ", b"status ", b"snapshot ", b"top ", b"fperf ", b"--output=", b"/x", b"--delay=1", str(daemon.proc.pid).encode(), b"\n", b"leave\n", b"directory ", b"option ", b"--json\n",
              b"--functions=", b"\0", b"\xff", b"x" * 3000]
     with open("/dev/null", "r+b") as null:
         for _ in range(1000):
             packet = b"".join(random.choice(words) for _ in range(random.randrange(1, 12)))
             answer = ask(daemon, packet, [null.fileno()] * random.randrange(6))
-            assert answer == "" or answer.startswith("refused "), (packet, answer)
-    descriptors = [len(os.listdir(f"/proc/{pid}/fd")) for pid in (daemon.proc.pid, *daemon.children())]
-    assert max(descriptors) < 16
+            # iprobed itself is among what is asked for; it has nothing to be seen
+            assert answer == "" or answer.startswith(("refused ", "ended ")), (packet, answer)
+    memory.wait_for("processes stay", lambda: len(daemon.children()) == 1, 30)
+    assert len(os.listdir(f"/proc/{daemon.proc.pid}/fd")) < 16
     assert daemon.attach(user, target.pid, "-q", "--duration", "50ms").returncode == 0
 
 
@@ -457,6 +536,77 @@ def test_connections_that_say_nothing(daemon, user, target):
     assert sum(a.startswith(b"refused too many") for a in answers) >= 20 and answers.count(b"") >= 10
     for s in with_nothing:
         s.close()
+
+
+@pytest.fixture
+def sticky(root):
+    try:
+        made = StickyFiles(root.dir())
+    except OSError as error:
+        pytest.skip(f"no file system of our own (FUSE) here: {error}")
+    yield made
+    made.end()
+
+
+STICKY_CLIENT = """
+import os, socket, sys
+held = []
+for i in range(int(sys.argv[3])):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(30)
+    s.connect(sys.argv[1])
+    fd = os.open(sys.argv[2], os.O_RDWR)
+    try:
+        socket.send_fds(s, [b"nonsense" if i % 2 else sys.argv[4].encode()], [fd, fd, fd])
+    except OSError:
+        pass  # turned away already
+    held.append(s)
+print("sent", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_descriptors_that_cannot_be_closed(daemon, user, other, targets, program, target, sticky):
+    """Who sends such has iprobed's processes for his own connections hang, and is soon told that he has too many. Nobody else notices."""
+    theirs = targets.start(other, [program, "plain"], preload=False)
+    session = daemon.start_attach(other, theirs.pid, cwd=other.dir())
+    wait_until_live(theirs.pid)
+    request = f"iprobe 1\nattach {target.pid}\ndirectory x\n"
+    client = user.popen(["/usr/bin/python3", "-c", STICKY_CLIENT, daemon.socket, sticky.path, 60, request])
+    assert client.stdout.readline() == "sent\n"
+    memory.wait_for("nothing hangs", lambda: len(sticky.held) >= 8, 60)
+    one = targets.start(other, [program, "plain"], preload=False)
+    done = daemon.attach(other, one.pid, "-q", "--duration", "50ms", cwd=other.dir())
+    assert done.returncode == 0, repr(done)
+    assert "too many connections" in one_line(daemon.attach(user, target.pid, "--duration", "50ms"))
+    # 16 connections and their workers, one that waits, the other's two, and what closes those that were turned away
+    assert len(daemon.children()) <= 16 + 8 + 1 + 4 + 8, daemon.children()
+    assert not idle(theirs.pid) and session.poll() is None
+    session.send_signal(signal.SIGINT)
+    assert last_words(session).returncode == 0 and idle(theirs.pid)
+    sticky.release()
+    client.stdin.close()
+    client.wait(timeout=60)
+    memory.wait_for("processes stay", lambda: len(daemon.children()) == 1, 60)
+    assert daemon.attach(user, target.pid, "-q", "--duration", "50ms", cwd=user.dir()).returncode == 0
+    assert idle(target.pid) and target.alive()
+
+
+def test_limits_of_the_caller_are_the_workers(daemon, user, target):
+    directory = user.dir()
+    proc = user.popen(["prlimit", "--fsize=200000000", "--nproc=5000", user.iprobe_path, "attach", "-o", "trace", target.pid],
+                      env=daemon.env, cwd=directory)
+    wait_until_recorded(directory / "trace")
+    worker, = daemon.workers()
+    with open(f"/proc/{worker}/limits", encoding="utf-8") as f:
+        limits = {line[:25].strip(): line[25:].split()[:2] for line in f}
+    assert limits["Max file size"] == ["200000000"] * 2
+    assert limits["Max processes"] == ["5000"] * 2
+    assert limits["Max core file size"] == ["0"] * 2
+    for name in ("Max address space", "Max data size"):
+        assert all(int(n) <= 16 << 30 for n in limits[name]), limits
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0 and idle(target.pid)
 
 
 def test_sessions_have_a_limit(root, user, targets, program):

@@ -5,6 +5,9 @@
 #include <linux/capability.h>
 
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "hotpatcher/facts.h"
@@ -121,33 +124,39 @@ static void test_plain(void **state)
 	}
 }
 
-/* A socket that does not come from who asks says that root does. */
-static void test_connections(void **state)
+/* What the kernel says of who has connected: this process itself. */
+static void test_who_asks(void **state)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX}, name;
-	socklen_t size = sizeof(name);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0), client = socket(AF_UNIX, SOCK_SEQPACKET, 0),
-	    pair[2], accepted;
+	    accepted;
+	struct rlimit limit, lower;
+	struct ip_peer peer;
 
 	(void)state;
+	assert_return_code(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	lower = (struct rlimit){limit.rlim_max == RLIM_INFINITY ? 123456789 : limit.rlim_max, limit.rlim_max};
+	assert_return_code(setrlimit(RLIMIT_FSIZE, &lower), 0);
 	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "iprobe-test-%d", getpid());
 	assert_return_code(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_return_code(listen(listening, 1), 0);
 	assert_return_code(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
 	accepted = accept(listening, NULL, NULL);
 	assert_return_code(accepted, 0);
-	assert_return_code(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_return_code(getsockname(listening, (struct sockaddr *)&name, &size), 0);
-	assert_int_equal(ip_facts_check_connection(accepted, &name, size), 0);
-	assert_int_equal(ip_facts_check_connection(listening, &name, size), -1);
-	assert_int_equal(ip_facts_check_connection(client, &name, size), -1);
-	assert_int_equal(ip_facts_check_connection(pair[0], &name, size), -1);
-	assert_int_equal(ip_facts_check_connection(STDIN_FILENO, &name, size), -1);
-	close(pair[0]);
-	close(pair[1]);
+	assert_int_equal(ip_facts_of_peer(accepted, &peer), 0);
+	assert_int_equal(peer.pid, getpid());
+	assert_true(ip_pidfd_lives(peer.pidfd));
+	assert_int_equal(peer.facts.ids.ruid, getuid());
+	assert_int_equal(peer.facts.ids.sgid, getgid());
+	assert_int_equal(peer.limits.file_size, lower.rlim_cur);
+	assert_return_code(getrlimit(RLIMIT_NPROC, &lower), 0);
+	assert_true(peer.limits.processes == lower.rlim_cur); /* RLIM_INFINITY is UINT64_MAX */
+	ip_peer_clear(&peer);
+	setrlimit(RLIMIT_FSIZE, &limit);
 	close(accepted);
 	close(client);
 	close(listening);
+	assert_int_equal(ip_facts_of_peer(-1, &peer), -1);
 }
 
 int main(void)
@@ -155,7 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_plain),
-		cmocka_unit_test(test_connections),
+		cmocka_unit_test(test_who_asks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void test_what_is_refused(void **state)
 		{"", "asks for nothing"},
 		{"iprobe 2\nattach 1\n", "does not begin"},
 		{"iprobe 1\n", "asks for nothing"},
-		{"iprobe 1\nleave\nattach 1\n", "before attach"},
+		{"iprobe 1\nleave\nattach 1\n", "before what is asked for"},
 		{"iprobe 1\nattach\n", "one process"},
 		{"iprobe 1\nattach 0\n", "one process"},
 		{"iprobe 1\nattach -1\n", "one process"},

@@ -65,6 +65,14 @@ class Daemon:
         done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(self.proc.pid)], capture_output=True, text=True, check=False)
         return {int(line.split()[0]): line.split()[1] for line in done.stdout.splitlines()}
 
+    def fronts(self):
+        """At connections, and the one that waits for the next."""
+        return [pid for pid, name in self.children().items() if name == "iprobed-socket"]
+
+    def taken(self):
+        """Those at connections: they have one more descriptor."""
+        return [pid for pid in self.fronts() if os.path.exists(f"/proc/{pid}/fd/5")]
+
     def workers(self):
         return [pid for pid, name in self.children().items() if name == "iprobe"]
 
