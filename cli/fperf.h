@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 
+#include "cli/csv.h"
 #include "cli/papi_names.h"
+#include "common/json.h"
 #include "hotpatcher/fperf.h"
 
 enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
@@ -24,6 +26,13 @@ const char *fperf_papi_why_not(void);
 const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why);
 /* For good; NULL where memory ran out. */
 const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p);
+
+/* Metrics that follow from several events: instructions per cycle and so on. What is asked for decides which there are. */
+void fperf_derived_header(FILE *out, struct ip_fperf *f);
+void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row);
+void fperf_derived_csv_header(struct cli_csv *csv, struct ip_fperf *f);
+void fperf_derived_csv(struct cli_csv *csv, struct ip_fperf *f, const struct ip_fperf_row *row);
+void fperf_derived_json(struct ip_json *j, struct ip_fperf *f, const struct ip_fperf_row *row);
 
 int fperf_list_events(int argc, char **argv);
 int fperf_self_test(int argc, char **argv);

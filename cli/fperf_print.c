@@ -90,6 +90,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 	fprintf(out, "%-*s %8s %18s", NAME_WIDTH, "function", "samples", "calls");
 	for (unsigned e = 0; e < o->nevents; e++)
 		fprintf(out, " %20s", short_name(o->events[e]->name));
+	fperf_derived_header(out, f);
 	fputs("\n", out);
 	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
 		snprintf(name, sizeof(name), "%s", rows[i].function);
@@ -99,6 +100,7 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		for (unsigned e = 0; e < o->nevents; e++)
 			print_value(out, o->events[e], rows[i].mean[e], rows[i].ci[e], valued(&rows[i], e),
 				    rows[i].scaled[e]);
+		fperf_derived_cells(out, f, &rows[i]);
 		fputs("\n", out);
 	}
 	if (limit && n > limit)
@@ -121,6 +123,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 		cli_csv_string(&csv, o->events[e]->name);
 		cli_csv_string(&csv, ci);
 	}
+	fperf_derived_csv_header(&csv, f);
 	cli_csv_end(&csv);
 	for (size_t i = 0; i < n; i++) {
 		cli_csv_string(&csv, rows[i].function);
@@ -133,6 +136,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 			cli_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
 			cli_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
 		}
+		fperf_derived_csv(&csv, f, &rows[i]);
 		cli_csv_end(&csv);
 	}
 }
@@ -187,6 +191,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 			ip_json_end_object(&j);
 		}
 		ip_json_end_object(&j);
+		fperf_derived_json(&j, f, &rows[i]);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);

@@ -5,7 +5,7 @@
  *   stealing [-n ROUNDS] [-s]
  *
  * Says "ready", waits for a line, makes ROUNDS rounds, says "done", waits for a line, and prints "function NAME CALLS PAGES" for two, which faults in two pages.
- * moved goes to the next CPU that it may use, and stayed does not. -s: every tenth round each descriptor of a counter in this
+ * moved goes to the next CPU that it may use, and stayed does not; slept sleeps 2 ms, every tenth round. -s: every tenth round each descriptor of a counter in this
  * process is made one of a pipe with bytes in it; at the end they must all be there: "intact", or "eaten". Then "taken N": how many there were.
  */
 #define _GNU_SOURCE
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define QUIET __attribute__((no_instrument_function))
@@ -52,6 +53,13 @@ KEEP void moved(int cpu)
 KEEP void stayed(void)
 {
 	__asm__ volatile("" : : : "memory");
+}
+
+KEEP void slept(void)
+{
+	const struct timespec nap = {.tv_nsec = 2000000};
+
+	nanosleep(&nap, NULL);
 }
 
 QUIET static int next_cpu(int cpu)
@@ -116,6 +124,8 @@ QUIET int main(int argc, char **argv)
 		cpu = next_cpu(cpu);
 		moved(cpu);
 		stayed();
+		if (i % 10 == 0)
+			slept();
 		if (do_steal && i % 10 == 9)
 			steal(ends[0]);
 	}

@@ -4,6 +4,8 @@ fperf's counters of the kernel (perf_event_open in the target's threads): right,
 PMU is not run here; the kernel's software events take the same way.
 """
 
+import csv
+import io
 import json
 import os
 import re
@@ -250,3 +252,18 @@ def test_self_test(me):
     assert done.returncode == 0, repr(done)
     assert len(re.findall(r"^counters, .* ok ", done.stdout, re.M)) == 2, done.stdout
     assert len(re.findall(r"one was closed +ok ", done.stdout)) == 2, done.stdout
+
+
+def test_metrics(me, programs, targets):
+    """The share of a call's time in which its thread had a CPU: next to none where it sleeps."""
+    result, _ = count_around_the_work(me, targets, programs.simple("stealing"), ["-n", 30],
+                                      ["--budget", "none", "-e", "perf::TASK-CLOCK,tsc::CYCLES"])
+    functions = by_name(result)
+    assert functions["slept"]["derived"]["CPU"] < 0.5 and 0 < functions["two"]["derived"]["CPU"] <= 2, functions
+    done = me.run([fperf_path(me), "-q", "--csv", "-o", me.top / "out.csv", "-e", "tsc::CYCLES,perf::TASK-CLOCK", "--",
+                   programs.simple("paging"), "-n", 20], input="\n\n")
+    assert done.returncode == 0, repr(done)
+    rows = {row["function"]: row for row in csv.DictReader(io.StringIO((me.top / "out.csv").read_text(encoding="utf-8")))}
+    assert 0 < float(rows["eleven"]["CPU"]) <= 2, rows
+    done = me.run([fperf_path(me), "-e", "perf::TASK-CLOCK", "--", programs.simple("paging"), "-n", 2], input="\n\n")
+    assert done.returncode == 0 and "CPU" not in done.stdout.splitlines()[1].split(), repr(done)
