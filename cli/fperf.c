@@ -430,6 +430,8 @@ static int count(int argc, char **argv)
 		return code;
 	if (!o.quiet && o.pid && isatty(STDERR_FILENO))
 		o.fperf.show = fperf_show_live;
+	if (fperf_try(&o.fperf) < 0)
+		return cli_fail();
 	base = make_directory();
 	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o.fperf, &f) < 0)
 		return cli_fail();

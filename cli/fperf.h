@@ -19,6 +19,9 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 /* The table while it counts, on a terminal: overwrites itself. */
 void fperf_show_live(void *context, struct ip_fperf *f);
 
+/* Whether the events count here, all together. -1 with an error. */
+int fperf_try(const struct ip_fperf_options *o);
+
 /* What libiprobe-papi.so offers; NULL: it is not there, or does not come up, for this reason. */
 const struct papi_names *fperf_papi(void);
 const char *fperf_papi_why_not(void);

@@ -23,22 +23,35 @@ static const char *by(const struct ip_fperf_event *e)
 	return e->source < IP_FPERF_PMU ? "getrusage" : "perf_event_open";
 }
 
-static void tell(struct listing *l, const char *name, const char *what, const char *unit, const char *how,
-		 const char *why_not)
+static void tell_counters(struct ip_json *j, const struct ip_fperf_event *e)
+{
+	ip_json_array(j, "counters");
+	for (unsigned i = 0; i < e->ncounters; i++) {
+		ip_json_object(j, NULL);
+		ip_json_uint(j, "type", e->counters[i].counter.type);
+		ip_json_uint(j, "config", e->counters[i].counter.config);
+		ip_json_bool(j, "minus", e->counters[i].minus);
+		ip_json_end_object(j);
+	}
+	ip_json_end_array(j);
+}
+
+static void tell(struct listing *l, const struct ip_fperf_event *e, const char *how, const char *why_not)
 {
 	l->all++;
 	l->counted += !why_not;
 	if (!l->json) {
-		printf("%-32s %-4s %s\n", name, why_not ? "no" : "yes", what);
+		printf("%-32s %-4s %s\n", e->name, why_not ? "no" : "yes", e->what);
 		return;
 	}
 	ip_json_object(l->json, NULL);
-	ip_json_string(l->json, "name", name);
-	ip_json_string(l->json, "what", what);
-	ip_json_string(l->json, "unit", unit);
+	ip_json_string(l->json, "name", e->name);
+	ip_json_string(l->json, "what", e->what);
+	ip_json_string(l->json, "unit", e->unit);
 	ip_json_string(l->json, "by", how);
 	ip_json_bool(l->json, "counts", !why_not);
 	ip_json_string(l->json, "why_not", why_not);
+	tell_counters(l->json, e);
 	ip_json_end_object(l->json);
 }
 
@@ -49,11 +62,14 @@ static bool is_preset(const char *name)
 
 static void tell_papi(void *context, const struct papi_event *p, const char *why_not)
 {
-	struct ip_fperf_event e = {.name = p->name, .source = IP_FPERF_PMU, .ncounters = p->ncounters};
+	struct ip_fperf_event e = {.name = p->name,
+				   .what = p->what,
+				   .unit = "",
+				   .source = IP_FPERF_PMU,
+				   .ncounters = p->ncounters};
 
 	memcpy(e.counters, p->counters, sizeof(e.counters));
-	tell(context, p->name, p->what, "", "PAPI and perf_event_open",
-	     why_not ? why_not : ip_fperf_why_not(&e));
+	tell(context, &e, "PAPI and perf_event_open", why_not ? why_not : ip_fperf_why_not(&e));
 }
 
 /* Ours; those of PAPI too, where PAPI does not tell them itself. */
@@ -64,8 +80,7 @@ static void tell_own(struct listing *l, bool presets)
 
 	for (size_t i = 0; i < n; i++)
 		if (presets || !is_preset(events[i].name))
-			tell(l, events[i].name, events[i].what, events[i].unit, by(&events[i]),
-			     ip_fperf_why_not(&events[i]));
+			tell(l, &events[i], by(&events[i]), ip_fperf_why_not(&events[i]));
 }
 
 int fperf_list_events(int argc, char **argv)

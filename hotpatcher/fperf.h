@@ -113,6 +113,8 @@ void ip_fperf_end(struct ip_fperf *f);
 /* Rows as of now, malloc'ed, in the order of the first event's total; *ret_n of them, only what was called. NULL with an error. */
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n);
 void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret);
+/* Whose a counter of struct ip_pmu_set is; NULL: nobody's. */
+const char *ip_fperf_event_of_counter(const struct ip_fperf_options *o, unsigned counter);
 const struct ip_fperf_options *ip_fperf_get_options(const struct ip_fperf *f);
 
 #endif

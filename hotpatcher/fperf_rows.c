@@ -48,7 +48,7 @@ static uint64_t valued(const struct ip_fperf_sums *s, unsigned event)
 	return s->ended > s->missing[event] ? s->ended - s->missing[event] : 0;
 }
 
-static const char *event_of_counter(const struct ip_fperf_options *o, unsigned counter)
+const char *ip_fperf_event_of_counter(const struct ip_fperf_options *o, unsigned counter)
 {
 	for (unsigned e = 0; e < o->nevents; e++) {
 		if (counter < o->events[e]->ncounters)
@@ -105,7 +105,7 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 	ret->refused = f->ended.refused;
 	ret->refused_error = f->ended.refused_error;
 	ret->refused_event =
-		f->ended.refused ? event_of_counter(&f->options, f->ended.refused_counter) : NULL;
+		f->ended.refused ? ip_fperf_event_of_counter(&f->options, f->ended.refused_counter) : NULL;
 	for (size_t i = 0; i < f->nfunctions; i++) {
 		ret->samples += f->functions[i].now.ended;
 		ret->called += f->functions[i].now.calls > 0;

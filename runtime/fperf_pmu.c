@@ -353,15 +353,16 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 		t->marks[frame * n + i] = reading->marks[i];
 }
 
-/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the time. */
-static int difference(const struct ip_pmu_set *set, const struct ip_pmu_mark *from,
+/* What a counter has counted, in *ret. 1: all of it; 2: scaled; 0: it did not count all the time. One that was not even to count has been switched off
+ * by somebody (PR_TASK_PERF_EVENTS_DISABLE does that to all of a thread); pages may not tell. */
+static int difference(const struct ip_pmu_set *set, int tells, const struct ip_pmu_mark *from,
 		      const struct ip_pmu_mark *to, uint64_t *ret)
 {
 	uint64_t enabled = to->enabled - from->enabled, running = to->running - from->running, factor;
 
 	*ret = to->value - from->value;
 	if (enabled == running)
-		return 1;
+		return enabled || !tells;
 	if (!set->scale || !running || running > enabled || *ret >> 40)
 		return 0;
 	/* in parts of 2^16: the shorter it ran, the less its count is worth anyway */
@@ -384,7 +385,8 @@ void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, u
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		int whole = difference(set, &t->marks[frame * n + i], &now->marks[i], &more[i]);
+		int whole = difference(set, t->state != IP_PMU_PAGES, &t->marks[frame * n + i],
+				       &now->marks[i], &more[i]);
 
 		off |= !whole << i;
 		scaled |= (whole == 2) << i;

@@ -227,6 +227,19 @@ def test_events_of_papi(me, papi):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
 
 
+@pytest.mark.parametrize("processor, instructions", [("amd64_fam19h_zen3", 0xC0), ("skl", 0xC0)])
+def test_presets_of_processors(me, papi, processor, instructions):
+    """What PAPI makes presets of on processors that are not here: numbers as their vendors' manuals have them."""
+    done = me.run([fperf_path(me), "list-events", "--json"], env={"LIBPFM_FORCE_PMU": processor})
+    assert done.returncode == 0, repr(done)
+    events = {e["name"]: e for e in json.loads(done.stdout)["events"]}
+    counters = events["PAPI_TOT_INS"]["counters"]
+    assert [c["config"] & 0xFFFF for c in counters] == [instructions], counters
+    assert events["PAPI_TOT_CYC"]["counters"] and events["PAPI_BR_MSP"]["counters"]
+    several = [e for e in events.values() if len(e["counters"]) > 1]
+    assert several, "no preset is made of several events"
+
+
 def test_names_of_libpfm4(me, papi, programs, targets):
     """A name that only libpfm4 knows: its numbers count in the target."""
     name = "perf::PAGE-FAULTS:u"
