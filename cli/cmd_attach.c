@@ -58,6 +58,8 @@ static const char help[] =
 	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"
 	"                        (latency histograms), user:FILE (a shared object of yours: <iprobe/payload.h>); repeatable; where each\n"
 	"                        has a SEL and there is no -f, these are live\n"
+	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, its p99 over the last second (p50,\n"
+	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload hist; repeatable\n"
 	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) of its own time and 1 %\n"
 	"                        of its thread's: its calls are counted from then on, where that is cheap enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "

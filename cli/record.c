@@ -48,7 +48,8 @@ enum {
 	OPT_COMPRESS,
 	OPT_CLOCK,
 	OPT_ROTATE,
-	OPT_LEAVE
+	OPT_LEAVE,
+	OPT_UNTIL
 };
 
 static const struct option long_options[] = {
@@ -84,6 +85,7 @@ static const struct option long_options[] = {
 	{"clock", required_argument, NULL, OPT_CLOCK},
 	{"rotate", required_argument, NULL, OPT_ROTATE},
 	{"leave", no_argument, NULL, OPT_LEAVE},
+	{"until", required_argument, NULL, OPT_UNTIL},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -205,6 +207,23 @@ static int parse_drop_hot(const char *text, struct ip_session_options *session)
 	return 0;
 }
 
+/* Its functions are measured. */
+static int add_until(const char *text, struct ip_session_options *session)
+{
+	const struct ip_until_condition *condition;
+	_cleanup_free_ char *payload = NULL;
+
+	if (ip_until_add(&session->until, text) < 0)
+		return -1;
+	condition = &session->until.items[session->until.n - 1];
+	if (asprintf(&payload, "hist:%s", condition->functions) < 0) {
+		payload = NULL;
+		return ip_error("out of memory");
+	}
+	session->own = "--until";
+	return ip_payload_rules_add(&session->payloads, payload);
+}
+
 /* What cannot be had together; NULL: all can. */
 static const char *contradiction(const struct ip_session_options *o)
 {
@@ -324,6 +343,10 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			if (ip_payload_rules_add(&ret->session.payloads, optarg) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--payload";
+			break;
+		case OPT_UNTIL:
+			if (add_until(optarg, &ret->session) < 0)
+				return cli_usage(command, "%s", ip_error_message());
 			break;
 		case OPT_DROP_HOT:
 			if (parse_drop_hot(optarg, &ret->session) < 0)

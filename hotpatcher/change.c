@@ -51,7 +51,8 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 	new = brings_new(s, &d->live);
 	if (ip_trace_add_plan(s->trace, &d->live, &s->modules, s->area) < 0)
 		return -1;
-	if (s->counters && ip_counters_plan(s->counters, &d->live, s->trace) < 0)
+	if ((s->counters && ip_counters_plan(s->counters, &d->live, s->trace) < 0) ||
+	    ip_until_plan(s, &d->live) < 0)
 		return -1;
 	/* a library that comes back brings nothing new */
 	if ((new || wants_values(&o->values)) && ip_trace_sync(s->trace) < 0)

@@ -19,6 +19,7 @@
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/trace_internal.h"
+#include "hotpatcher/until.h"
 #include "hotpatcher/user.h"
 
 /* For what comes later: libraries, other images, what a second attach adds. Where it is not enough there will be more (blocks.h). */
@@ -503,6 +504,20 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
 	return ip_trace_save(trace, IP_TRACE_COUNTS, text, size);
+}
+
+void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_until_durations *ret)
+{
+	HOLD(c);
+	const struct meter *m;
+
+	*ret = (struct ip_until_durations){0};
+	if (number >= IP_AREA_DUTIES || !c->meter_of[number])
+		return;
+	m = &c->meters[c->meter_of[number] - 1];
+	ret->calls = m->calls;
+	ret->sum = m->sum;
+	memcpy(ret->buckets, m->buckets, sizeof(ret->buckets));
 }
 
 uint64_t ip_counters_calls(const struct ip_counters *c)

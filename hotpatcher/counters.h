@@ -50,6 +50,10 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot);
 /* Writes DIR/iprobe/counts and DIR/iprobe/payload.txt, atomically, where there is anything to count. c may be NULL. */
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace);
 
+struct ip_until_durations;
+/* Durations of one number that have been taken over so far. */
+void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_until_durations *ret);
+
 /* Calls counted and measured so far. c may be NULL. */
 uint64_t ip_counters_calls(const struct ip_counters *c);
 

@@ -75,6 +75,7 @@ static const struct {
 	{"alternate", BIT(FPERF), true},
 	{"profile", BIT(FPERF), true},
 	{"csv", BIT(FPERF), false},
+	{"until", BIT(ATTACH), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)

@@ -191,7 +191,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
 	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
-	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) || ip_trace_sync(s->trace) < 0)
+	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) || ip_until_plan(s, plan) < 0 ||
+	    ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)

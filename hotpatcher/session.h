@@ -16,6 +16,7 @@
 #include "hotpatcher/patch.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/trace.h"
+#include "hotpatcher/until.h"
 #include "hotpatcher/values.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -56,6 +57,7 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
+	struct ip_until_options until; /* their functions have the payload hist */
 	struct ip_fperf *fperf; /* reads counters instead of recording (fperf.h); NULL: no */
 };
 
@@ -97,7 +99,9 @@ struct ip_session_summary {
 	size_t children_restored; /* silent ones that had live sites */
 	size_t execs;	      /* that were followed under attach */
 	uint64_t exec_gap_ns; /* in the longest of them nothing was recorded */
-	const char *end; /* why it ended, static text */
+	const char *end; /* why it ended, static text or the next */
+	char until_said[512];
+	size_t until; /* the condition of --until that ended it, from 1 on; 0: none */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;

@@ -202,6 +202,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
 	ip_drops_destroy(s->drops);
+	ip_until_destroy(s->until);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs && !s->is_others)
 		ip_area_end(s->area);

@@ -34,6 +34,7 @@ struct ip_session {
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
 	struct ip_drops *drops;	      /* NULL: nothing is dropped */
+	struct ip_until *until;	      /* NULL: no condition ends it */
 	uint64_t saved_ns,
 		save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;

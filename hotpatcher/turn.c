@@ -194,6 +194,9 @@ const char *ip_session_turn(struct ip_session *s)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
+	reason = ip_until_turn(s);
+	if (reason)
+		return reason;
 	if (s->confined)
 		return IP_END_CONFINED;
 	if (ip_filters_stopped(&s->options->filters, s->area))
