@@ -16,15 +16,19 @@
 #include "hotpatcher/iprobed.h"
 #include "hotpatcher/policy.h"
 #include "hotpatcher/probes_d.h"
+#include "hotpatcher/rules.h"
+
+#define RULES_MAX 64
 
 static const char help[] =
 	"usage: iprobed [OPTIONS]\n"
-	"       iprobed --check [--probes-d DIR] [--policy FILE]\n\n"
+	"       iprobed --check [--probes-d DIR] [--policy FILE]\n"
+	"       iprobed --fire RULE[:PID] | --rules [--json] [--state DIR]\n\n"
 	"Lets users trace what they may trace by the kernel's classic rules, where they lack the privilege "
 	"to do so by\n"
 	"themselves: their own processes under Yama. iprobe attach asks it by itself. Members of a group may "
 	"trace what a\n"
-	"policy lists.\n\n"
+	"policy lists. Carries out the rules of probes.d.\n\n"
 	"      --socket PATH        where it listens (default " IP_SOCKET
 	"; not used where systemd listens for it)\n"
 	"      --state DIR          notes of sessions (default " IP_STATE ")\n"
@@ -32,7 +36,12 @@ static const char help[] =
 	"      --group NAME|GID     of members (default iprobe)\n"
 	"      --sessions N         at most (default 64); --sessions-per-user N (default 8)\n"
 	"      --check              read probes.d and the policy, say what is in them, and end\n"
-	"      --probes-d DIR       with --check: another directory than " IP_PROBES_D "\n"
+	"      --probes-d DIR       another directory than " IP_PROBES_D "\n"
+	"      --traces DIR         what rules record (default " IP_TRACES ")\n"
+	"      --rule NAME          carry out this rule, enabled or not, and only those that are named so; repeatable\n"
+	"      --no-rules           carry out none\n"
+	"      --fire RULE[:PID]    ask the iprobed that runs to let a rule fire, for PID or all processes that it is for\n"
+	"      --rules              list the rules that the iprobed which runs carries out; --json\n"
 	"  -h, --help\n"
 	"  -V, --version\n";
 
@@ -45,6 +54,12 @@ enum {
 	OPT_PER_USER,
 	OPT_CHECK,
 	OPT_PROBES_D,
+	OPT_TRACES,
+	OPT_RULE,
+	OPT_NO_RULES,
+	OPT_FIRE,
+	OPT_RULES,
+	OPT_JSON,
 };
 
 static const struct option long_options[] = {
@@ -56,6 +71,12 @@ static const struct option long_options[] = {
 	{"sessions-per-user", required_argument, NULL, OPT_PER_USER},
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"probes-d", required_argument, NULL, OPT_PROBES_D},
+	{"traces", required_argument, NULL, OPT_TRACES},
+	{"rule", required_argument, NULL, OPT_RULE},
+	{"no-rules", no_argument, NULL, OPT_NO_RULES},
+	{"fire", required_argument, NULL, OPT_FIRE},
+	{"rules", no_argument, NULL, OPT_RULES},
+	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{0},
@@ -127,11 +148,34 @@ static int check(const char *dir, const char *policy_path)
 		printf("  profile %s: %s\n", probes.profiles[i].name,
 		       probes.profiles[i].description ? probes.profiles[i].description
 						      : probes.profiles[i].events);
+	for (size_t i = 0; i < probes.nrules; i++)
+		printf("  rule %s%s: %s\n", probes.rules[i].name, probes.rules[i].enabled ? "" : " (not enabled)",
+		       probes.rules[i].description ? probes.rules[i].description
+						   : ip_rules_action_name(probes.rules[i].action));
 	ip_probes_d_clear(&probes);
 	if (ip_policy_load(policy_path, &policy) < 0)
 		return fail();
 	printf("%s: %zu entries for members\n", policy_path, policy.n);
 	ip_policy_clear(&policy);
+	return 0;
+}
+
+/* "RULE:PID" or "RULE". */
+static int ask(const char *state, const char *fire, bool json)
+{
+	_cleanup_free_ char *request = NULL, *reply = NULL;
+	const char *colon = fire ? strchr(fire, ':') : NULL;
+
+	if (fire ? asprintf(&request, "fire %.*s%s%s", colon ? (int)(colon - fire) : (int)strlen(fire), fire,
+			    colon ? " " : "", colon ? colon + 1 : "") < 0
+		 : asprintf(&request, "list%s", json ? " json" : "") < 0) {
+		request = NULL;
+		ip_error("out of memory");
+		return fail();
+	}
+	if (ip_rules_ask(state, request, &reply) < 0)
+		return fail();
+	fputs(reply, stdout);
 	return 0;
 }
 
@@ -143,8 +187,9 @@ int main(int argc, char **argv)
 					     .sessions = 64,
 					     .sessions_per_user = 8};
 	_cleanup_free_ char *program = NULL, *fperf = NULL;
-	const char *group = NULL, *probes_d = NULL;
-	bool only_check = false;
+	const char *group = NULL, *fire = NULL, *only[RULES_MAX];
+	struct ip_rules_options rules = {.traces = IP_TRACES, .only = only};
+	bool only_check = false, no_rules = false, list = false, json = false;
 	unsigned long number;
 	int option;
 
@@ -173,7 +218,27 @@ int main(int argc, char **argv)
 			only_check = true;
 			break;
 		case OPT_PROBES_D:
-			probes_d = optarg;
+			rules.probes_d = optarg;
+			break;
+		case OPT_TRACES:
+			rules.traces = optarg;
+			break;
+		case OPT_RULE:
+			if (rules.nonly == RULES_MAX)
+				return usage("--rule: too many");
+			only[rules.nonly++] = optarg;
+			break;
+		case OPT_NO_RULES:
+			no_rules = true;
+			break;
+		case OPT_FIRE:
+			fire = optarg;
+			break;
+		case OPT_RULES:
+			list = true;
+			break;
+		case OPT_JSON:
+			json = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -188,9 +253,15 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		return usage("it takes options only");
 	if (only_check)
-		return check(probes_d, options.policy);
-	if (probes_d)
-		return usage("--probes-d goes with --check");
+		return check(rules.probes_d, options.policy);
+	if (json && !list)
+		return usage("--json goes with --rules");
+	if (fire && list)
+		return usage("--fire or --rules");
+	if (fire || list)
+		return ask(options.state, fire, json);
+	if (no_rules && rules.nonly)
+		return usage("--rule or --no-rules");
 	options.program = program = find_beside("iprobe");
 	options.fperf = fperf = find_beside("fperf");
 	if (!program) {
@@ -199,5 +270,8 @@ int main(int argc, char **argv)
 	}
 	if (find_group(group, &options.group) < 0)
 		return fail();
+	rules.state = options.state;
+	rules.program = program;
+	options.rules = no_rules ? NULL : &rules;
 	return ip_iprobed_run(&options) < 0 ? fail() : 0;
 }

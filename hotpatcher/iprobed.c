@@ -25,9 +25,11 @@
 #include "hotpatcher/front.h"
 #include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/notify.h"
+#include "hotpatcher/rules.h"
 #include "hotpatcher/stop.h"
 
 #define PATIENCE_NS 20000000000ull /* with workers, when we end */
+#define RULES_NS    10000000000ull
 
 static void free_session(struct ip_iprobed_session *s)
 {
@@ -254,6 +256,38 @@ static void worker_stopped(const struct ip_iprobed_session *s)
 	kill(s->worker, SIGKILL);
 }
 
+static void start_rules(struct ip_iprobed *d)
+{
+	pid_t pid = d->options->rules && !d->ending ? ip_rules_start(d->options->rules) : 0;
+
+	if (pid < 0)
+		ip_iprobed_log(NULL, "%s", ip_error_message());
+	d->rules = pid > 0 ? pid : 0;
+	d->rules_since = ip_now_ns();
+}
+
+/* Where there are no rules it ends by itself. One that dies as soon as it has begun is left alone until SIGHUP. */
+static void rules_ended(struct ip_iprobed *d, int status)
+{
+	bool lived = ip_now_ns() - d->rules_since > RULES_NS;
+
+	d->rules = 0;
+	if (d->ending || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return;
+	ip_iprobed_log(NULL, "the process for rules has ended: %s",
+		       lived ? "it is started again" : "SIGHUP starts it again");
+	if (lived)
+		start_rules(d);
+}
+
+static void signal_rules(struct ip_iprobed *d, int number)
+{
+	if (d->rules)
+		kill(d->rules, number); /* not reaped yet, so the number is its */
+	else if (number == SIGHUP)
+		start_rules(d);
+}
+
 static void reap(struct ip_iprobed *d)
 {
 	pid_t pid;
@@ -263,6 +297,10 @@ static void reap(struct ip_iprobed *d)
 		if (!WIFSTOPPED(status) &&
 		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid)))
 			continue;
+		if (pid == d->rules && !WIFSTOPPED(status)) {
+			rules_ended(d, status);
+			continue;
+		}
 		for (size_t i = 0; i < d->nsessions; i++)
 			if (d->sessions[i]->worker == pid) {
 				if (WIFSTOPPED(status))
@@ -336,6 +374,8 @@ static int open_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -347,6 +387,8 @@ static void end_all(struct ip_iprobed *d)
 {
 	ip_notify("STOPPING=1");
 	d->ending = true;
+	if (d->rules)
+		signal_rules(d, SIGTERM);
 	for (size_t i = 0; i < d->nsessions; i++)
 		if (!d->sessions[i]->cleaning)
 			ip_iprobed_end_session(d->sessions[i]);
@@ -388,7 +430,7 @@ static void loop(struct ip_iprobed *d, int signals)
 {
 	uint64_t limit = 0;
 
-	while (!d->ending || (d->nsessions && ip_now_ns() < limit)) {
+	while (!d->ending || ((d->nsessions || d->rules) && ip_now_ns() < limit)) {
 		struct signalfd_siginfo signal;
 		nfds_t n = gather(d, signals);
 
@@ -397,6 +439,8 @@ static void loop(struct ip_iprobed *d, int signals)
 		while (read(signals, &signal, sizeof(signal)) == sizeof(signal))
 			if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
 				d->ending = true;
+			else if (signal.ssi_signo != SIGCHLD)
+				signal_rules(d, signal.ssi_signo);
 		reap(d);
 		ip_iprobed_check_connections(d);
 		ip_iprobed_close_turned_away(d, false);
@@ -446,6 +490,7 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 	if (open_all(&d) < 0 || (signals = open_signals()) < 0)
 		return -1;
 	ip_iprobed_left_over(&d, 0, clean_left_over);
+	start_rules(&d);
 	ip_iprobed_check_connections(&d);
 	ip_iprobed_log(NULL, "serves");
 	ip_notify("READY=1");

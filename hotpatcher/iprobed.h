@@ -6,6 +6,7 @@
  *   this process      accepts, and decides: who asks is what the kernel says of the connection (facts.h), whether he may is the kernel's own rule (privilege.h)
  *                     or, for members of a group, a policy (policy.h). It opens nothing that it is told to open, and receives no
  *                     descriptor, since it would have to close it.
+ *   rules (rules.h)   carries out what probes.d asks for, by sessions of its own
  *   workers           one a session, with the ids of who asked (worker.h); they check again, in every stop (permit.h)
  *
  * A request, step by step:
@@ -23,6 +24,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "hotpatcher/rules.h"
+
 struct ip_iprobed_options {
 	const char *socket;		      /* path; not used where systemd listens */
 	const char *state;		      /* directory */
@@ -31,6 +34,7 @@ struct ip_iprobed_options {
 	const char *program;		      /* iprobe */
 	const char *fperf;		      /* likewise; NULL: none */
 	unsigned sessions, sessions_per_user; /* at most */
+	const struct ip_rules_options *rules; /* NULL: none are carried out */
 };
 
 /* Serves until SIGTERM or SIGINT. 0, or -1 with an error. */

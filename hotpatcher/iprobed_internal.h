@@ -31,6 +31,8 @@ struct ip_iprobed_session {
 struct ip_iprobed {
 	const struct ip_iprobed_options *options;
 	int program, fperf, listening, state; /* fperf: -1 where it is not there */
+	pid_t rules; /* the process that carries them out; 0: there is none */
+	uint64_t rules_since;
 	struct ip_iprobed_session **sessions;
 	size_t nsessions;
 	struct ip_iprobed_connection **connections;

@@ -14,9 +14,10 @@
 #include "common/grow.h"
 #include "common/selection.h"
 #include "common/units.h"
+#include "hotpatcher/probes_d_values.h"
 #include "hotpatcher/yaml_tree.h"
 
-static const char *const file_keys[] = {"selections", "profiles", NULL};
+static const char *const file_keys[] = {"selections", "profiles", "rules", NULL};
 static const char *const selection_keys[] = {"description", "functions", NULL};
 static const char *const profile_keys[] = {"description", "events",   "functions", "budget",
 					   "interval",	  "duration", NULL};
@@ -28,88 +29,6 @@ static int set_place(struct ip_probes_place *place, const struct ip_yaml_documen
 	place->line = node->line;
 	place->column = node->column;
 	return place->file ? 0 : ip_error("out of memory");
-}
-
-static int copy_text(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-		     char **ret)
-{
-	const struct ip_yaml *node = ip_yaml_get(map, key);
-	const char *text;
-
-	if (!node)
-		return 0;
-	text = ip_yaml_text(document, node, key);
-	if (!text)
-		return -1;
-	*ret = strdup(text);
-	return *ret ? 0 : ip_error("out of memory");
-}
-
-/* A list of texts, or one text, as one with commas. check may be NULL. */
-static int join(const struct ip_yaml_document *document, const struct ip_yaml *node, const char *what,
-		int (*check)(const struct ip_yaml_document *, const struct ip_yaml *, const char *),
-		char **ret)
-{
-	const struct ip_yaml *only[] = {node};
-	const struct ip_yaml *const *items =
-		node->kind == IP_YAML_LIST ? (const struct ip_yaml *const *)node->items : only;
-	size_t n = node->kind == IP_YAML_LIST ? node->n : 1, size;
-	char *joined = NULL;
-	FILE *out;
-	int done = 0;
-
-	if (!n)
-		return ip_yaml_error(document, node, "%s is empty", what);
-	out = open_memstream(&joined, &size);
-	if (!out)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < n && done == 0; i++) {
-		const char *text = ip_yaml_text(document, items[i], what);
-
-		done = text ? 0 : -1;
-		if (text && check)
-			done = check(document, items[i], text);
-		if (done == 0)
-			fprintf(out, "%s%s", i ? "," : "", text);
-	}
-	if (fclose(out) != 0 && done == 0)
-		done = ip_error("out of memory");
-	if (done < 0) {
-		free(joined);
-		return -1;
-	}
-	*ret = joined;
-	return 0;
-}
-
-/* While the files are read nobody knows yet which names there will be: each is taken for one that selects something. */
-static int find_any(void *context, const char *name, char **ret)
-{
-	(void)context, (void)name;
-	*ret = strdup("x");
-	return *ret ? 1 : ip_error("out of memory");
-}
-
-static int check_selection(const struct ip_yaml_document *document, const struct ip_yaml *node,
-			   const char *text)
-{
-	struct ip_selection *selection;
-	_cleanup_free_ char *why = NULL;
-	ip_selection_finder *before;
-	void *context;
-	int done;
-
-	if (strchr(text, '\n'))
-		return ip_yaml_error(document, node, "a selection of several lines: write a list");
-	before = ip_selection_set_finder(find_any, NULL, &context);
-	done = ip_selection_parse_names(text, &selection);
-	ip_selection_set_finder(before, context, NULL);
-	if (done == 0) {
-		ip_selection_destroy(selection);
-		return 0;
-	}
-	why = strdup(ip_error_message());
-	return ip_yaml_error(document, node, "%s", why ? why : "out of memory");
 }
 
 /* An event of FPerf. Which there are is known where they are counted. */
@@ -151,14 +70,14 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 	if (!ret->name)
 		return ip_error("out of memory");
 	if (map->kind != IP_YAML_MAP) /* the short form: its functions alone */
-		return join(document, map, "the selection", check_selection, &ret->functions);
+		return ip_probes_join(document, map, "the selection", ip_probes_check_selection, &ret->functions);
 	if (ip_yaml_check_map(document, map, "a selection", selection_keys) < 0 ||
-	    copy_text(document, map, "description", &ret->description) < 0)
+	    ip_probes_text(document, map, "description", &ret->description) < 0)
 		return -1;
 	functions = ip_yaml_get(map, "functions");
 	if (!functions)
 		return ip_yaml_error(document, key, "the selection '%s' has no functions", key->text);
-	return join(document, functions, "functions", check_selection, &ret->functions);
+	return ip_probes_join(document, functions, "functions", ip_probes_check_selection, &ret->functions);
 }
 
 /* "2%", or "500/s". */
@@ -188,25 +107,6 @@ static int read_budget(const struct ip_yaml_document *document, const struct ip_
 		text);
 }
 
-static int read_duration(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
-			 uint64_t *ret)
-{
-	const struct ip_yaml *node = ip_yaml_get(map, key);
-	_cleanup_free_ char *why = NULL;
-	const char *text;
-
-	if (!node)
-		return 0;
-	text = ip_yaml_text(document, node, key);
-	if (!text)
-		return -1;
-	if (ip_parse_duration(text, ret) < 0) {
-		why = strdup(ip_error_message());
-		return ip_yaml_error(document, node, "%s: %s", key, why ? why : "out of memory");
-	}
-	return *ret ? 0 : ip_yaml_error(document, node, "%s is nothing: leave it out, or write 10s", key);
-}
-
 static int read_profile(const struct ip_yaml_document *document, const struct ip_yaml *key,
 			const struct ip_yaml *map, struct ip_profile *ret)
 {
@@ -218,19 +118,19 @@ static int read_profile(const struct ip_yaml_document *document, const struct ip
 	if (!ret->name)
 		return ip_error("out of memory");
 	if (ip_yaml_check_map(document, map, "a profile", profile_keys) < 0 ||
-	    copy_text(document, map, "description", &ret->description) < 0)
+	    ip_probes_text(document, map, "description", &ret->description) < 0)
 		return -1;
 	if ((node = ip_yaml_get(map, "events")) &&
-	    join(document, node, "events", check_event, &ret->events) < 0)
+	    ip_probes_join(document, node, "events", check_event, &ret->events) < 0)
 		return -1;
 	if ((node = ip_yaml_get(map, "functions")) &&
-	    join(document, node, "functions", check_selection, &ret->functions) < 0)
+	    ip_probes_join(document, node, "functions", ip_probes_check_selection, &ret->functions) < 0)
 		return -1;
 	if ((node = ip_yaml_get(map, "budget")) && read_budget(document, node, ret) < 0)
 		return -1;
-	return read_duration(document, map, "interval", &ret->interval_ns) < 0
+	return ip_probes_duration(document, map, "interval", &ret->interval_ns) < 0
 		       ? -1
-		       : read_duration(document, map, "duration", &ret->duration_ns);
+		       : ip_probes_duration(document, map, "duration", &ret->duration_ns);
 }
 
 static void clear_selection(struct ip_named_selection *s)
@@ -288,15 +188,34 @@ static int add_profiles(struct ip_probes_d *probes, const struct ip_yaml_documen
 	return 0;
 }
 
+static int add_rules(struct ip_probes_d *probes, const struct ip_yaml_document *document,
+		     const struct ip_yaml *map)
+{
+	for (size_t i = 0; i + 1 < map->n; i += 2) {
+		const struct ip_rules_rule *other = ip_probes_d_rule(probes, map->items[i]->text);
+		struct ip_probes_place place = {0};
+		struct ip_rules_rule r = {0};
+
+		if (other)
+			place = (struct ip_probes_place){other->file, other->line, other->column};
+		if (check_name(document, map->items[i], "rule", other ? &place : NULL) < 0)
+			return -1;
+		if (ip_rules_read(document, map->items[i], map->items[i + 1], &r) < 0 ||
+		    ip_grow(&probes->rules, probes->nrules, sizeof(r)) < 0) {
+			ip_rules_rule_clear(&r);
+			return -1;
+		}
+		probes->rules[probes->nrules++] = r;
+	}
+	return 0;
+}
+
 static int add_document(struct ip_probes_d *probes, const struct ip_yaml_document *document)
 {
 	const struct ip_yaml *root = document->root, *part;
 
 	if (!root || (root->kind == IP_YAML_SCALAR && !*root->text))
 		return 0;
-	/* It is better to say so than to let somebody believe that they are at work. */
-	if (root->kind == IP_YAML_MAP && (part = ip_yaml_get(root, "rules")))
-		return ip_yaml_error(document, part, "rules are not carried out by this version of iprobe: take them out of the file");
 	if (ip_yaml_check_map(document, root, "a file of probes.d", file_keys) < 0)
 		return -1;
 	part = ip_yaml_get(root, "selections");
@@ -309,7 +228,12 @@ static int add_document(struct ip_probes_d *probes, const struct ip_yaml_documen
 	if (part && part->kind != IP_YAML_MAP)
 		return ip_yaml_error(document, part,
 				     "profiles are written by name: 'NAME:' and keys below it");
-	return part ? add_profiles(probes, document, part) : 0;
+	if (part && add_profiles(probes, document, part) < 0)
+		return -1;
+	part = ip_yaml_get(root, "rules");
+	if (part && part->kind != IP_YAML_MAP)
+		return ip_yaml_error(document, part, "rules are written by name: 'NAME:' and keys below it");
+	return part ? add_rules(probes, document, part) : 0;
 }
 
 int ip_probes_d_add(struct ip_probes_d *probes, const char *text, size_t size, const char *file)
@@ -331,8 +255,11 @@ void ip_probes_d_clear(struct ip_probes_d *probes)
 		clear_selection(&probes->selections[i]);
 	for (size_t i = 0; i < probes->nprofiles; i++)
 		clear_profile(&probes->profiles[i]);
+	for (size_t i = 0; i < probes->nrules; i++)
+		ip_rules_rule_clear(&probes->rules[i]);
 	free(probes->selections);
 	free(probes->profiles);
+	free(probes->rules);
 	free(probes->dir);
 	*probes = (struct ip_probes_d){0};
 }
@@ -350,5 +277,13 @@ const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, c
 	for (size_t i = 0; i < probes->nprofiles; i++)
 		if (!strcmp(probes->profiles[i].name, name))
 			return &probes->profiles[i];
+	return NULL;
+}
+
+const struct ip_rules_rule *ip_probes_d_rule(const struct ip_probes_d *probes, const char *name)
+{
+	for (size_t i = 0; i < probes->nrules; i++)
+		if (!strcmp(probes->rules[i].name, name))
+			return &probes->rules[i];
 	return NULL;
 }

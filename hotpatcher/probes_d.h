@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of probes.d: named selections and FPerf profiles (docs/man/iprobe-probes.d.5.rst tells the format).
+ * The files of probes.d: named selections, FPerf profiles and rules (docs/man/iprobe-probes.d.5.rst tells the format).
  *
  * The selection language (common/) must not know of YAML: ip_probes_d_serve() gives it a function that finds a
  * name's text, and so -f '@NAME' works in every command that calls it once.
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "hotpatcher/rules_yaml.h"
 
 /* Where an entry stands, for errors: file, line, column. */
 struct ip_probes_place {
@@ -39,6 +41,8 @@ struct ip_profile {
 
 struct ip_probes_d {
 	char *dir;
+	struct ip_rules_rule *rules;
+	size_t nrules;
 	struct ip_named_selection *selections;
 	size_t nselections;
 	struct ip_profile *profiles;
@@ -63,6 +67,7 @@ void ip_probes_d_clear(struct ip_probes_d *probes);
 
 const struct ip_named_selection *ip_probes_d_selection(const struct ip_probes_d *probes, const char *name);
 const struct ip_profile *ip_probes_d_profile(const struct ip_probes_d *probes, const char *name);
+const struct ip_rules_rule *ip_probes_d_rule(const struct ip_probes_d *probes, const char *name);
 
 /* From now on ip_selection_parse() finds '@NAME' in ip_probes_d_dir(), which is read when the first is asked for. For main(). */
 void ip_probes_d_serve(void);

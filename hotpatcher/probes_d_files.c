@@ -66,6 +66,16 @@ static int check_text(const char *functions, const struct ip_probes_place *place
 	return 0;
 }
 
+/* Functions and the profile that a rule names. */
+static int check_rule(const struct ip_probes_d *probes, const struct ip_rules_rule *r)
+{
+	const struct ip_probes_place place = {r->file, r->line, r->column};
+
+	if (r->profile && !ip_probes_d_profile(probes, r->profile))
+		return ip_error("%s:%u:%u: no profile '%s'", r->file, r->line, r->column, r->profile);
+	return check_text(r->functions, &place) < 0 ? -1 : check_text(r->latency, &place);
+}
+
 int ip_probes_d_check(const struct ip_probes_d *probes)
 {
 	ip_selection_finder *before;
@@ -77,6 +87,8 @@ int ip_probes_d_check(const struct ip_probes_d *probes)
 		done = check_text(probes->selections[i].functions, &probes->selections[i].place);
 	for (size_t i = 0; i < probes->nprofiles && done == 0; i++)
 		done = check_text(probes->profiles[i].functions, &probes->profiles[i].place);
+	for (size_t i = 0; i < probes->nrules && done == 0; i++)
+		done = check_rule(probes, &probes->rules[i]);
 	ip_selection_set_finder(before, context, NULL);
 	return done;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader of probes.d: any bytes as a file. What it takes can be used: each selection and profile is found by its name, and each
+ * The reader of probes.d: any bytes as a file. What it takes can be used: each selection, profile and rule is found by its name, and each
  * reference has been followed.
  *
- * covers: hotpatcher/yaml_tree.c hotpatcher/probes_d.c
+ * covers: hotpatcher/yaml_tree.c hotpatcher/probes_d.c hotpatcher/probes_d_values.c hotpatcher/rules_yaml.c hotpatcher/rules_level.c
  */
 #include "common/selection.h"
 #include "fuzz.h"
@@ -26,6 +26,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		fuzz_assert(ip_probes_d_profile(&probes, p->name) == p);
 		fuzz_assert(!p->budget_samples || !p->budget_percent);
+	}
+	for (size_t i = 0; i < probes.nrules; i++) {
+		const struct ip_rules_rule *r = &probes.rules[i];
+
+		fuzz_assert(ip_probes_d_rule(&probes, r->name) == r);
+		fuzz_assert(r->for_ns && r->for_ns <= IP_RULES_FOR_MOST && r->disk >= IP_RULES_DISK_MIN);
+		fuzz_assert(r->processes && (!r->at_most || r->per_ns) && r->ring <= r->disk / 2);
+		fuzz_assert(!r->until || (r->latency && r->action != IP_RULES_SNAPSHOT));
+		fuzz_assert(r->exe.n + r->cmdline.n + r->user.n + r->cgroup.n + r->unit.n);
 	}
 	ip_probes_d_clear(&probes);
 	return 0;

@@ -15,15 +15,23 @@ SEEDS = [
     "profiles: {a: {budget: 500/s}}", "profiles: {a: {budget: 0}}", "profiles: {a: {interval: 0s}}", "profiles: {a: {interval: x}}",
     "profiles: {a: {events: 'A B'}}", "profiles: {a: {events: {}}}", "profiles: [x]", "profiles: {a: {more: 1}}", "a: 1", "selections: {a: 'x'",
     "selections: {a: \"x\ny\n\nz\"}", "a: 1\n---\nb: 2\n", "[" * 20 + "]" * 20, "selections:\n\ta: x\n",
+    "rules: {a: {match: {exe: x}, when: start, do: trace}}", "rules: {a: {match: {exe: [x, '*/y']}, when: request, do: {hist: '@b'}}}\nselections: {b: z}",
+    "rules: {a: {match: {user: 0, cgroup: '/*', unit: u, cmdline: '*'}, when: {every: 10m, cpu: '> 90% for 5s', memory: '> 2G'}, do: trace}}",
+    "rules: {a: {match: {exe: x}, when: {pressure: {memory: '> 10% for 10s', io_full: '> 1%'}, signal: USR1}, do: {snapshot: {memory: 16M}}}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: [f, g], p99: '> 10ms', over: 2s}}, do: {trace: {args: true}}, for: 200ms,"
+    " at_most: 3 per 1h, overhead: 1%, disk: 500M, processes: 4, enabled: false, description: d}}",
+    "rules: {a: {match: {exe: x}, when: {latency: {functions: f, calls: '>5'}}, do: {fperf: p}}}\nprofiles: {p: {}}",
 ]
 
 
 def main():
     folder = os.path.join(sys.argv[1], "probes_d")
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(HERE, "..", "..", "probes.d", "examples.yaml"), encoding="utf-8") as file:
-        shipped = file.read()
-    for i, seed in enumerate([*SEEDS, shipped]):
+    shipped = []
+    for name in ("examples.yaml", "rules.yaml"):
+        with open(os.path.join(HERE, "..", "..", "probes.d", name), encoding="utf-8") as file:
+            shipped.append(file.read())
+    for i, seed in enumerate([*SEEDS, *shipped]):
         with open(os.path.join(folder, f"seed-{i}"), "w", encoding="utf-8") as file:
             file.write(seed)
     with open(os.path.join(folder, "seed-bytes"), "wb") as file:

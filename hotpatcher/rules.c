@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that carries out rules: files, signals, the loop. See rules.h.
+ */
+#include "hotpatcher/rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/iprobed_internal.h"
+#include "hotpatcher/rules_internal.h"
+#include "hotpatcher/rules_store.h"
+#include "hotpatcher/stop.h"
+
+#define TURN_MS	  50 /* while something is being done */
+#define REST_MS	  200
+#define ENDING_NS 25000000000ull
+
+void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *t, const char *format,
+		  ...)
+{
+	char what[2048], who[512] = "", rule[128] = "rules";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (state)
+		snprintf(rule, sizeof(rule), "rule %s", state->rule->name);
+	if (t && t->process.exe)
+		snprintf(who, sizeof(who), " pid %d (%.400s):", t->process.pid, t->process.exe);
+	else if (t)
+		snprintf(who, sizeof(who), " pid %d:", t->process.pid);
+	ip_iprobed_log(NULL, "%s:%s %s", rule, who, what);
+}
+
+/* Who may write a rule decides what is recorded of everybody. */
+static int check_safe(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return ip_error_errno("%s", path);
+	return (st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 022)
+		       ? ip_error("%s can be written by others, and has rules: chown it, chmod go-w", path)
+		       : 0;
+}
+
+static bool is_wanted(const struct ip_rules_options *o, const struct ip_rules_rule *rule)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < o->nonly; i++)
+		named |= !strcmp(o->only[i], rule->name);
+	return o->nonly ? named : rule->enabled;
+}
+
+static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
+{
+	struct ip_rules_state *grown = reallocarray(e->states, e->nstates + 1, sizeof(*grown));
+
+	if (!grown)
+		return ip_error("out of memory");
+	e->states = grown;
+	e->states[e->nstates] = (struct ip_rules_state){.rule = rule};
+	if (rule->at_most)
+		ip_rules_store_history(e->options->traces, rule->name, ip_now_ns(),
+				       &e->states[e->nstates].history);
+	e->nstates++;
+	return 0;
+}
+
+static void clear_states(struct ip_rules *e)
+{
+	for (size_t i = 0; i < e->nstates; i++)
+		ip_rules_history_clear(&e->states[i].history);
+	free(ip_steal_ptr(e->states));
+	e->nstates = 0;
+}
+
+/* Of files that have been read. */
+static int take_over(struct ip_rules *e, const struct ip_probes_d *probes)
+{
+	for (size_t i = 0; i < e->options->nonly; i++)
+		if (!ip_probes_d_rule(probes, e->options->only[i]))
+			return ip_error("no rule '%s' in %s", e->options->only[i], probes->dir);
+	for (size_t i = 0; i < probes->nrules; i++) {
+		if (!is_wanted(e->options, &probes->rules[i]))
+			continue;
+		if (check_safe(probes->dir) < 0 || check_safe(probes->rules[i].file) < 0 ||
+		    ip_rules_store_open(e->options->traces) < 0 || add_state(e, &probes->rules[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Lock and socket are there while there is something to carry out. */
+static int get_ready(struct ip_rules *e)
+{
+	if (e->nstates && e->lock < 0 && ip_rules_left_over(e) < 0)
+		return -1;
+	if (e->nstates && e->listening < 0)
+		return ip_rules_listen(e);
+	return 0;
+}
+
+static void close_down(struct ip_rules *e)
+{
+	ip_rules_listen_no_more(e);
+	ip_rules_unlock(e);
+}
+
+/* With an error nothing is carried out. */
+static void load(struct ip_rules *e)
+{
+	int done = ip_probes_d_load(e->options->probes_d, &e->probes);
+
+	free(ip_steal_ptr(e->environment));
+	if (done == 0 && asprintf(&e->environment, "IPROBE_PROBES_D=%s", e->probes.dir) < 0) {
+		e->environment = NULL;
+		done = ip_error("out of memory");
+	}
+	if (done == 0)
+		done = take_over(e, &e->probes);
+	if (done == 0)
+		done = get_ready(e);
+	if (done < 0) {
+		ip_rules_log(NULL, NULL, "none are carried out: %s", ip_error_message());
+		clear_states(e);
+	}
+	if (e->nstates)
+		ip_rules_log(NULL, NULL, "%zu carried out, of %s", e->nstates, e->probes.dir);
+	else
+		close_down(e);
+}
+
+static void reload(struct ip_rules *e)
+{
+	while (e->ntargets)
+		ip_rules_target_free(e->targets[--e->ntargets]);
+	free(ip_steal_ptr(e->targets));
+	clear_states(e);
+	ip_probes_d_clear(&e->probes);
+	ip_rules_scan_clear(e);
+	e->reloading = false;
+	load(e);
+}
+
+/* Files that cannot be used are not taken: what is at work goes on. */
+static void begin_reload(struct ip_rules *e)
+{
+	struct ip_probes_d probes;
+
+	if (ip_probes_d_load(e->options->probes_d, &probes) < 0) {
+		ip_rules_log(NULL, NULL, "all stays as it was: %s", ip_error_message());
+		return;
+	}
+	ip_probes_d_clear(&probes);
+	e->reloading = true;
+}
+
+static void fire_by_signal(struct ip_rules *e, int number, uint64_t now_ns)
+{
+	for (size_t i = 0; i < e->ntargets; i++)
+		for (size_t a = 0; a < e->targets[i]->narms; a++)
+			if (e->targets[i]->arms[a].state->rule->signal == number)
+				ip_rules_fire(e, e->targets[i], &e->targets[i]->arms[a], false, now_ns,
+					      "signal %s to iprobed", number == SIGUSR1 ? "USR1" : "USR2");
+}
+
+static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
+{
+	struct signalfd_siginfo signal;
+
+	while (read(signals, &signal, sizeof(signal)) == sizeof(signal))
+		if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
+			e->ending = true;
+		else if (signal.ssi_signo == SIGHUP)
+			begin_reload(e);
+		else if (signal.ssi_signo == SIGUSR1 || signal.ssi_signo == SIGUSR2)
+			fire_by_signal(e, signal.ssi_signo, now_ns);
+}
+
+/* Whether all rest. */
+static bool turn(struct ip_rules *e, uint64_t now_ns)
+{
+	bool rest = true;
+
+	for (size_t i = 0; i < e->ntargets; i++) {
+		struct ip_rules_target *t = e->targets[i];
+
+		if (!ip_rules_target_turn(e, t, now_ns)) {
+			ip_rules_target_free(t);
+			e->targets[i--] = e->targets[--e->ntargets];
+		} else {
+			rest &= ip_rules_target_rests(t);
+		}
+	}
+	return rest;
+}
+
+static void loop(struct ip_rules *e, int signals)
+{
+	uint64_t limit = 0;
+
+	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us again */
+	for (bool rest = true; e->ending ? !rest && ip_now_ns() < limit : e->nstates || e->reloading;) {
+		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
+					  {.fd = e->listening, .events = POLLIN}};
+
+		poll(polled, 2, rest ? REST_MS : TURN_MS);
+		take_signals(e, signals, ip_now_ns());
+		if (e->ending && !limit)
+			limit = ip_now_ns() + ENDING_NS;
+		if (polled[1].revents)
+			ip_rules_serve(e, ip_now_ns());
+		if (!e->ending && !e->reloading)
+			ip_rules_scan(e, ip_now_ns());
+		rest = turn(e, ip_now_ns());
+		if (e->reloading && rest)
+			reload(e);
+	}
+}
+
+static int open_signals(void)
+{
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd >= 0 ? fd : ip_error_errno("signalfd");
+}
+
+/* Sessions are root's, or who we are's, and of other ids none is ever needed. */
+static int give_up_capabilities(void)
+{
+	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE | 1ull << CAP_DAC_OVERRIDE;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return ip_error_errno("capget");
+	for (int cap = 0; cap < 64; cap++)
+		if (data[0].effective & 1u << CAP_SETPCAP && !(needed >> cap & 1) &&
+		    prctl(PR_CAPBSET_READ, cap) == 1)
+			prctl(PR_CAPBSET_DROP, cap);
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= needed >> 32 * i;
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &header, data) < 0 ? ip_error_errno("capset") : 0;
+}
+
+/* Each process that a rule is for takes a descriptor. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void run(const struct ip_rules_options *options)
+{
+	struct ip_rules e = {.options = options, .listening = -1, .lock = -1, .first = true};
+	const char *slash = strrchr(options->program, '/');
+	int signals = open_signals();
+
+	raise_limit();
+	if (signals < 0 || give_up_capabilities() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    asprintf(&e.fperf, "%.*s/fperf", slash ? (int)(slash - options->program) : 1,
+		     slash ? options->program : ".") < 0 ||
+	    (ip_rules_were_here(&e) && ip_rules_left_over(&e) < 0)) {
+		ip_rules_log(NULL, NULL, "none are carried out: %s", ip_error_message());
+		_exit(1);
+	}
+	load(&e);
+	loop(&e, signals);
+	close_down(&e);
+	_exit(0);
+}
+
+pid_t ip_rules_start(const struct ip_rules_options *options)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid > 0 ? pid : ip_error_errno("cannot start the process for rules");
+	prctl(PR_SET_NAME, "iprobed-rules");
+	prctl(PR_SET_DUMPABLE, 0);
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		_exit(1);
+	syscall(SYS_close_range, 3, ~0u, 0);
+	run(options);
+	_exit(1);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of the process that carries out rules, for rules*.c alone.
+ */
+#ifndef IP_RULES_INTERNAL_H
+#define IP_RULES_INTERNAL_H
+
+#include "hotpatcher/probes_d.h"
+#include "hotpatcher/rules.h"
+#include "hotpatcher/rules_job.h"
+#include "hotpatcher/rules_level.h"
+#include "hotpatcher/rules_match.h"
+#include "hotpatcher/until.h"
+
+#define IP_RULES_WAITING 8u /* firings that wait for a process */
+#define IP_RULES_WHY	 512u
+#define IP_RULES_WATCHED (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
+
+/* What is kept of a rule. */
+struct ip_rules_state {
+	const struct ip_rules_rule *rule;
+	struct ip_rules_history history;
+	uint64_t fired; /* times, since we began */
+	char last[96];	/* when and of whom, for people; "": never */
+	bool told_most, told_processes;
+};
+
+/* A rule and a process that it is for. */
+struct ip_rules_arm {
+	struct ip_rules_state *state;
+	struct ip_rules_hold cpu, memory, pressure[IP_RULES_PRESSURES];
+	uint64_t pressure_us[IP_RULES_PRESSURES]; /* at the last look */
+	uint64_t every_ns;			  /* when next; 0: never */
+	uint64_t not_before_ns;			  /* until what it has cost is paid back */
+	bool fresh;				  /* the process has just started */
+	bool told_waits, told_deaf;
+};
+
+/* A rule has fired. */
+struct ip_rules_firing {
+	struct ip_rules_arm *arm;
+	uint64_t due_ns; /* of a snapshot, later than it has fired */
+	char why[IP_RULES_WHY];
+};
+
+enum ip_rules_doing {
+	IP_RULES_NOTHING,
+	IP_RULES_WATCH,
+	IP_RULES_ACT,
+	IP_RULES_CLEAN, /* puts back what one that was killed has left */
+};
+
+struct ip_rules_target {
+	struct ip_rules_process process;
+	int pidfd;
+	struct ip_rules_arm *arms;
+	size_t narms;
+	struct ip_rules_stat stat; /* at the last look */
+	uint64_t looked_ns;	   /* 0: there was none */
+	enum ip_rules_doing doing;
+	struct ip_rules_job job;
+	struct ip_rules_arm *by; /* who acts; of a flight recorder: whose it is; else NULL */
+	char *dir;		 /* of the session */
+	struct ip_rules_arm *watched[IP_UNTIL_CONDITIONS]; /* by condition of --until, */
+	bool is_overhead[IP_UNTIL_CONDITIONS];		   /* that ends the watch because it costs too much */
+	size_t nwatched;
+	struct ip_rules_job side; /* asks the flight recorder for a snapshot */
+	struct ip_rules_arm *side_by;
+	char *side_dir;
+	char side_why[IP_RULES_WHY];
+	struct ip_rules_firing waiting[IP_RULES_WAITING];
+	size_t nwaiting;
+	uint64_t retry_ns, patience_ns; /* after something has failed: when again, and how long it was */
+	char said[IP_RULES_JOB_WORD];	/* what was logged last about that */
+	bool told_watch;
+	bool gone; /* it has ended, or is another program now */
+};
+
+/* A process that has been looked at. */
+struct ip_rules_seen {
+	pid_t pid;
+	unsigned long long start;
+	uint64_t exe; /* a hash */
+};
+
+struct ip_rules {
+	const struct ip_rules_options *options;
+	struct ip_probes_d probes;
+	char *environment; /* IPROBE_PROBES_D=DIR */
+	char *fperf;
+	struct ip_rules_state *states; /* of the rules that are carried out */
+	size_t nstates;
+	struct ip_rules_target **targets;
+	size_t ntargets;
+	struct ip_rules_seen *seen; /* by pid */
+	size_t nseen;
+	bool first;	  /* what is found now has been there before us */
+	uint64_t scan_ns; /* when next */
+	int listening;	  /* for requests; -1: not */
+	int lock;	  /* -1: not taken */
+	bool ending, reloading;
+};
+
+/* Of a rule (may be NULL) and a process (may be NULL). */
+void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *target,
+		  const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* rules_scan.c. Looks for processes where it is time to. */
+void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
+void ip_rules_scan_clear(struct ip_rules *e);
+
+/* rules_when.c. Conditions of a process that are looked at now and then; fires what is due. */
+void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
+
+/* rules_target.c */
+int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret);
+void ip_rules_target_free(struct ip_rules_target *t);
+/* Goes on with it. False: it is gone, and nothing of it is left. */
+bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
+/* Whether nothing is being done to it. */
+bool ip_rules_target_rests(const struct ip_rules_target *t);
+/* The rule fires, unless it has too often, or has not paid back yet what it has cost. forced: all the same. Whether it does. */
+bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
+		   uint64_t now_ns, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* Whether the rule may fire now. */
+bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns);
+
+/* rules_act.c. Each: 0, or -1 with an error. */
+int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_firing *firing);
+int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t);
+int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t);
+int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
+			    const struct ip_rules_firing *firing);
+/* What an action, or a snapshot, has come to: logs it, and lets the rule pay back. Whether it worked. */
+bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
+bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
+
+/* rules_notes.c. Notes of processes that have a session. */
+int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *process);
+void ip_rules_forget(const struct ip_rules *e, const struct ip_rules_process *process);
+/* Whether one before us has ended in another way than it should. */
+bool ip_rules_were_here(const struct ip_rules *e);
+/* Takes the lock: waits for one before us to end, and puts back what it has left. 0, or -1 with an error. */
+int ip_rules_left_over(struct ip_rules *e);
+/* At the end, or where there is nothing to be carried out. */
+void ip_rules_unlock(struct ip_rules *e);
+
+/* rules_ask.c. 0, or -1 with an error. */
+int ip_rules_listen(struct ip_rules *e);
+void ip_rules_listen_no_more(struct ip_rules *e);
+void ip_rules_serve(struct ip_rules *e, uint64_t now_ns);
+
+#endif

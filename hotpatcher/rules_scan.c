@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking for processes: /proc is listed again and again. Of one that is known two small files are looked at, which tell whether it is still that
+ * one, and the same program; of a new one what rules ask for is read. The kernel's messages about processes would take
+ * CAP_NET_ADMIN, which we have not. No more than a hundredth of a CPU goes there.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/facts.h"
+#include "hotpatcher/rules_internal.h"
+#include "hotpatcher/stop.h"
+
+#define SCAN_NS	      200000000ull
+#define SCAN_SHARE    100
+#define SCAN_LIMIT_NS 5000000000ull
+
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return hash;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ip_rules_seen *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Those that are ours are nobody's business. */
+static bool is_ours(const struct ip_rules *e, const char *exe)
+{
+	const char *slash = strrchr(e->options->program, '/');
+	size_t folder = slash ? (size_t)(slash + 1 - e->options->program) : 0;
+
+	return !strncmp(exe, e->options->program, folder) &&
+	       (!strcmp(exe + folder, "iprobe") || !strcmp(exe + folder, "iprobed") ||
+		!strcmp(exe + folder, "fperf"));
+}
+
+static size_t arms_of(const struct ip_rules *e, const struct ip_rules_state *state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->ntargets; i++)
+		for (size_t k = 0; k < e->targets[i]->narms && !e->targets[i]->gone; k++)
+			n += e->targets[i]->arms[k].state == state;
+	return n;
+}
+
+/* Which rules are for it? Before the process was held it may have been another one: what was read is compared again. */
+static void meet(struct ip_rules *e, pid_t pid, uint64_t now_ns)
+{
+	struct ip_rules_target *t = NULL;
+	struct ip_rules_process process;
+	struct ip_rules_stat stat;
+
+	if (ip_rules_process_read(pid, &process) < 0)
+		return;
+	for (size_t i = 0; i < e->nstates && !is_ours(e, process.exe); i++) {
+		struct ip_rules_state *state = &e->states[i];
+		struct ip_rules_arm arm = {.state = state, .fresh = !e->first};
+
+		if (!ip_rules_match(state->rule, &process))
+			continue;
+		if (arms_of(e, state) >= state->rule->processes) {
+			if (!state->told_processes)
+				ip_rules_log(state, NULL,
+					     "it is for %u processes at the same time at most (processes), "
+					     "which it has: pid %d and others are left out",
+					     state->rule->processes, pid);
+			state->told_processes = true;
+			continue;
+		}
+		if (!t && ip_rules_target_add(e, &process, &t) < 0) {
+			ip_rules_log(state, NULL, "pid %d: %s", pid, ip_error_message());
+			break;
+		}
+		arm.every_ns = state->rule->every_ns ? now_ns + state->rule->every_ns : 0;
+		if (ip_grow(&t->arms, t->narms, sizeof(arm)) < 0)
+			break;
+		t->arms[t->narms++] = arm;
+	}
+	if (!t)
+		ip_rules_process_clear(&process);
+	else if (!ip_pidfd_lives(t->pidfd) || ip_rules_stat_read(pid, &stat) < 0 ||
+		 stat.start != t->process.start)
+		t->gone = true;
+}
+
+static struct ip_rules_target *target_of(const struct ip_rules *e, pid_t pid)
+{
+	for (size_t i = 0; i < e->ntargets; i++)
+		if (e->targets[i]->process.pid == pid && !e->targets[i]->gone)
+			return e->targets[i];
+	return NULL;
+}
+
+/* One entry of /proc. */
+static int visit(struct ip_rules *e, pid_t pid, struct ip_rules_seen **list, size_t *n, uint64_t now_ns)
+{
+	const struct ip_rules_seen key = {.pid = pid};
+	const struct ip_rules_seen *before =
+		e->seen ? bsearch(&key, e->seen, e->nseen, sizeof(key), compare) : NULL;
+	struct ip_rules_seen seen = {.pid = pid};
+	struct ip_rules_target *t;
+	struct ip_rules_stat stat;
+	_cleanup_free_ char *exe = NULL;
+
+	if (ip_rules_stat_read(pid, &stat) < 0 || stat.state == 'Z')
+		return 0;
+	exe = ip_rules_exe(pid); /* NULL: one of the kernel's own */
+	seen.start = stat.start;
+	seen.exe = exe ? hash_of(exe) : 0;
+	if (ip_grow(list, *n, sizeof(seen)) < 0)
+		return -1;
+	(*list)[(*n)++] = seen;
+	if (before && before->start == seen.start && before->exe == seen.exe)
+		return 0;
+	t = target_of(e, pid);
+	if (t)
+		t->gone = true;
+	if (exe)
+		meet(e, pid, now_ns);
+	return 0;
+}
+
+void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
+{
+	struct ip_rules_seen *list = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	size_t n = 0;
+	uint64_t next;
+	int done = 0;
+
+	if (!e->nstates || now_ns < e->scan_ns)
+		return;
+	dir = opendir("/proc");
+	while (dir && done == 0 && (entry = readdir(dir))) {
+		int pid = atoi(entry->d_name);
+
+		if (pid > 0 && pid != getpid())
+			done = visit(e, pid, &list, &n, now_ns);
+	}
+	if (n)
+		qsort(list, n, sizeof(*list), compare);
+	for (size_t i = 0; i < e->ntargets && dir && done == 0; i++) {
+		const struct ip_rules_seen key = {.pid = e->targets[i]->process.pid};
+
+		if (!n || !bsearch(&key, list, n, sizeof(key), compare))
+			e->targets[i]->gone = true;
+	}
+	free(e->seen);
+	e->seen = list;
+	e->nseen = n;
+	e->first = false;
+	next = SCAN_SHARE * (ip_now_ns() - now_ns);
+	e->scan_ns = now_ns + (next < SCAN_NS ? SCAN_NS : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS : next);
+}
+
+void ip_rules_scan_clear(struct ip_rules *e)
+{
+	free(ip_steal_ptr(e->seen));
+	e->nseen = 0;
+	e->scan_ns = 0;
+	e->first = true;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One process that rules are for: what is done to it now, and what comes next. rules.h says in which order.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/units.h"
+#include "hotpatcher/facts.h"
+#include "hotpatcher/rules_internal.h"
+#include "hotpatcher/rules_store.h"
+
+#define PATIENCE_NS	  1000000000ull
+#define PATIENCE_LIMIT_NS 600000000000ull
+#define COSTLY_NS	  60000000000ull /* a watch that costs too much is left alone */
+
+int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret)
+{
+	struct ip_rules_target *t = calloc(1, sizeof(*t)), **grown;
+
+	if (!t)
+		return ip_error("out of memory");
+	t->job.out = t->job.err = t->side.out = t->side.err = -1;
+	t->pidfd = ip_pidfd_open(process->pid);
+	grown = t->pidfd < 0 ? NULL : reallocarray(e->targets, e->ntargets + 1, sizeof(*grown));
+	if (!grown) {
+		if (t->pidfd >= 0)
+			close(t->pidfd);
+		free(t);
+		return -1;
+	}
+	e->targets = grown;
+	e->targets[e->ntargets++] = t;
+	t->process = *process;
+	*ret = t;
+	return 0;
+}
+
+void ip_rules_target_free(struct ip_rules_target *t)
+{
+	ip_rules_job_clear(&t->job);
+	ip_rules_job_clear(&t->side);
+	ip_rules_process_clear(&t->process);
+	close(t->pidfd);
+	free(t->arms);
+	free(t->dir);
+	free(t->side_dir);
+	free(t);
+}
+
+bool ip_rules_target_rests(const struct ip_rules_target *t)
+{
+	return t->doing == IP_RULES_NOTHING && !t->side.pid;
+}
+
+bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns)
+{
+	const struct ip_rules_rule *r = arm->state->rule;
+
+	return now_ns >= arm->not_before_ns &&
+	       !ip_rules_wait(&arm->state->history, r->at_most, r->per_ns, now_ns);
+}
+
+static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_arm *arm)
+{
+	bool waits = t->side_by == arm || (t->doing == IP_RULES_ACT && t->by == arm);
+
+	for (size_t i = 0; i < t->nwaiting; i++)
+		waits |= t->waiting[i].arm == arm;
+	return waits;
+}
+
+bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
+		   uint64_t now_ns, const char *format, ...)
+{
+	struct ip_rules_state *state = arm->state;
+	struct ip_rules_firing *f = &t->waiting[t->nwaiting];
+	char per[16];
+	va_list args;
+
+	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) || t->nwaiting == IP_RULES_WAITING)
+		return false;
+	if (!forced && !ip_rules_may_fire(arm, now_ns)) {
+		if (!state->told_most && now_ns >= arm->not_before_ns)
+			ip_rules_log(state, t, "would fire, and has %u times in %s (at_most): not now",
+				     state->rule->at_most, ip_format_ns(state->rule->per_ns, per));
+		state->told_most |= now_ns >= arm->not_before_ns;
+		return false;
+	}
+	va_start(args, format);
+	vsnprintf(f->why, sizeof(f->why), format, args);
+	va_end(args);
+	f->arm = arm;
+	f->due_ns = now_ns + (state->rule->action == IP_RULES_SNAPSHOT ? state->rule->for_ns : 0);
+	t->nwaiting++;
+	state->told_most = false;
+	state->fired++;
+	snprintf(state->last, sizeof(state->last), "pid %d", t->process.pid);
+	ip_rules_history_add(&state->history, now_ns);
+	ip_rules_log(state, t, "fires: %s", f->why);
+	return true;
+}
+
+static void drop_waiting(struct ip_rules_target *t, size_t i)
+{
+	memmove(&t->waiting[i], &t->waiting[i + 1], (t->nwaiting - i - 1) * sizeof(*t->waiting));
+	t->nwaiting--;
+}
+
+/* Says what went wrong, unless it is what was said last; and leaves the process alone for a while. */
+static void failed(struct ip_rules_target *t, const struct ip_rules_state *state, const char *what,
+		   uint64_t now_ns)
+{
+	char again[16];
+
+	t->patience_ns = t->patience_ns ? 2 * t->patience_ns : PATIENCE_NS;
+	if (t->patience_ns > PATIENCE_LIMIT_NS)
+		t->patience_ns = PATIENCE_LIMIT_NS;
+	t->retry_ns = now_ns + t->patience_ns;
+	if (strcmp(t->said, what) && !t->gone)
+		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often", what,
+			     ip_format_ns(t->patience_ns, again));
+	snprintf(t->said, sizeof(t->said), "%s", what);
+}
+
+/* A session that watched has ended. */
+static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	size_t which = ip_rules_job_figure(&t->job, "until");
+	const struct ip_rules_state *state = t->by ? t->by->state : t->nwatched ? t->watched[0]->state : NULL;
+	char end[IP_RULES_WHY] = "it has ended";
+
+	ip_rules_job_string(&t->job, "end", end, sizeof(end));
+	if (!WIFEXITED(t->job.status) || WEXITSTATUS(t->job.status)) {
+		failed(t, state, *t->job.word ? t->job.word : "its session failed", now_ns);
+	} else if (which >= 1 && which <= t->nwatched) {
+		struct ip_rules_arm *arm = t->watched[which - 1];
+
+		t->patience_ns = 0;
+		if (t->is_overhead[which - 1]) {
+			ip_rules_log(arm->state, t,
+				     "to watch it takes more than %g %% (overhead): %s; it is left alone for "
+				     "a minute",
+				     arm->state->rule->overhead_percent, end);
+			arm->not_before_ns = now_ns + COSTLY_NS;
+		} else {
+			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
+		}
+	} else if (t->job.told_ns) {
+		t->patience_ns = 0; /* we have ended it */
+	} else if (ip_pidfd_lives(t->pidfd)) {
+		failed(t, state, end, now_ns);
+	}
+}
+
+/* The job of the process has ended. */
+static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH;
+
+	if (t->doing == IP_RULES_ACT && ip_rules_act_end(e, t, now_ns))
+		t->patience_ns = 0;
+	else if (watched)
+		watch_ended(e, t, now_ns);
+	else if (t->doing == IP_RULES_CLEAN && !killed && WEXITSTATUS(t->job.status) &&
+		 ip_pidfd_lives(t->pidfd))
+		failed(t, NULL, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
+	if (watched && t->dir)
+		ip_rules_store_remove(t->dir);
+	free(ip_steal_ptr(t->dir));
+	t->by = NULL;
+	t->doing = IP_RULES_NOTHING;
+	ip_rules_job_clear(&t->job);
+	if (killed && ip_pidfd_lives(t->pidfd)) {
+		ip_rules_log(NULL, t, "its session was killed: what is live is put back");
+		if (ip_rules_clean_begin(e, t) == 0)
+			return;
+		failed(t, NULL, ip_error_message(), now_ns);
+	}
+	ip_rules_forget(e, &t->process);
+}
+
+static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	struct ip_rules_firing firing = t->waiting[0];
+
+	drop_waiting(t, 0);
+	if (ip_rules_act_begin(e, t, &firing) < 0)
+		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
+}
+
+/* Snapshots that are due: of the recorder that runs, if it is this rule's. */
+static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	for (size_t i = 0; i < t->nwaiting && !t->side.pid; i++) {
+		struct ip_rules_firing firing = t->waiting[i];
+
+		if (firing.arm->state->rule->action != IP_RULES_SNAPSHOT || now_ns < firing.due_ns)
+			continue;
+		drop_waiting(t, i--);
+		if (t->doing != IP_RULES_WATCH || t->by != firing.arm)
+			ip_rules_log(firing.arm->state, t,
+				     "its flight recorder does not run just now: no snapshot");
+		else if (ip_rules_snapshot_begin(e, t, &firing) < 0)
+			ip_rules_log(firing.arm->state, t, "no snapshot: %s", ip_error_message());
+	}
+}
+
+static bool wants_to_act(const struct ip_rules_target *t)
+{
+	return t->nwaiting && t->waiting[0].arm->state->rule->action != IP_RULES_SNAPSHOT;
+}
+
+/* A snapshot that waits must not hold up what came after it. */
+static void put_actions_first(struct ip_rules_target *t)
+{
+	for (size_t i = 1; i < t->nwaiting && !wants_to_act(t); i++)
+		if (t->waiting[i].arm->state->rule->action != IP_RULES_SNAPSHOT) {
+			struct ip_rules_firing firing = t->waiting[i];
+
+			drop_waiting(t, i);
+			memmove(&t->waiting[1], &t->waiting[0], t->nwaiting++ * sizeof(*t->waiting));
+			t->waiting[0] = firing;
+		}
+}
+
+bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	bool draining = e->ending || e->reloading || t->gone;
+
+	if (t->side.pid && ip_rules_job_turn(&t->side, now_ns)) {
+		ip_rules_snapshot_end(e, t);
+		ip_rules_job_clear(&t->side);
+	}
+	if (t->doing != IP_RULES_NOTHING && ip_rules_job_turn(&t->job, now_ns))
+		job_ended(e, t, now_ns);
+	if (draining) {
+		t->nwaiting = 0;
+		/* what is being recorded is worth having, unless we end */
+		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && e->ending)
+			ip_rules_job_end(&t->job, now_ns);
+		return !t->gone || !ip_rules_target_rests(t);
+	}
+	ip_rules_look(e, t, now_ns);
+	put_actions_first(t);
+	take_snapshots(e, t, now_ns);
+	if (t->doing == IP_RULES_WATCH && wants_to_act(t) && !t->side.pid)
+		ip_rules_job_end(&t->job, now_ns);
+	if (t->doing != IP_RULES_NOTHING)
+		return true;
+	if (wants_to_act(t))
+		act(e, t, now_ns);
+	else if (now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
+		failed(t, NULL, ip_error_message(), now_ns);
+	return true;
+}
