@@ -161,6 +161,20 @@ static bool is_page(const struct ip_target *target, uint64_t page)
 	       strstr(m->path, "[perf_event]");
 }
 
+/* A descriptor of some counter: not in another image of the process, since exec has closed them. Which one, the process itself is asked later. */
+static bool is_counter(const struct ip_target *target, int fd)
+{
+	char path[64], name[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", target->pid, fd);
+	n = readlink(path, name, sizeof(name) - 1);
+	if (n < 0)
+		return errno != ENOENT;
+	name[n] = '\0';
+	return strstr(name, "[perf_event]");
+}
+
 /* What the thread of a block holds. */
 static int gather(const struct ip_target *target, const struct ip_pmu_thread *t, struct pieces *p)
 {
@@ -169,7 +183,7 @@ static int gather(const struct ip_target *target, const struct ip_pmu_thread *t,
 
 		if (h.page && is_page(target, h.page) && add(p, IP_FLIP_DROP, 0, h.page, PAGE) < 0)
 			return -1;
-		if (h.id && h.fd >= 0 && add(p, IP_FLIP_CLOSE, h.fd, 0, h.id) < 0)
+		if (h.id && h.fd >= 0 && is_counter(target, h.fd) && add(p, IP_FLIP_CLOSE, h.fd, 0, h.id) < 0)
 			return -1;
 	}
 	return 0;

@@ -336,8 +336,9 @@ void rt_pmu_read(const struct ip_pmu_set *set, struct ip_pmu_thread *t, struct r
 		good = state == IP_PMU_PAGES ? read_page(&t->held[i], &ret->marks[i])
 					     : read_single(&t->held[i], &ret->marks[i]);
 	ret->generation = good ? t->generation : 0;
-	/* 4 */
-	if (!good && (state == IP_PMU_GROUP || state == IP_PMU_SINGLE)) {
+	/* 4. A child that shares our memory (vfork) may have closed its own copies only. */
+	if (!good && (state == IP_PMU_GROUP || state == IP_PMU_SINGLE) &&
+	    cpu_syscall(SYS_gettid, 0, 0, 0, 0) == t->tid) {
 		t->gone++;
 		rt_pmu_close(t);
 	}

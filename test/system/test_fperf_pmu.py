@@ -15,6 +15,7 @@ import subprocess
 import pytest
 
 from iptest import actor as actors
+from iptest import memory
 from test_fperf import EXACT, by_name, count_around_the_work, fperf_path, own_counts, patched, start_fperf
 
 FAULTS = "perf::PERF_COUNT_SW_PAGE_FAULTS"
@@ -154,6 +155,20 @@ def test_the_next_one_closes_what_a_killed_one_has_left(me, programs, targets):
     assert held(target.pid) == ({}, 0), repr(done)
     target.say()
     target.finish()
+
+
+def test_another_program_in_the_process(me, programs, targets):
+    """exec closes what is held, and fperf has nothing to complain about."""
+    target = targets.start(me, [programs.simple("become")])
+    proc = start_fperf(me, target, "--budget", "none", "-e", FAULTS)
+    memory.wait_for("no counter is opened", lambda: held(target.pid)[0], 60, 0.05)
+    target.say()
+    assert target.proc.stdout.readline() == "ready\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0 and not said.stderr, repr(said)
+    assert by_name(json.loads(said.stdout))["step"]["samples"] > 0
+    assert held(target.pid) == ({}, 0)
 
 
 def test_no_room_for_descriptors(me, programs, targets):
