@@ -150,18 +150,6 @@ out:
 	return ret;
 }
 
-static int ask_daemon(int socket, pid_t pid, int argc, char **argv, const struct option *options)
-{
-	struct ip_request request = {.what = IP_REQUEST_DETACH, .pid = pid};
-	const char *dir;
-
-	if (cli_via_daemon_options(argc, argv, "h", options, &request, &dir) == 0)
-		return cli_via_daemon(socket, &request, NULL);
-	ip_request_clear(&request);
-	close(socket);
-	return cli_fail();
-}
-
 int cmd_detach(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
@@ -171,7 +159,7 @@ int cmd_detach(int argc, char **argv)
 						     {0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false;
-	int option, pid, socket = -1, wanted;
+	int option, pid, code;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
@@ -193,11 +181,9 @@ int cmd_detach(int argc, char **argv)
 		return cli_usage(argv[0], "one PID is needed");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
-	wanted = cli_via_daemon_wanted(pid, &socket);
-	if (wanted < 0)
-		return cli_fail();
-	if (wanted)
-		return ask_daemon(socket, pid, argc, argv, long_options);
+	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, "h", long_options);
+	if (code >= 0)
+		return code;
 	if (detach(pid, no_stop, &result) < 0)
 		return cli_fail();
 	free(result.inside);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -42,6 +43,14 @@ static char *absolute(const char *dir)
 	return path;
 }
 
+/* Without what cli_via_daemon_try() has put before it: it is the caller's root directory. */
+static const char *shown(const char *dir)
+{
+	int skipped = 0;
+
+	return sscanf(dir, "/proc/%*d/root%n", &skipped) >= 0 && skipped && dir[skipped] == '/' ? dir + skipped : dir;
+}
+
 static void print_json(pid_t pid, const char *dir, const struct ip_session_snapshot *s)
 {
 	struct ip_json j;
@@ -68,7 +77,7 @@ int cmd_snapshot(int argc, char **argv)
 	struct ip_session_snapshot done;
 	char events[32], overwritten[32], lost[32];
 	bool json = false;
-	int option, pid;
+	int option, pid, code;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) >= 0) {
@@ -89,16 +98,19 @@ int cmd_snapshot(int argc, char **argv)
 		return cli_usage(argv[0], "one PID is needed");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
+	code = cli_via_daemon_try(IP_REQUEST_SNAPSHOT, pid, argc, argv, ":o:h", long_options);
+	if (code >= 0)
+		return code;
 	path = absolute(dir);
 	if (!path || ip_session_ask_snapshot(pid, path, &done) < 0)
 		return cli_fail();
 	if (json) {
-		print_json(pid, dir, &done);
+		print_json(pid, shown(dir), &done);
 		return 0;
 	}
 	printf("pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
 	       ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
-	       done.lost ? ip_format_count(done.lost, lost) : "none", dir);
+	       done.lost ? ip_format_count(done.lost, lost) : "none", shown(dir));
 	if (done.torn)
 		printf("pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",
 		       pid, done.torn);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -129,7 +130,7 @@ int cmd_status(int argc, char **argv)
 		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct ip_json j;
 	bool json = false;
-	int option, pid;
+	int option, pid, code;
 
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
@@ -151,6 +152,9 @@ int cmd_status(int argc, char **argv)
 		return cli_usage(argv[0], "one PID, or none for all");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
+	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, "h", long_options);
+	if (code >= 0)
+		return code;
 	ip_json_init(&j, stdout);
 	if (show(json ? &j : NULL, pid) < 0)
 		return cli_fail();

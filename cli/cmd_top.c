@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/top.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
@@ -150,6 +151,21 @@ static int parse_count(const char *command, const char *text, const char *what, 
 
 enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP };
 
+static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
+						     {"delay", required_argument, NULL, 'd'},
+						     {"iterations", required_argument, NULL, 'n'},
+						     {"duration", required_argument, NULL, OPT_DURATION},
+						     {"sort", required_argument, NULL, 's'},
+						     {"limit", required_argument, NULL, OPT_LIMIT},
+						     {"batch", no_argument, NULL, 'b'},
+						     {"json", no_argument, NULL, OPT_JSON},
+						     {"memory", required_argument, NULL, OPT_MEMORY},
+						     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
+
+#define LETTERS "f:d:n:s:bh"
+
 /* -1: go on; else the exit code. */
 static int parse_option(const char *command, int option, struct cli_top_options *o)
 {
@@ -201,18 +217,6 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 
 static int parse(int argc, char **argv, struct cli_top_options *o)
 {
-	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
-						     {"delay", required_argument, NULL, 'd'},
-						     {"iterations", required_argument, NULL, 'n'},
-						     {"duration", required_argument, NULL, OPT_DURATION},
-						     {"sort", required_argument, NULL, 's'},
-						     {"limit", required_argument, NULL, OPT_LIMIT},
-						     {"batch", no_argument, NULL, 'b'},
-						     {"json", no_argument, NULL, OPT_JSON},
-						     {"memory", required_argument, NULL, OPT_MEMORY},
-						     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
 	int option;
 
 	*o = (struct cli_top_options){.delay_ns = DELAY_NS,
@@ -220,7 +224,7 @@ static int parse(int argc, char **argv, struct cli_top_options *o)
 				      .memory = IP_DEFAULT_MEMORY,
 				      .max_stop_ns = IP_DEFAULT_MAX_STOP};
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "f:d:n:s:bh", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, LETTERS, long_options, NULL)) >= 0) {
 		int code = parse_option(argv[0], option, o);
 
 		if (code == 3)
@@ -264,6 +268,8 @@ int cmd_top(int argc, char **argv)
 	struct cli_top_snapshot first;
 	int done, ended, code = parse(argc, argv, &o);
 
+	if (code < 0)
+		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options);
 	if (code >= 0)
 		return code;
 	cli_catch_signals();

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/fperf_policy.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/probes_d.h"
 
 #define INTERVAL_NS	100000000ull
@@ -62,6 +64,8 @@ static const char help[] =
 	"  -o, --output FILE     write it there, not to stdout\n"
 	"  -q, --quiet           no table while it runs, no summary\n"
 	"  -h, --help\n";
+
+#define LETTERS "+:p:e:f:n:o:qh"
 
 enum {
 	OPT_BUDGET = 256,
@@ -269,7 +273,7 @@ static int parse(int argc, char **argv, struct options *o)
 		.fperf = {.budget = BUDGET, .samples_per_s = -1, .policy = &ip_fperf_bucket},
 	};
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:p:e:f:n:o:qh", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, LETTERS, long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'f':
 			if (cli_functions("fperf", optarg, &o->session.functions))
@@ -426,6 +430,8 @@ static int count(int argc, char **argv)
 	_cleanup_free_ char *base = NULL, *dir = NULL;
 	int code = parse(argc, argv, &o), status = 0, done;
 
+	if (code < 0 && o.pid)
+		code = cli_via_daemon_try(IP_REQUEST_FPERF, o.pid, argc, argv, LETTERS, long_options);
 	if (code >= 0)
 		return code;
 	if (!o.quiet && o.pid && isatty(STDERR_FILENO))
@@ -462,6 +468,8 @@ int main(int argc, char **argv)
 {
 	int code;
 
+	if (ip_permit_take() < 0)
+		return cli_fail();
 	ip_probes_d_serve();
 	ip_fperf_events_ask(fperf_papi_find);
 	if (argc < 2) {

@@ -61,7 +61,7 @@ int cli_via_daemon_wanted(pid_t pid, int *ret_socket)
 	return always ? -1 : 0;
 }
 
-static int add_word(struct ip_request *request, const char *name, const char *value)
+int cli_via_daemon_add(struct ip_request *request, const char *name, const char *value)
 {
 	const char *why;
 	char *word;
@@ -92,7 +92,17 @@ static int add_functions(struct ip_request *request, const char *text)
 		return -1;
 	flat = ip_selection_text(selection);
 	ip_selection_destroy(selection);
-	return flat ? add_word(request, "functions", flat) : -1;
+	return flat ? cli_via_daemon_add(request, "functions", flat) : -1;
+}
+
+/* The long name of an option, however it was written. */
+static const char *long_name(const struct option *options, int option, int index)
+{
+	if (index >= 0)
+		return options[index].name;
+	while (options->name && options->val != option)
+		options++;
+	return options->name;
 }
 
 int cli_via_daemon_options(int argc, char **argv, const char *letters, const struct option *options,
@@ -107,12 +117,12 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 			ret = add_functions(request, optarg);
 		else if (option == 'o')
 			*ret_dir = optarg;
-		else if (option == 'q')
-			ret = add_word(request, "quiet", NULL);
+		else if (option == 'p' && request->what == IP_REQUEST_FPERF)
+			; /* the process itself */
 		else if (index >= 0 && !strcmp(options[index].name, "leave"))
 			request->leave = true;
-		else if (index >= 0)
-			ret = add_word(request, options[index].name, optarg);
+		else
+			ret = cli_via_daemon_add(request, long_name(options, option, index), optarg);
 		index = -1;
 	}
 	return ret;
@@ -152,14 +162,12 @@ static int send_request(int socket, struct ip_request *request, const char *dir)
 	_cleanup_close_ int parent = -1;
 	int fds[3], n = 0;
 
-	if (ip_request_has_directory(request->what)) {
+	if (ip_request_fds(request->what) == 3) {
 		/* without -o none is named: an attach that changes a session takes none */
 		parent = dir ? open_parent(dir, request) : open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (parent < 0)
 			return dir ? -1 : ip_error_errno("cannot open the current directory");
 		fds[n++] = parent;
-	} else if (ip_request_fds(request->what) == 3) {
-		fds[n++] = STDIN_FILENO;
 	}
 	fds[n++] = STDOUT_FILENO;
 	fds[n++] = STDERR_FILENO;
@@ -241,4 +249,46 @@ int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 	close(socket);
 	ip_request_clear(request);
 	return code;
+}
+
+/* Where the session's iprobe finds it, which may see other file systems than we do, as our user. */
+static int add_path(struct ip_request *request, const char *dir)
+{
+	_cleanup_free_ char *here = *dir == '/' ? NULL : getcwd(NULL, 0), *path = NULL;
+
+	if (*dir != '/' && !here)
+		return ip_error_errno("cannot tell the current directory");
+	if (asprintf(&path, "/proc/%d/root%s%s%s", getpid(), here ? here : "", here ? "/" : "", dir) < 0) {
+		path = NULL;
+		return ip_error("out of memory");
+	}
+	return cli_via_daemon_add(request, "output", path);
+}
+
+/* What is written to standard output goes to a file of ours. */
+static int redirect(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	return fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
+}
+
+int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
+		       const struct option *options)
+{
+	struct ip_request request = {.what = what, .pid = pid};
+	const char *dir;
+	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
+
+	if (wanted <= 0)
+		return wanted < 0 ? cli_fail() : -1;
+	if (cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
+	    (what == IP_REQUEST_SNAPSHOT && add_path(&request, dir ? dir : "iprobe.snapshot") < 0) ||
+	    (what == IP_REQUEST_FPERF && dir && redirect(dir) < 0)) {
+		close(socket);
+		ip_request_clear(&request);
+		return cli_fail();
+	}
+	cli_catch_signals();
+	return cli_via_daemon(socket, &request, NULL);
 }

@@ -19,6 +19,13 @@ int cli_via_daemon_wanted(pid_t pid, int *ret_socket);
 int cli_via_daemon_options(int argc, char **argv, const char *letters, const struct option *options,
 			   struct ip_request *request, const char **ret_dir);
 
+/* Adds one option as a word. 0 or -1. */
+int cli_via_daemon_add(struct ip_request *request, const char *name, const char *value);
+
+/* All of it, for a command line of such a command that has been found good. -1: iprobed is not needed, or not there; else the exit code. */
+int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
+		       const struct option *options);
+
 /* Sends the request and waits for its end; signals that ask us to end are handed on. dir: where its directory is to be made, or NULL. Closes
  * the socket. The exit code. */
 int cli_via_daemon(int socket, struct ip_request *request, const char *dir);

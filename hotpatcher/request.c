@@ -24,7 +24,7 @@ static const struct {
 } commands[] = {
 	[IP_REQUEST_ATTACH] = {"attach", 3, true},  [IP_REQUEST_DETACH] = {"detach", 2, true},
 	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 2, false},
-	[IP_REQUEST_TOP] = {"top", 3, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
+	[IP_REQUEST_TOP] = {"top", 2, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(*commands))
@@ -74,6 +74,7 @@ static const struct {
 	{"interval", BIT(FPERF), true},
 	{"alternate", BIT(FPERF), true},
 	{"profile", BIT(FPERF), true},
+	{"multiplex", BIT(FPERF), false},
 	{"csv", BIT(FPERF), false},
 	{"until", BIT(ATTACH), true},
 };
@@ -111,11 +112,6 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 unsigned ip_request_fds(enum ip_request_what what)
 {
 	return commands[what].fds;
-}
-
-bool ip_request_has_directory(enum ip_request_what what)
-{
-	return what == IP_REQUEST_ATTACH;
 }
 
 const char *ip_request_name(enum ip_request_what what)

@@ -7,7 +7,7 @@
  *                       leave                        (attach) the session goes on when the connection ends
  *                       directory NAME               (attach) one component, below the directory that comes along
  *                       option --NAME[=VALUE]        as the command knows them; any number of such lines
- *   with descriptors:   a directory (attach) or standard input (top); standard output, standard error
+ *   with descriptors:   a directory (attach); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
  *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL; the first of refused, ended and killed is the last word
  *
@@ -54,9 +54,8 @@ char *ip_request_format(const struct ip_request *request);
 /* Whether an option "--NAME[=VALUE]" is one that iprobed takes. NULL: yes; else why not. */
 const char *ip_request_refusal(enum ip_request_what what, const char *option);
 
-/* How many descriptors come with it: the last two are standard output and standard error. What one before them is. */
+/* How many descriptors come with it: with 3 the first is a directory; the last two are standard output and standard error. */
 unsigned ip_request_fds(enum ip_request_what what);
-bool ip_request_has_directory(enum ip_request_what what);
 
 /* Its word. */
 const char *ip_request_name(enum ip_request_what what);

@@ -111,7 +111,7 @@ static int put_in_place(const int *from, unsigned first, unsigned n)
 	return syscall(SYS_close_range, first + n, ~0u, 0);
 }
 
-/* The caller's descriptors, which come when iprobed has told the process at his connection. ret: directory or input, out, err. */
+/* The caller's descriptors, which come when iprobed has told the process at his connection. ret: directory, out, err. */
 static void receive(const struct ip_worker *w, int ret[3])
 {
 	size_t expected = ip_request_fds(w->request->what), n = 0;
@@ -130,16 +130,16 @@ static void receive(const struct ip_worker *w, int ret[3])
 }
 
 /* Standard input, output, error; and the directory in the place of the channel. */
-static int arrange(enum ip_request_what what, const int theirs[3], int target, int program)
+static int arrange(const int theirs[3], int target, int program)
 {
-	bool is_input = !ip_request_has_directory(what) && theirs[0] >= 0;
+
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const int all[] = {is_input ? theirs[0] : null,
+	const int all[] = {null,
 			   theirs[1] < 0 ? STDERR_FILENO : theirs[1],
 			   theirs[2] < 0 ? STDERR_FILENO : theirs[2],
 			   target,
 			   program,
-			   theirs[0] < 0 || is_input ? root : theirs[0]};
+			   theirs[0] < 0 ? root : theirs[0]};
 
 	if (put_in_place(all, 0, PLACES) < 0)
 		return -1;
@@ -206,8 +206,8 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("iprobed ended");
 	if (w->channel >= 0)
 		receive(w, theirs);
-	if ((w->channel >= 0 ? arrange(w->request->what, theirs, TARGET_FD, PROGRAM_FD)
-			     : arrange(w->request->what, theirs, w->target, w->program)) < 0)
+	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD)
+			     : arrange(theirs, w->target, w->program)) < 0)
 		fail("descriptors");
 	/* as him, so that he cannot be put into a directory that is closed to him */
 	if (fchdir(DIRECTORY_FD) < 0)

@@ -20,11 +20,18 @@ static void check(const struct ip_request *r)
 	fuzz_assert(!strcmp(again.directory, r->directory) && again.noptions == r->noptions);
 	for (size_t i = 0; i < r->noptions; i++) {
 		fuzz_assert(!strcmp(again.options[i], r->options[i]));
-		fuzz_assert(!strncmp(r->options[i], "--", 2) && !strstr(r->options[i], ":@"));
+		fuzz_assert(!strncmp(r->options[i], "--", 2));
+		fuzz_assert(r->what == IP_REQUEST_SNAPSHOT || !strstr(r->options[i], ":@"));
 		fuzz_assert(!strchr(r->options[i], '=') || strchr(r->options[i], '=')[1] != '@');
-		fuzz_assert(strncmp(r->options[i], "--list", 6) && strncmp(r->options[i], "--output", 8));
+		fuzz_assert(strncmp(r->options[i], "--list", 6));
+		fuzz_assert(strncmp(r->options[i], "--output", 8) ||
+			    (r->what == IP_REQUEST_SNAPSHOT && !strncmp(r->options[i], "--output=/", 10)));
 	}
 	fuzz_assert(!strchr(r->directory, '/') && r->pid > 0);
+	fuzz_assert(r->what == IP_REQUEST_ATTACH || (!*r->directory && !r->leave));
+	fuzz_assert(ip_request_fds(r->what) == (r->what == IP_REQUEST_ATTACH ? 3 : 2));
+	fuzz_assert(
+		!strncmp(ip_request_name(r->what), strchr(text, '\n') + 1, strlen(ip_request_name(r->what))));
 	ip_request_clear(&again);
 	free(text);
 }

@@ -245,6 +245,68 @@ def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
     assert idle(target.pid) and target.alive()
 
 
+def test_status_by_iprobed(daemon, user, other, target):
+    done = user.iprobe("status", "--json", target.pid, env=daemon.env)
+    assert done.returncode == 0 and json.loads(done.stdout)["patched"] == 0, repr(done)
+    proc = daemon.start_attach(user, target.pid, cwd=user.dir())
+    wait_until_live(target.pid)
+    done = user.iprobe("status", "--json", target.pid, env=daemon.env)
+    assert done.returncode == 0 and json.loads(done.stdout)["patched"] > 0, repr(done)
+    assert "iprobed refuses: " in one_line(other.iprobe("status", target.pid, env=daemon.env))
+    # looking on is noted nowhere, and ends nobody's session
+    assert len(list(daemon.state.iterdir())) == 1
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+
+
+@pytest.mark.parametrize("who", ["user", "member"])
+def test_snapshot_by_iprobed(daemon, user, member, target, who):
+    """The session writes it, as the caller, where he says, in his view of the file systems."""
+    who = user if who == "user" else member
+    directory = who.dir()
+    proc = daemon.start_attach(who, target.pid, "--overwrite", cwd=directory)
+    wait_until_live(target.pid)
+
+    def snap(*options):
+        return who.iprobe("snapshot", "--json", *options, target.pid, env=daemon.env, cwd=directory)
+    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+    done = snap("-o", "second")
+    assert done.returncode == 0, repr(done)
+    assert json.loads(done.stdout)["dir"] == str(directory / "second")
+    for name in ("iprobe.snapshot", "second"):
+        for path in [directory / name, *(directory / name).rglob("*")]:
+            assert (path.stat().st_uid, path.stat().st_gid) == (who.uid, who.uid), path
+    assert who.iprobe("report", "second", cwd=directory).returncode == 0
+    assert "Permission denied" in one_line(snap("-o", "/root/x" if os.getuid() == 0 else "/x"))
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0 and idle(target.pid)
+
+
+def test_top_by_iprobed(daemon, user, target):
+    done = user.iprobe("top", "--json", "-n", "2", "-d", "100ms", "-s", "calls", target.pid, env=daemon.env, cwd=user.dir())
+    assert done.returncode == 0, repr(done)
+    pictures = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(pictures) == 2 and "work" in {f["function"] for f in pictures[-1]["functions"]}, pictures
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+    proc = user.start_iprobe("top", "-b", "-f", "work", target.pid, env=daemon.env)
+    wait_until_live(target.pid)
+    proc.kill()
+    wait_until_idle(target.pid)
+    memory.wait_for("its note stays", lambda: not list(daemon.state.iterdir()), 30)
+
+
+def test_fperf_by_iprobed(daemon, user, other, target):
+    directory = user.dir()
+    fperf = user.builddir / "cli" / "fperf"
+    done = user.run([fperf, "-p", target.pid, "--json", "--duration", "500ms", "-n", "5", "-o", "counts", "-q"], env=daemon.env, cwd=directory)
+    assert done.returncode == 0, repr(done)
+    assert (directory / "counts").stat().st_uid == user.uid
+    assert json.loads((directory / "counts").read_text())["functions"]
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+    done = other.run([fperf, "-p", target.pid, "--duration", "100ms"], env=daemon.env, cwd=other.dir())
+    assert done.returncode == 1 and "iprobed refuses: " in done.stderr, repr(done)
+
+
 def test_from_another_process_namespace(daemon, root, target):
     done = root.run(["unshare", "--pid", "--fork", root.builddir / "cli" / "iprobe", "attach", "-o", root.dir() / "t", "--duration",
                      "50ms", target.pid], env=daemon.env)

@@ -2,6 +2,7 @@
 /*
  * Requests to iprobed: what is understood, what is refused; and its policy.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "hotpatcher/policy.h"
@@ -45,6 +46,44 @@ static void test_what_is_understood(void **state)
 	ip_request_clear(&r);
 }
 
+static void test_commands(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		enum ip_request_what what;
+		unsigned fds;
+		bool changes;
+	} cases[] = {
+		{"attach 7", "attach", IP_REQUEST_ATTACH, 3, true},
+		{"detach 7\noption --json", "detach", IP_REQUEST_DETACH, 2, true},
+		{"status 7\noption --json", "status", IP_REQUEST_STATUS, 2, false},
+		{"snapshot 7\noption --output=/a", "snapshot", IP_REQUEST_SNAPSHOT, 2, false},
+		{"top 7\noption --sort=calls\noption --limit=3\noption --batch", "top", IP_REQUEST_TOP, 2,
+		 true},
+		{"fperf 7\noption --events=a,b\noption --limit=3\noption --quiet", "fperf", IP_REQUEST_FPERF,
+		 2, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		char text[128];
+		struct ip_request r;
+		char *again;
+
+		snprintf(text, sizeof(text), "iprobe 1\n%s\n", cases[i].text);
+		assert_int_equal(parse(text, &r), 0);
+		assert_int_equal(r.what, cases[i].what);
+		assert_int_equal(r.pid, 7);
+		assert_string_equal(ip_request_name(r.what), cases[i].name);
+		assert_int_equal(ip_request_fds(r.what), cases[i].fds);
+		assert_int_equal(ip_request_changes(r.what), cases[i].changes);
+		again = ip_request_format(&r);
+		assert_string_equal(again, text);
+		free(again);
+		ip_request_clear(&r);
+	}
+}
+
 static void test_what_is_refused(void **state)
 {
 	static const struct {
@@ -81,6 +120,15 @@ static void test_what_is_refused(void **state)
 		{"iprobe 1\nattach 1\noption --payload=hist:@/etc/shadow\n", "read a file"},
 		{"iprobe 1\nattach 1\noption --payload=user:/x.so\n", "load a file"},
 		{"iprobe 1\nattach 1\noption --memory=2G\n", "more than iprobed gives"},
+		{"iprobe 1\nattach 1\noption --sort=calls\n", "not taken"},
+		{"iprobe 1\nstatus 1\nleave\n", "not understood"},
+		{"iprobe 1\nstatus 1\noption --output=/x\n", "not taken"},
+		{"iprobe 1\nsnapshot 1\noption --output=x\n", "no absolute path"},
+		{"iprobe 1\nsnapshot 1\ndirectory x\n", "not understood"},
+		{"iprobe 1\ntop 1\noption --functions=@/x\n", "read a file"},
+		{"iprobe 1\nfperf 1\noption --memory=2G\n", "more than iprobed gives"},
+		{"iprobe 1\nfperf 1\noption --output=/x\n", "not taken"},
+		{"iprobe 1\nrun 1\n", "before what is asked for"},
 		{"iprobe 1\nattach 1\n\n", "not understood"},
 		{"iprobe 1\nattach 1\nmore\n", "not understood"},
 	};
@@ -143,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_understood),
+		cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_policy),
 	};
