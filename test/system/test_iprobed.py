@@ -3,6 +3,7 @@
 iprobed: who may have whom traced, what it does with what it is asked, and what is left when any part of it dies.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -511,7 +512,8 @@ def test_kills_at_any_moment(daemon, user, target):
         time.sleep(random.random() * 0.2)
         if i % 3 == 0:
             for worker in daemon.workers():
-                os.kill(worker, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    os.kill(worker, signal.SIGKILL)
         elif i % 3 == 1:
             daemon.proc.kill()
             daemon.proc.wait()
