@@ -100,6 +100,7 @@ struct ip_recording {
 	uint64_t rotated;	    /* events */
 	uint64_t rotated_pieces, rotated_packets, rotated_bytes, rotated_lost; /* lost: in what was removed or before */
 	uint64_t rotated_tsc;	    /* nothing that happened after it was removed */
+	bool ends;	   /* packets tell of the ends of threads (ip_packet.ended) */
 	bool monotonic;	   /* times are CLOCK_MONOTONIC_RAW's, not the TSC's */
 	bool compressed;   /* its streams are */
 	uint64_t plain;	   /* packets of them that are not */

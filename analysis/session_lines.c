@@ -137,6 +137,12 @@ static int parse_clock(struct ip_session_parser *p)
 	return 0;
 }
 
+static int parse_ends(struct ip_session_parser *p)
+{
+	p->session->ends |= p->nfields > 1 && !strcmp(p->fields[1], "packets");
+	return 0;
+}
+
 static int parse_compressed(struct ip_session_parser *p)
 {
 	p->session->compressed = true;
@@ -322,6 +328,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"coarse", parse_coarse},
 		       {"compressed", parse_compressed},
 		       {"rotated", parse_rotated},
+		       {"ends", parse_ends},
 		       {"clock", parse_clock}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)

@@ -266,10 +266,12 @@ static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 	*ret = (struct ip_packet){.offset = s->next,
 				  .begin = h.timestamp_begin,
 				  .end = h.timestamp_end,
+				  .bytes = s->left,
 				  .pid = h.pid,
 				  .tid = h.tid};
 	if (h.events_discarded > s->discarded || !s->begun)
 		ret->lost = h.events_discarded - (s->begun ? s->discarded : 0);
+	ret->ended = s->begun && !ret->lost && h.content_size == 8 * sizeof(h);
 	if (s->begun && h.packet_seq_num > s->sequence + 1)
 		ret->missing = h.packet_seq_num - s->sequence - 1;
 	/* what it held is as missing as if it was not there */

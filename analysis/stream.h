@@ -27,7 +27,9 @@ struct ip_packet {
 	uint64_t begin, end;
 	uint64_t lost;	  /* events lost between the packet before and this one */
 	uint64_t missing; /* packets that are missing before this one */
+	uint64_t bytes;	  /* of its records, uncompressed */
 	uint32_t pid, tid;
+	bool ended; /* it has no records: the thread has ended, between begin and end */
 };
 
 struct ip_stream;

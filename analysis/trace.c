@@ -154,7 +154,9 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 	while ((more = ip_stream_next_packet(stream, &p)) > 0) {
 		uint64_t exec = last_exec(t->session, &p);
 
-		if (!run || run->pid != p.pid || run->tid != p.tid || exec > run->begin) {
+		p.ended &= t->session->ends;
+		if (!run || run->pid != p.pid || run->tid != p.tid || (exec > run->begin && !p.ended) ||
+		    run->gone) {
 			if (ip_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
 				more = -1;
 				break;
@@ -163,7 +165,12 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 			*run = (struct ip_run){.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
 		}
 		run->packets++;
-		run->end = p.end;
+		run->bytes += p.bytes;
+		if (!p.ended)
+			run->end = p.end;
+		else if (p.begin > run->end)
+			run->end = p.begin;
+		run->gone = p.ended ? p.end : 0;
 		t->lost += p.lost;
 		t->missing += p.missing;
 		if (!t->begin || p.begin < t->begin)
@@ -205,13 +212,13 @@ static int bound_runs(struct ip_trace_reader *t)
 		const struct ip_run *later = run + 1 < t->runs + t->nruns ? run + 1 : NULL;
 		uint64_t last = run->end;
 
-		run->end = t->end;
+		run->end = run->gone || !s->ends ? last : t->end;
 		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
 			t->threads++;
 		t->processes += !i || sorted[i - 1]->pid != run->pid;
 		if (next && next->pid == run->pid && next->tid == run->tid && next->begin < run->end)
 			run->end = next->begin;
-		/* another thread has the stream now: this one had gone before, nobody knows how long */
+		/* another thread has the stream now: this one had gone before */
 		if (later && later->stream == run->stream && later != next)
 			run->end = last;
 		for (size_t k = 0; k < s->nexecs; k++)
@@ -220,6 +227,11 @@ static int bound_runs(struct ip_trace_reader *t)
 				run->end = s->execs[k].tsc;
 		if (run->end < last)
 			run->end = last;
+		if (!run->gone)
+			continue;
+		t->ended++;
+		if (run->gone > run->end && run->gone - run->end > t->ended_within)
+			t->ended_within = run->gone - run->end;
 	}
 	return 0;
 }

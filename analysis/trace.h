@@ -20,9 +20,14 @@ struct ip_run {
 	uint32_t pid, tid;
 	uint32_t packets;
 	uint64_t events; /* once they have been counted or visited */
+	uint64_t bytes;	 /* of records, as packet headers say: 8 an event, mostly */
 	uint64_t begin;
-	uint64_t end; /* up to when the thread may have run: the next run of the stream or of the thread, an
-			 exec, or the trace's end */
+	/* Up to when the calls that are open at its last event count: never longer than it lived.
+	 *   The trace tells of its end: when it was seen last.
+	 *   Else its last event, where another thread has the stream after it, or nobody looked for ends (a trace of an older iprobe).
+	 *   Else the thread's next run, its process's next exec, or the trace's end. */
+	uint64_t end;
+	uint64_t gone; /* by then it had ended; 0: nobody saw that */
 };
 
 struct ip_trace_reader {
@@ -34,12 +39,14 @@ struct ip_trace_reader {
 	size_t nstreams;
 	struct ip_run *runs; /* by stream, in the order of the file */
 	size_t nruns;
-	uint64_t threads;    /* different threads */
-	uint64_t processes;  /* different processes */
-	uint64_t begin, end; /* TSC: the session's, or of the first and last event where it has none */
-	uint64_t lost;	     /* events, over all */
-	uint64_t missing;    /* packets that are not there */
-	char **damages;	     /* a line for each stream that is damaged, as far as packet headers tell */
+	uint64_t threads;      /* different threads */
+	uint64_t processes;    /* different processes */
+	uint64_t begin, end;   /* TSC: the session's, or of the first and last event where it has none */
+	uint64_t lost;	       /* events, over all */
+	uint64_t ended;	       /* runs whose end was seen */
+	uint64_t ended_within; /* ticks from a run's end to when that was seen, at most */
+	uint64_t missing;      /* packets that are not there */
+	char **damages;	       /* a line for each stream that is damaged, as far as packet headers tell */
 	size_t ndamages;
 };
 
@@ -50,8 +57,8 @@ void ip_trace_reader_close(struct ip_trace_reader *trace);
 /* Opens a stream, all of its pieces. The caller's. 0, or -1 with an error. */
 int ip_trace_reader_stream(const struct ip_trace_reader *trace, uint32_t stream, struct ip_stream **ret);
 /* The same as ip_stream_open_small() opens it. */
-int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t stream, struct ip_unpack **unpack,
-				 struct ip_stream **ret);
+int ip_trace_reader_stream_small(const struct ip_trace_reader *trace, uint32_t stream,
+				 struct ip_unpack **unpack, struct ip_stream **ret);
 
 /* Where the events of a trace go, one thread after the other: */
 struct ip_trace_visitor {

@@ -121,7 +121,7 @@ static int choose_run(struct chooser *c, struct ip_stream *stream, const struct 
 	}
 	if (c->frames)
 		ip_frames_finish(c->frames, run->end);
-	return 0;
+	return wanted && run->end < c->trace->end ? c->ops->run_end(c->context, run) : 0;
 }
 
 /* The runs [i, end) of one stream. */
@@ -227,6 +227,18 @@ static int write_run(void *context, const struct ip_run *run)
 	return ret;
 }
 
+/* Of a part that ends before the thread does it is not the end. */
+static int write_run_end(void *context, const struct ip_run *run)
+{
+	struct spread *s = context;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < s->n; i++)
+		if (run->end < s->parts[i].to)
+			ret = ip_trim_writer_thread_end(s->writers[i], run->end, run->gone);
+	return ret;
+}
+
 static int write_end(void *context)
 {
 	struct spread *s = context;
@@ -241,7 +253,8 @@ static int write_end(void *context)
 static int write_some(struct ip_trace_reader *trace, const struct ip_trim_options *options,
 		      struct ip_trim_part *parts, size_t n, size_t *ret_done)
 {
-	static const struct ip_trim_chosen ops = {write_event, write_lost, write_run, write_end};
+	static const struct ip_trim_chosen ops = {write_event, write_lost, write_run, write_run_end,
+						  write_end};
 	struct ip_trim_options some = *options, one = *options;
 	struct spread s = {.parts = parts};
 	int ret = 0;

@@ -72,7 +72,7 @@ static int size_event(void *context, const struct ip_event *e, const uint64_t *p
 	return 0;
 }
 
-/* Each run begins a packet; so does each loss. */
+/* Each run begins a packet; so does each loss, and an end is one. */
 static int size_packet(struct cuts *c, uint64_t ts)
 {
 	add(c, ts, sizeof(struct ip_packet_header));
@@ -83,6 +83,11 @@ static int size_packet(struct cuts *c, uint64_t ts)
 static int size_run(void *context, const struct ip_run *run)
 {
 	return size_packet(context, run->begin);
+}
+
+static int size_run_end(void *context, const struct ip_run *run)
+{
+	return size_packet(context, run->end);
 }
 
 static int size_lost(void *context, uint64_t n, uint64_t ts)
@@ -165,7 +170,7 @@ static int pack(struct cuts *c, const struct slice *slices, size_t n, uint64_t b
 
 static int measure(struct cuts *c)
 {
-	static const struct ip_trim_chosen ops = {size_event, size_lost, size_run, size_end};
+	static const struct ip_trim_chosen ops = {size_event, size_lost, size_run, size_run_end, size_end};
 	struct ip_trim_options options = *c->options;
 	int more;
 

@@ -13,6 +13,8 @@ struct ip_trim_chosen {
 	/* So many events were lost, at about ts. */
 	int (*lost)(void *context, uint64_t n, uint64_t ts);
 	int (*run)(void *context, const struct ip_run *run);
+	/* Behind the events of a run that ends before the trace does. */
+	int (*run_end)(void *context, const struct ip_run *run);
 	int (*stream_end)(void *context);
 };
 

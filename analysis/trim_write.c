@@ -35,6 +35,7 @@ struct ip_trim_writer {
 	uint64_t discarded;		/* of the stream so far */
 	bool untold;			/* losses that no packet has told yet */
 	uint64_t told_at;		/* about when they were */
+	uint64_t latest;		/* time of the thread's packets so far; 0: it has none */
 	uint64_t ts, sp;		/* of the record before, where the packet has one */
 	size_t n;
 	uint64_t words[PACKET_WORDS + IP_PAYLOAD_HEAD + IP_PAYLOAD_MAX];
@@ -238,22 +239,18 @@ int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_t
 	return 0;
 }
 
-static int flush(struct ip_trim_writer *w)
+static int write_packet(struct ip_trim_writer *w)
 {
 	struct ip_packet_header *h = &w->header;
 	uint64_t size = sizeof(*h) + w->n * sizeof(*w->words);
 	char name[32];
 
-	if (!w->n && !w->untold)
-		return 0;
 	if (!w->out) {
 		snprintf(name, sizeof(name), "stream-%u", w->stream);
 		w->out = open_in(w, name);
 		if (!w->out)
 			return -1;
 	}
-	if (!w->n)
-		h->timestamp_begin = h->timestamp_end = w->told_at;
 	h->magic = IP_CTF_MAGIC;
 	memcpy(h->uuid, w->uuid, sizeof(h->uuid));
 	h->content_size = h->packet_size = 8 * size;
@@ -264,15 +261,27 @@ static int flush(struct ip_trim_writer *w)
 		return ip_error_errno("cannot write %s/stream-%u", w->temporary, w->stream);
 	h->packet_seq_num++;
 	w->result.bytes += size;
+	if (h->timestamp_end > w->latest)
+		w->latest = h->timestamp_end;
 	w->n = 0;
 	w->untold = false;
 	return 0;
+}
+
+static int flush(struct ip_trim_writer *w)
+{
+	if (!w->n && !w->untold)
+		return 0;
+	if (!w->n)
+		w->header.timestamp_begin = w->header.timestamp_end = w->told_at;
+	return write_packet(w);
 }
 
 int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pid, uint32_t tid)
 {
 	if (flush(w) < 0)
 		return -1;
+	w->latest = 0;
 	w->stream = stream;
 	w->header.pid = pid;
 	w->header.tid = tid;
@@ -328,6 +337,19 @@ int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, con
 	return 0;
 }
 
+int ip_trim_writer_thread_end(struct ip_trim_writer *w, uint64_t end, uint64_t gone)
+{
+	struct ip_packet_header *h = &w->header;
+
+	if (flush(w) < 0)
+		return -1;
+	if (!w->latest)
+		return 0;
+	h->timestamp_begin = end > w->latest ? end : w->latest;
+	h->timestamp_end = gone > h->timestamp_begin ? gone : h->timestamp_begin;
+	return write_packet(w);
+}
+
 int ip_trim_writer_end_stream(struct ip_trim_writer *w)
 {
 	FILE *out;
@@ -373,6 +395,8 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;
+	if (!w->trace->session->ends)
+		fputs("ends\tpackets\n", out);
 	fprintf(out, "trimmed\t%" PRIu64 "\t%" PRIu64 "\n", from, to);
 	fprintf(out, "events\t%" PRIu64 "\nlost\t%" PRIu64 "\n", w->result.events, w->result.lost);
 	/* the reason as it is written, escapes included; one that was cut off has none */

@@ -26,6 +26,8 @@ int ip_trim_writer_thread(struct ip_trim_writer *w, uint32_t stream, uint32_t pi
 /* payload: as ip_stream_payloads() has it; NULL: none. */
 int ip_trim_writer_event(struct ip_trim_writer *w, const struct ip_event *e, const uint64_t *payload);
 int ip_trim_writer_lost(struct ip_trim_writer *w, uint64_t n, uint64_t ts);
+/* The thread lived at end and was gone at gone (0: its end was not seen). Where the part has nothing of it, nothing is written. */
+int ip_trim_writer_thread_end(struct ip_trim_writer *writer, uint64_t end, uint64_t gone);
 int ip_trim_writer_end_stream(struct ip_trim_writer *w);
 
 /* Both free the writer, and discard removes what there is. */

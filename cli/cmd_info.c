@@ -314,6 +314,10 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	if (s->filtered)
 		ip_json_uint(&j, "filtered", s->filtered);
 	ip_json_uint(&j, "threads", t->threads);
+	if (s->ends) {
+		ip_json_uint(&j, "threads_ended", t->ended);
+		ip_json_uint(&j, "threads_ended_within_ns", ip_recording_ns(s, t->ended_within));
+	}
 	ip_json_uint(&j, "streams", t->nstreams);
 	ip_json_uint(&j, "functions", s->nfunctions - 1);
 	cli_info_recorded_json(&j, s);
@@ -418,8 +422,13 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 		printf("%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
 	else
 		printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
-	printf("%-10s %s in %zu stream%s\n", "threads", ip_format_count(t->threads, count), t->nstreams,
-	       plural(t->nstreams));
+	printf("%-10s %s in %zu stream%s", "threads", ip_format_count(t->threads, count), t->nstreams, plural(t->nstreams));
+	if (!s->ends)
+		fputs("; when they ended is not in the trace", stdout);
+	else if (t->ended)
+		printf("; %s ended, when is known to within %s", ip_format_count(t->ended, lost),
+		       ip_format_ns(ip_recording_ns(s, t->ended_within), buffer));
+	putchar('\n');
 	if (s->compressed)
 		printf("%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
 		       s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");

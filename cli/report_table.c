@@ -106,6 +106,27 @@ static void print_header(const struct cli_report *r)
 	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
+/* Never longer than their threads lived (ip_run.end). */
+static void print_unfinished(const struct cli_report *r)
+{
+	const struct ip_trace_reader *t = r->trace;
+	bool one = r->stats->unfinished == 1;
+	char count[32], within[16];
+
+	printf("\n%s call%s had not finished when %s thread or the recording ended; until then %s in calls, "
+	       "total and self",
+	       ip_format_count(r->stats->unfinished, count), one ? "" : "s", one ? "its" : "their",
+	       one ? "it counts" : "they count");
+	if (!t->session->ends)
+		fputs(":\nuntil the thread's last event, since this trace does not tell when threads ended",
+		      stdout);
+	else if (t->ended)
+		printf(".\nA thread ends here when it was seen last, which was up to %s before it was seen "
+		       "to be gone",
+		       ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
+	puts(".");
+}
+
 static void print_footer(const struct cli_report *r, size_t limit)
 {
 	char count[32];
@@ -117,11 +138,7 @@ static void print_footer(const struct cli_report *r, size_t limit)
 		printf("\n%s calls were counted without a thread and a caller; they are not among these.\n",
 		       ip_format_count(r->uncounted, count));
 	if (r->stats->unfinished)
-		printf("\n%s call%s had not finished when the recording ended; until then %s in calls, total "
-		       "and "
-		       "self.\n",
-		       ip_format_count(r->stats->unfinished, count), r->stats->unfinished == 1 ? "" : "s",
-		       r->stats->unfinished == 1 ? "it counts" : "they count");
+		print_unfinished(r);
 	if (r->stats->suspect)
 		printf("\n%s calls may be several taken for one, since events were lost meanwhile; they are "
 		       "not in min to max,\n"

@@ -17,7 +17,9 @@
  *   DIR/iprobe/payload.txt  a table of what a payload of the user's has counted, columns separated by tabs (include/iprobe/payload.h)
  *   DIR/iprobe/counts       text, where functions were counted or their durations measured (--payload): see below
  *
- * A packet: struct ip_packet_header, then records up to content_size, nothing behind.
+ * A packet: struct ip_packet_header, then records up to content_size, nothing behind. One without records that tells of no loss (events_discarded is
+ * that of the packet before) says that its thread has ended: it lived at timestamp_begin and was gone at timestamp_end. Of a thread that has none
+ * nobody saw an end; where the session file has no "ends" line nobody looked.
  *
  * A record is one 64-bit word (compact), three (extended) or more (payload), little-endian:
  *
@@ -55,6 +57,7 @@
  *   iprobe-session  1                      (first line)
  *   host NAME | kernel TEXT | command TEXT | pid N | start_realtime NS   (wall time at tsc_start)
  *   tsc_start N | tsc_end N | tsc_hz N
+ *   ends    packets                       (the ends of threads are in their streams)
  *   module  INDEX PATH BUILDID LOAD_BIAS FIRST_NUMBER PLACEMENT
  *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS FRAME
  *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's. A function that has

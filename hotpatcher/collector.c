@@ -13,6 +13,8 @@
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
+#define REAP_OFTEN_NS	 10000000ull /* while a look costs little: how well ends of threads are known */
+#define REAP_OFTEN_SLOTS 32u
 #define FLUSH_TURNS	 1000
 #define PRESS_NAP_NS	 1000000ull /* while packets are being compressed */
 
@@ -79,6 +81,7 @@ int ip_collector_finish(struct ip_collector *c)
 int ip_collector_poll(struct ip_collector *c)
 {
 	uint64_t now = ip_now_ns();
+	bool often = !c->window && slots_used(c) <= REAP_OFTEN_SLOTS;
 	int taken;
 
 	if (ip_drain_write_ready(c) < 0)
@@ -86,7 +89,7 @@ int ip_collector_poll(struct ip_collector *c)
 	taken = ip_drain_full(c, false);
 	if (taken < 0)
 		return -1;
-	if (now - c->reaped_ns > REAP_INTERVAL_NS) {
+	if (now - c->reaped_ns > (often ? REAP_OFTEN_NS : REAP_INTERVAL_NS)) {
 		c->reaped_ns = now;
 		ip_drain_end_suspensions(c, now);
 		if (ip_reap(c) < 0)
@@ -111,7 +114,8 @@ uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, in
 	return ip_pace_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
-int ip_collector_flush(struct ip_collector *c)
+/* All claims; those for which gone says so, or with NULL all, are of threads that have ended. */
+static int flush(struct ip_collector *c, const uint8_t *gone)
 {
 	int taken, turns = 0;
 
@@ -124,11 +128,27 @@ int ip_collector_flush(struct ip_collector *c)
 	for (uint32_t i = 0; i < slots_used(c); i++) {
 		if (!is_claimed(c, i))
 			continue;
-		if (ip_drain_slot(c, i) < 0)
+		/* without gone the last look may have seen a thread of the program that came behind */
+		if (ip_drain_slot(c, i, !gone ? c->slots[i].seen_before : gone[i] ? c->slots[i].seen : IP_LIVES) < 0)
 			return -1;
 		ip_drain_release(c, i);
 	}
 	return ip_drain_settle(c);
+}
+
+int ip_collector_flush(struct ip_collector *c)
+{
+	return flush(c, NULL);
+}
+
+int ip_collector_end(struct ip_collector *c)
+{
+	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1);
+
+	if (!gone)
+		return ip_error("out of memory");
+	ip_reap_look(c, gone);
+	return flush(c, gone);
 }
 
 int ip_collector_move(struct ip_collector *c, struct ip_area *area)
@@ -176,7 +196,7 @@ int ip_collector_flush_process(struct ip_collector *c, pid_t pid)
 	for (uint32_t i = 0; i < used && taken == 0; i++) {
 		if (!gone[i] || !is_claimed(c, i))
 			continue;
-		taken = ip_drain_slot(c, i);
+		taken = ip_drain_slot(c, i, c->slots[i].seen_before);
 		if (taken == 0)
 			ip_drain_release(c, i);
 	}

@@ -65,9 +65,11 @@ int ip_collector_poll(struct ip_collector *c);
 /* How long it may sleep after a turn of which ip_collector_poll() said taken (pace.h). */
 uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, uint64_t now_ns, uint64_t max_ns);
 
-/* Every thread the area knows is gone (the process ended or exec'ed): drains all of them and frees their
- * slots. */
+/* No thread that the area knows goes on as it was (the process has exec'ed): drains all of them and frees their slots. */
 int ip_collector_flush(struct ip_collector *c);
+
+/* The same at the end of the recording: threads may live on. */
+int ip_collector_end(struct ip_collector *c);
 
 /* Goes on with another area, whose session has begun: the target has become another program. Takes all that is left in the old one, which
  * nobody writes to any more. -1 where the trace cannot be written, or memory ran out. */

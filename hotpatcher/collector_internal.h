@@ -17,6 +17,8 @@ struct ip_claim {
 	uint8_t missing;	     /* listings in a row that did not have the thread */
 	uint64_t guard, guard_since; /* the guard that keeps a sub-buffer from being taken, and since when */
 	uint64_t tail;		     /* of sessions that overwrite: when the memory was shared out last */
+	uint64_t looked;	     /* the claim that the next two are about */
+	uint64_t seen, seen_before;  /* TSC: its thread lived then: at the last look that saw it, and at the one before; 0: none did */
 };
 
 struct ip_ready {
@@ -71,8 +73,12 @@ static inline bool is_claimed(const struct ip_collector *c, uint32_t slot)
 int ip_drain_full(struct ip_collector *c, bool quiet);
 
 /* Behind ip_drain_full(): what the thread of a slot that writes no more has left in the sub-buffer in use. If losses came behind its last
- * packet, an empty packet tells them. */
-int ip_drain_slot(struct ip_collector *c, uint32_t index);
+ * packet, an empty packet tells them. alive: the thread has ended; it lived then, or at its last event (TSC), which another empty packet tells. */
+#define IP_LIVES UINT64_MAX /* it has not, as far as we know */
+int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive);
+
+/* Now, by the clock of stamps: what comes later has none that lies before it. */
+uint64_t ip_drain_now(const struct ip_collector *c);
 
 /* Ends the claim: what it lost is kept, the slot can be claimed anew. */
 void ip_drain_release(struct ip_collector *c, uint32_t index);
@@ -120,5 +126,8 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now);
 
 /* Finds threads that have ended, takes what they left and frees their slots. */
 int ip_reap(struct ip_collector *c);
+
+/* Which claims are of threads that have ended, by what can be seen now: ret is by slot. */
+void ip_reap_look(const struct ip_collector *c, uint8_t *ret);
 
 #endif

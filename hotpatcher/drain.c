@@ -82,6 +82,7 @@ void ip_drain_meet(struct ip_collector *c, uint32_t index)
 	s->p.claimed = slot->claimed;
 	s->p.next_ordinal = 0;
 	s->p.holes = 0;
+	s->p.last = 0;
 	s->p.tid = slot->tid;
 	s->p.pid = slot->pid;
 	s->p.released = 0;
@@ -102,7 +103,8 @@ bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r)
 {
 	const uint64_t *words = (const uint64_t *)(c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE);
 
-	if (c->area->subbufs[r->subbuf].state != IP_SUBBUF_OWNED || c->area->slots[r->slot].cur >> IP_POSITION_BITS == r->subbuf)
+	if (c->area->subbufs[r->subbuf].state != IP_SUBBUF_OWNED ||
+	    c->area->slots[r->slot].cur >> IP_POSITION_BITS == r->subbuf)
 		return false;
 	for (unsigned i = 1; i < IP_SUBBUF_WORDS; i++)
 		if (words[i])
@@ -197,20 +199,55 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 	return taken;
 }
 
+uint64_t ip_drain_now(const struct ip_collector *c)
+{
+	return c->area->header->modes & IP_MODE_COARSE
+		       ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
+		       : ip_clock_now();
+}
+
+/* A packet without records. */
+static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end, uint64_t discarded)
+{
+	const struct ip_sifted none = {.begin = begin, .end = end};
+	struct ip_progress next = c->slots[index].p;
+
+	return ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0 ? -1 : 0;
+}
+
+/* The thread lived at that time, and is gone. Where nothing of it was written its end is of no interest; and an end that does not fit must not
+ * look as if events did not. */
+static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
+{
+	const struct ip_progress *p = &c->slots[index].p;
+	uint64_t now = ip_drain_now(c);
+
+	if (!p->last)
+		return 0;
+	if (c->window)
+		return ip_window_tell_end(c, index, alive, now > alive ? now : alive);
+	if (c->full ||
+	    ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) > c->max_size)
+		return 0;
+	return put_empty(c, index, alive, now > alive ? now : alive, p->last_discarded);
+}
+
 /* Step 4 for one slot, after ip_drain_full(). */
-int ip_drain_slot(struct ip_collector *c, uint32_t index)
+int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
 	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
 	uint64_t subbuf = cur >> IP_POSITION_BITS, n = cur & (IP_SUBBUF_WORDS - 1);
+	bool lives = alive == IP_LIVES;
 	uint64_t discarded;
 	int kept;
 
 	ip_drain_meet(c, index);
-	if (c->window)
-		return ip_window_end_slot(c, index);
-	if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
+	if (c->window) {
+		if (ip_window_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
+			return -1;
+	} else if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
 		if (!n) /* filled to the last word, not left yet */
 			n = IP_SUBBUF_WORDS;
 		kept = take(c, index, subbuf, n, c->area->subbufs[subbuf].lost);
@@ -219,18 +256,16 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index)
 		if (!kept)
 			ip_drain_give_back(c, subbuf);
 	}
+	if (alive < s->p.last)
+		alive = s->p.last;
 	discarded = s->p.lost_before + slot->lost + s->p.holes;
-	if (discarded > s->p.last_discarded) {
-		struct ip_progress next = s->p;
-		struct ip_sifted none = {0};
-		struct ip_clock_reading now;
+	if (!c->window && discarded > s->p.last_discarded) {
+		uint64_t at = lives || !alive ? ip_drain_now(c) : alive;
 
-		ip_clock_read(&now);
-		none.begin = none.end = now.tsc;
-		if (ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0)
+		if (put_empty(c, index, at, at, discarded) < 0)
 			return -1;
 	}
-	return 0;
+	return lives ? 0 : put_end(c, index, alive);
 }
 
 /* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of it may be anything. */

@@ -152,6 +152,8 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 	if (!c->full) {
 		next->events += found->events;
 		next->last_discarded = header.events_discarded;
+		if (found->words && found->end > next->last)
+			next->last = found->end;
 		if (ip_trace_compresses(c->trace))
 			return press(c, slot, subbuf, &header, found->words, next);
 		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) == 0) {
@@ -164,6 +166,7 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		next->events = p->events;
 		next->last_discarded = p->last_discarded;
 	}
+	next->last = p->last;
 	/* Once full, always: a later, smaller packet would make it look as if nothing were missing. */
 	if (settle_for(c, slot, next) < 0)
 		return -1;

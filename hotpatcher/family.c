@@ -469,7 +469,8 @@ bool ip_family_is_gone(void *data, pid_t pid, pid_t tid)
 	const struct ip_family *f = data;
 
 	if (f->same_namespace)
-		return syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH;
+		return (syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH) ||
+		       (tid == pid && ip_proc_is_zombie(pid));
 	return false; /* it will be known at the end */
 }
 

@@ -18,7 +18,7 @@
 #include "common/rt_abi.h"
 #include "common/trace_format.h"
 
-#define MAGIC	   0x324a65626f727069ull /* "iprobeJ2" */
+#define MAGIC	   0x334a65626f727069ull /* "iprobeJ3" */
 #define ENTRY_SIZE 128u			 /* an entry does not cross a page: the kernel copies it whole */
 
 _Static_assert(sizeof(struct ip_journal_entry) <= ENTRY_SIZE && sizeof(struct ip_journal_head) <= 4096,

@@ -35,6 +35,7 @@ struct ip_progress {
 	uint64_t last_discarded;
 	uint64_t events, invalid; /* of all claims */
 	uint64_t beyond;	  /* events that were taken but not written: no room */
+	uint64_t last;		  /* time of the claim's last event that was written; 0: none was */
 	uint32_t tid, pid;
 	uint32_t released; /* the claim has ended */
 	uint32_t reserved;

@@ -47,11 +47,11 @@ static bool same_pid_namespace(pid_t pid)
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
 }
 
-/* All living threads, sorted; the number, or -1 where that cannot be told. */
-static ssize_t list_threads(pid_t pid, pid_t **ret)
+/* All living threads, sorted; the number, or -1 where that cannot be told. A leader that has ended stays in the list as long as others live. */
+static ssize_t list_threads(pid_t pid, bool same, pid_t **ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
-	bool same = same_pid_namespace(pid);
+	bool leaderless = ip_proc_is_zombie(pid);
 	struct dirent *entry;
 	size_t n = 0, capacity = 0;
 	char name[64];
@@ -60,7 +60,7 @@ static ssize_t list_threads(pid_t pid, pid_t **ret)
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
 	while (dir && (entry = readdir(dir))) {
-		if (!isdigit((unsigned char)entry->d_name[0]))
+		if (!isdigit((unsigned char)entry->d_name[0]) || (leaderless && atoi(entry->d_name) == pid))
 			continue;
 		if (n == capacity) {
 			void *grown =
@@ -77,9 +77,22 @@ static ssize_t list_threads(pid_t pid, pid_t **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
+static bool is_listed(const pid_t *threads, ssize_t n, pid_t tid)
+{
+	return n > 0 && bsearch(&tid, threads, n, sizeof(*threads), by_tid);
+}
+
 static bool is_alive(pid_t pid, pid_t tid)
 {
-	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH;
+	return (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH) &&
+	       !(tid == pid && ip_proc_is_zombie(pid));
+}
+
+/* The thread of the claim lived at that time. */
+static void saw(struct ip_claim *s, uint64_t at)
+{
+	s->seen_before = s->seen;
+	s->seen = at;
 }
 
 /* Finds threads that have ended, takes what they left and frees their slots. */
@@ -89,9 +102,10 @@ int ip_reap(struct ip_collector *c)
 	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
 	_cleanup_free_ uint64_t *claims = calloc(used + 1, sizeof(*claims));
 	_cleanup_free_ pid_t *threads = NULL;
-	ssize_t n;
 	bool same = same_pid_namespace(c->target->pid);
+	uint64_t at;
 	size_t ngone = 0;
+	ssize_t n;
 	bool ended;
 	int drained;
 
@@ -99,30 +113,32 @@ int ip_reap(struct ip_collector *c)
 		return 0;
 	/* The claims are read before the threads are listed: a claim whose thread is not in the list is of
 	 * one that ended. */
-	for (uint32_t i = 0; i < used; i++)
+	for (uint32_t i = 0; i < used; i++) {
 		claims[i] = is_claimed(c, i) ? c->area->slots[i].claimed : 0;
+		if (c->slots[i].looked != claims[i])
+			c->slots[i].seen = c->slots[i].seen_before = 0;
+		c->slots[i].looked = claims[i];
+	}
 	ended = c->family_gone && !ip_target_alive(c->target); /* others of its family may go on */
-	n = ended ? 0 : list_threads(c->target->pid, &threads);
+	at = ip_drain_now(c);
+	n = ended ? 0 : list_threads(c->target->pid, same, &threads);
 	if (n < 0)
 		return 0;
 	for (uint32_t i = 0; i < used; i++) {
 		pid_t tid = c->area->slots[i].tid, pid = c->area->slots[i].pid;
+		struct ip_claim *s = &c->slots[i];
 
-		if (claims[i] && pid != c->target->inner_pid && c->family_gone) {
+		if (claims[i] && pid != c->target->inner_pid && c->family_gone)
 			gone[i] = c->family_gone(c->family, pid, tid);
-			ngone += gone[i];
-			continue;
-		}
-		if (ended) {
+		else if (ended)
 			gone[i] = claims[i] != 0;
-			ngone += gone[i];
-			continue;
-		}
 		/* A listing can miss a living thread while others come and go: two in a row must agree. */
-		if (!claims[i] || bsearch(&tid, threads, n, sizeof(pid_t), by_tid))
-			c->slots[i].missing = 0;
-		else if (c->slots[i].missing++)
+		else if (!claims[i] || is_listed(threads, n, tid))
+			s->missing = 0;
+		else if (s->missing++)
 			gone[i] = same ? !is_alive(c->target->pid, tid) : 1;
+		if (!gone[i] && !s->missing)
+			saw(s, at);
 		ngone += gone[i];
 	}
 	if (!ngone)
@@ -135,9 +151,33 @@ int ip_reap(struct ip_collector *c)
 	for (uint32_t i = 0; i < used; i++) {
 		if (!gone[i] || !is_claimed(c, i) || c->area->slots[i].claimed != claims[i])
 			continue;
-		if (ip_drain_slot(c, i) < 0)
+		if (ip_drain_slot(c, i, c->slots[i].seen) < 0)
 			return -1;
 		ip_drain_release(c, i);
 	}
 	return 0;
+}
+
+void ip_reap_look(const struct ip_collector *c, uint8_t *ret)
+{
+	bool alive = ip_target_alive(c->target), same = same_pid_namespace(c->target->pid);
+	_cleanup_free_ pid_t *threads = NULL, *again = NULL;
+	ssize_t n = -1, m = -1;
+
+	if (alive && !same && (n = list_threads(c->target->pid, same, &threads)) >= 0)
+		m = list_threads(c->target->pid, same, &again);
+	for (uint32_t i = 0; i < slots_used(c); i++) {
+		pid_t tid = c->area->slots[i].tid, pid = c->area->slots[i].pid;
+
+		if (!is_claimed(c, i))
+			continue;
+		if (pid != c->target->inner_pid && c->family_gone)
+			ret[i] = c->family_gone(c->family, pid, tid);
+		else if (!alive)
+			ret[i] = 1;
+		else if (same)
+			ret[i] = !is_alive(c->target->pid, tid);
+		else
+			ret[i] = m >= 0 && !is_listed(threads, n, tid) && !is_listed(again, m, tid);
+	}
 }

@@ -98,7 +98,7 @@ int ip_session_go_idle(struct ip_session *s)
 	if (ret == 0 && s->options->fperf && ip_target_alive(s->target) &&
 	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
 		fprintf(stderr, "iprobe: %s\n", ip_error_message());
-	if (!s->write_failed && ip_collector_flush(s->collector) < 0) {
+	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
 		s->write_failed = true;
 		return -1;
 	}

@@ -126,6 +126,20 @@ long ip_proc_status(pid_t pid, const char *key)
 	return -1;
 }
 
+bool ip_proc_is_zombie(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+	const char *comm_end;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
+	file = fopen(name, "re");
+	if (!file || !fgets(line, sizeof(line), file))
+		return false;
+	comm_end = strrchr(line, ')');
+	return comm_end && (!strncmp(comm_end, ") Z", 3) || !strncmp(comm_end, ") X", 3));
+}
+
 /* The last field of NSpid. */
 pid_t ip_proc_inner_pid(pid_t pid)
 {

@@ -89,6 +89,9 @@ bool ip_proc_has_runtime(pid_t pid);
 /* Link-time address of the anchor of a runtime that is linked into a static program. 1; 0: it has none; -1 error. */
 int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address);
 
+/* Whether the process's first thread has ended: others may go on, or nobody has waited for it yet. */
+bool ip_proc_is_zombie(pid_t pid);
+
 /* The id of a process or thread in its own namespace. */
 pid_t ip_proc_inner_pid(pid_t pid);
 

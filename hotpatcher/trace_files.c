@@ -73,7 +73,7 @@ static int write_session(struct ip_trace *trace)
 		trace->start.tsc);
 	if (trace->tsc_end)
 		fprintf(out, "tsc_end\t%lu\n", trace->tsc_end);
-	fprintf(out, "tsc_hz\t%lu\n", trace->hz);
+	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
 	fflush(trace->text_out);
 	if (trace->text_size)
 		fwrite(trace->text, 1, trace->text_size, out);

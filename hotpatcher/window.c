@@ -165,16 +165,13 @@ static void copy_words(struct ip_collector *c, uint32_t subbuf, size_t n)
 }
 
 /* If losses came behind the last packet, an empty one tells them. */
-static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t discarded, struct packets *list)
+static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t at, uint64_t discarded, struct packets *list)
 {
-	struct ip_sifted none = {0};
-	struct ip_clock_reading now;
+	const struct ip_sifted none = {.begin = at, .end = at};
 	struct packet *p;
 
 	if (!discarded)
 		return 0;
-	ip_clock_read(&now);
-	none.begin = none.end = now.tsc;
 	p = packets_add(list, c, index, &none);
 	if (!p)
 		return -1;
@@ -182,7 +179,7 @@ static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t discarde
 	return 0;
 }
 
-int ip_window_end_slot(struct ip_collector *c, uint32_t index)
+int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
@@ -209,12 +206,27 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index)
 			if (!p)
 				return -1;
 			last = p->discarded = base + c->area->subbufs[r->subbuf].lost + s->p.holes;
+			s->p.last = found.end > s->p.last ? found.end : s->p.last;
 		}
 		ip_drain_give_back(c, r->subbuf);
 	}
-	if (base + slot->lost + s->p.holes > last &&
-	    tell_losses(c, index, base + slot->lost + s->p.holes, &c->window->kept) < 0)
+	s->p.last_discarded = last;
+	if (base + slot->lost + s->p.holes <= last)
+		return 0;
+	s->p.last_discarded = base + slot->lost + s->p.holes;
+	if (at < s->p.last)
+		at = s->p.last;
+	return tell_losses(c, index, at ? at : ip_drain_now(c), s->p.last_discarded, &c->window->kept);
+}
+
+int ip_window_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, uint64_t gone)
+{
+	const struct ip_sifted end = {.begin = alive, .end = gone};
+	struct packet *p = packets_add(&c->window->kept, c, index, &end);
+
+	if (!p)
 		return -1;
+	p->discarded = c->slots[index].p.last_discarded;
 	return 0;
 }
 

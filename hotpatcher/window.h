@@ -35,8 +35,10 @@ struct ip_window_counts {
 int ip_window_begin(struct ip_collector *c);
 void ip_window_destroy(struct ip_window *w);
 
-/* Takes what the thread of a slot that writes no more has left. */
-int ip_window_end_slot(struct ip_collector *c, uint32_t index);
+/* Takes what the thread of a slot that writes no more has left. at: when losses behind that were, or later (TSC). */
+int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at);
+/* Behind it: the thread has ended, between the two. */
+int ip_window_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, uint64_t gone);
 /* The claim ends: what was overwritten of it is kept in mind. */
 void ip_window_release(struct ip_collector *c, uint32_t index);
 

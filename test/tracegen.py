@@ -84,6 +84,7 @@ class Thread:
         self.believed = None  # who a reader thinks is running: the innermost frame it knows
         self.last_ts = None
         self.skew = 0  # of the clock of the processor that the thread is on
+        self.dead = False
 
     @property
     def frames(self):
@@ -196,10 +197,21 @@ class Thread:
         self.flush()
         self.trace.lose(self.stream, n)
 
-    def finish(self):
+    def finish(self, now):
+        """The calls that are open end, and are unfinished."""
         self.flush()
-        open_calls = [c for _, frames in self.stacks.values() for c in frames]
-        return open_calls
+        for call in [c for _, frames in self.stacks.values() for c in frames] + self.gone:
+            call.end, call.how = now, "unfinished"
+        if self.believed and self.last_ts is not None:
+            self.believed.own += now - self.last_ts
+        self.dead = True
+
+    def die(self, unseen=0):
+        """It was seen now for the last time, and is known to be gone ticks later."""
+        now = max(self.trace.now, self.last_ts or 0)
+        self.finish(now)
+        if self.trace.ends:
+            self.trace.packet(self.stream, [], now, now + unseen, self.pid, self.tid)
 
 
 class Trace:
@@ -212,6 +224,7 @@ class Trace:
         self.threads, self.calls, self.steps, self.extra_lines = [], [], [], []
         self.events = self.lost = self.orphans = 0
         self.ended = True
+        self.ends = True  # the trace tells of the ends of threads; without it those of older versions
         self.frames_known = True
 
     def add(self, name, frame=48, inlined=False, module=0, linker_name=None, number=None):
@@ -252,6 +265,8 @@ class Trace:
                  "pid\t1000", "start_realtime\t1700000000123456789", f"tsc_start\t{self.start}", f"tsc_hz\t{self.hz}"]
         if self.ended:
             lines.append(f"tsc_end\t{end}")
+        if self.ends:
+            lines.append("ends\tpackets")
         for i, path in enumerate(self.modules):
             lines.append(f"module\t{i}\t{path}\t{i:02x}aabbcc\t{0x555500000000 + i * 0x10000000}\t1\tinstrument")
         for f in self.order:
@@ -271,12 +286,8 @@ class Trace:
         (directory / "iprobe").mkdir(parents=True, exist_ok=True)
         self.now = max([self.now, *(t.last_ts for t in self.threads if t.last_ts)])
         for thread in self.threads:
-            for call in thread.finish():
-                call.end, call.how = self.now, "unfinished"
-            for call in thread.gone:
-                call.end, call.how = self.now, "unfinished"
-            if thread.believed and thread.last_ts is not None:
-                thread.believed.own += self.now - thread.last_ts
+            if not thread.dead:
+                thread.finish(self.now if self.ends else thread.last_ts or self.now)
         for number, (packets, _, discarded) in self.streams.items():
             (directory / f"stream-{number}").write_bytes(b"".join(packets))
         (directory / "iprobe" / "session").write_text(self.session(self.now))
@@ -347,10 +358,13 @@ def random_trace(seed, streams=3, steps=2000, jumps=True, capacity=300, skews=(0
             thread = trace.thread(number, 2000 + 10 * number + generation, stack=STACK - number * 0x1000000,
                                   capacity=capacity)
             play(trace, thread, rng, steps, jumps, skews=skews)
-            if generation < number % 2:  # ends; the next thread takes its stream
+            if generation < number % 2 and rng.random() < 0.5:  # ends; the next thread takes its stream
                 while thread.frames:
                     thread.advance(5)
                     thread.ret()
+            elif generation < number % 2 or number == 0:  # the same in the middle of its calls; some others go on
+                thread.advance(3000)
+                thread.die(unseen=900)
             thread.flush()
     return trace
 
