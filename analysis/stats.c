@@ -108,7 +108,7 @@ static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t t
 {
 	struct ip_stats *stats = context;
 
-	stats->orphans += !stats->skip;
+	stats->orphans += !stats->skip && (!stats->selected || stats->selected[function]);
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
@@ -221,9 +221,12 @@ static void on_group_point(void *context, uint32_t function, size_t depth, uint6
 	note_run(stats, &stats->items[group]);
 }
 
+/* Groups have nothing else than what is selected. */
 static void sum_up(struct ip_stats *stats)
 {
 	for (size_t i = 0; i < stats->nitems; i++) {
+		if (!stats->groups && stats->selected && !stats->selected[i])
+			continue;
 		stats->unwound += stats->items[i].unwound;
 		stats->unfinished += stats->items[i].unfinished;
 		stats->suspect += stats->items[i].suspect;

@@ -9,7 +9,7 @@
  *             groups of a function add up to its own
  * self        time in which the function was the innermost one (callees that were not recorded are part of
  * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them: calls that had
- * not finished at the end of the recording (their time up to there is in total and self), and calls during
+ * not finished at the end of their thread or of the recording (their time up to there is in total and self: ip_run.end), and calls during
  *             which events were lost
  */
 #ifndef IP_STATS_H
@@ -41,6 +41,7 @@ struct ip_stats {
 	size_t nitems;
 	struct ip_groups *groups; /* NULL: by function */
 	uint64_t events;
+	/* Of what is selected: */
 	uint64_t orphans; /* exits of calls that began before the recording, or whose entry was lost */
 	uint64_t unwound, unfinished, suspect;
 	/* private */
