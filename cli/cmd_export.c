@@ -3,7 +3,6 @@
  * iprobe export: a trace for other people's viewers.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,21 +39,29 @@ static const char help[] =
 
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
-static const struct {
+static const struct format {
 	const char *name;
 	exporter run;
+	unsigned event,
+		names; /* what each event takes: bytes, and so often a function's name; 0: the file does not grow with events */
 } formats[] = {
 	{"html", ip_export_html},     {"chrome", ip_export_chrome},	  {"perfetto", ip_export_perfetto},
 	{"folded", ip_export_folded}, {"callgrind", ip_export_callgrind}, {"pprof", ip_export_pprof},
 };
 
-static exporter find_format(const char *name)
+static const struct format *find_format(const char *name)
 {
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
 		if (!strcmp(name, formats[i].name))
-			return formats[i].run;
+			return &formats[i];
 	return NULL;
 }
+
+struct options {
+	struct cli_filter filter;
+	const char *path, *other;
+	const struct format *format;
+};
 
 /* A new file beside the one that is wanted, which is there whole or not at all. What is no plain file (/dev/stdout, a FIFO) is
  * written as it is: *ret_temporary is NULL then. */
@@ -133,19 +140,18 @@ static int open_other(const char *dir, const struct cli_filter *filter, struct i
 	return options->other_selected ? 0 : -1;
 }
 
-static int show(const char *dir, const char *other, exporter run, const struct cli_filter *filter,
-		const char *path)
+static int show(const char *dir, const struct options *o)
 {
-	struct ip_export_options options = {.tid = filter->tid};
+	struct ip_export_options options = {.tid = o->filter.tid};
 	_cleanup_free_ bool *selected = NULL;
 	struct ip_trace_reader *trace;
 	int ret = ip_trace_reader_open(dir, &trace);
 
 	if (ret == 0) {
-		selected = cli_reader_select(trace, filter->functions);
+		selected = cli_reader_select(trace, o->filter.functions);
 		options.selected = selected;
-		ret = selected && (!other || open_other(other, filter, &options) == 0)
-			      ? write_file(trace, run, &options, path)
+		ret = selected && (!o->other || open_other(o->other, &o->filter, &options) == 0)
+			      ? write_file(trace, o->format->run, &options, o->path)
 			      : -1;
 		if (ret == 0) {
 			cli_reader_warn(trace);
@@ -161,6 +167,28 @@ static int show(const char *dir, const char *other, exporter run, const struct c
 	return ret < 0 ? cli_fail() : 0;
 }
 
+static int take(const char *command, int option, void *context)
+{
+	struct options *o = context;
+
+	switch (option) {
+	case 'F':
+		o->format = find_format(optarg);
+		if (!o->format)
+			return cli_usage(command, "there is no format '%s'", optarg);
+		break;
+	case 'o':
+		if (!*optarg)
+			return cli_usage(command, "-o needs the name of a file");
+		o->path = optarg;
+		break;
+	case 'd':
+		o->other = optarg;
+		break;
+	}
+	return -1;
+}
+
 int cmd_export(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"format", required_argument, NULL, 'F'},
@@ -168,54 +196,26 @@ int cmd_export(int argc, char **argv)
 						     CLI_FILTER_FUNCTIONS,
 						     CLI_FILTER_TID,
 						     {"diff", required_argument, NULL, 'd'},
-						     {"help", no_argument, NULL, 'h'},
+						     CLI_FILTER_HELP,
 						     {0}};
-	struct cli_filter filter = CLI_FILTER_ALL;
-	const char *path = NULL, *other = NULL, *dir;
-	exporter run = NULL;
-	int option, code;
+	static const struct cli_filter_command command = {"o:f:h", help, long_options, take};
+	struct options o = {.filter = CLI_FILTER_ALL};
+	const char *dir;
+	int code = cli_filter_parse(argc, argv, &command, &o.filter, &o);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "o:f:h", long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &filter);
-
-		if (taken < 0)
-			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case 'F':
-			run = find_format(optarg);
-			if (!run)
-				return cli_usage(argv[0], "there is no format '%s'", optarg);
-			break;
-		case 'o':
-			if (!*optarg)
-				return cli_usage(argv[0], "-o needs the name of a file");
-			path = optarg;
-			break;
-		case 'd':
-			other = optarg;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
-	code = cli_reader_dir(argv[0], argc, argv, &dir);
+	if (code < 0)
+		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
-	if (!run)
+	if (!o.format)
 		return cli_usage(argv[0],
 				 "--format is needed: html, chrome, perfetto, folded, callgrind or pprof");
-	if (other && run != ip_export_html)
+	if (o.other && o.format->run != ip_export_html)
 		return cli_usage(argv[0], "--diff goes with --format html only");
-	if (other && filter.tid)
+	if (o.other && o.filter.tid)
 		return cli_usage(argv[0], "--diff does not go with --tid: the other trace has other threads");
 	/* a reader that was left ends us without a word */
-	if (!path)
+	if (!o.path)
 		signal(SIGPIPE, SIG_DFL);
-	return show(dir, other, run, &filter, path);
+	return show(dir, &o);
 }

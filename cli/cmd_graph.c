@@ -2,7 +2,6 @@
 /*
  * iprobe graph: who called whom, how often, and what it cost.
  */
-#include <getopt.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,6 +49,33 @@ static bool parse_number(const char *text, double *ret)
 	return *text >= '0' && *text <= '9' && !*end;
 }
 
+static int take(const char *command, int option, void *context)
+{
+	struct options *o = context;
+
+	switch (option) {
+	case OPT_OF:
+		return cli_functions(command, optarg, &o->of) ? 2 : -1;
+	case OPT_BOTTOM_UP:
+		o->bottom_up = true;
+		break;
+	case OPT_FOLD:
+		o->fold = true;
+		break;
+	case OPT_MIN_PERCENT:
+		if (!parse_number(optarg, &o->min_percent) || o->min_percent > 100)
+			return cli_usage(command, "'%s' is no percentage", optarg);
+		break;
+	case OPT_JSON:
+		o->json = true;
+		break;
+	case OPT_DOT:
+		o->dot = true;
+		break;
+	}
+	return -1;
+}
+
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct options *ret)
 {
@@ -63,60 +89,26 @@ static int parse(int argc, char **argv, struct options *ret)
 		CLI_FILTER_TID,
 		{"json", no_argument, NULL, OPT_JSON},
 		{"dot", no_argument, NULL, OPT_DOT},
-		{"help", no_argument, NULL, 'h'},
+		CLI_FILTER_HELP,
 		{0}};
-	double number;
-	int option;
+	static const struct cli_filter_command command = {"f:h", help, long_options, take};
+	int code;
 
 	*ret = (struct options){.filter = CLI_FILTER_ALL, .min_percent = 0.5};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &ret->filter);
-
-		if (taken < 0)
-			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case OPT_OF:
-			if (cli_functions(argv[0], optarg, &ret->of))
-				return 2;
-			break;
-		case OPT_BOTTOM_UP:
-			ret->bottom_up = true;
-			break;
-		case OPT_FOLD:
-			ret->fold = true;
-			break;
-		case OPT_MIN_PERCENT:
-			if (!parse_number(optarg, &number) || number > 100)
-				return cli_usage(argv[0], "'%s' is no percentage", optarg);
-			ret->min_percent = number;
-			break;
-		case OPT_JSON:
-			ret->json = true;
-			break;
-		case OPT_DOT:
-			ret->dot = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
-	if (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up))
+	code = cli_filter_parse(argc, argv, &command, &ret->filter, ret);
+	if (code < 0 && (ret->json + ret->dot + !!ret->of > 1 || ((ret->dot || ret->of) && ret->bottom_up)))
 		return cli_usage(
 			argv[0],
 			"--json, --dot, --of and --bottom-up do not go together, but for --json --bottom-up");
-	return -1;
+	return code;
 }
 
 static int collect(struct cli_graph *g, const struct options *o, const bool *selected)
 {
-	const struct ip_calltree_options options = {
-		.roots = o->filter.functions && !o->bottom_up ? selected : NULL, .fold = o->fold, .tid = o->filter.tid};
+	const struct ip_calltree_options options = {.roots = o->filter.functions && !o->bottom_up ? selected
+												  : NULL,
+						    .fold = o->fold,
+						    .tid = o->filter.tid};
 	struct ip_calltree *inverted;
 
 	if (ip_calltree_collect(g->trace, &options, &g->tree) < 0)

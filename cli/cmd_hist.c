@@ -2,7 +2,6 @@
 /*
  * iprobe hist: latency histograms of functions.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +97,27 @@ static bool is_process(const char *operand, int *ret)
 
 enum { OPT_OVER_TIME = 256, OPT_INTERVAL, OPT_JSON };
 
+static int take(const char *command, int option, void *context)
+{
+	struct cli_hist_options *o = context;
+
+	switch (option) {
+	case OPT_OVER_TIME:
+		o->over_time = true;
+		break;
+	case OPT_INTERVAL:
+		if (cli_parse_time(command, optarg, &o->interval_ns) < 0)
+			return 2;
+		if (!o->interval_ns)
+			return cli_usage(command, "--interval needs a time above 0");
+		break;
+	case OPT_JSON:
+		o->json = true;
+		break;
+	}
+	return -1;
+}
+
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, struct cli_hist_options *o)
 {
@@ -107,42 +127,16 @@ static int parse(int argc, char **argv, struct cli_hist_options *o)
 						     {"over-time", no_argument, NULL, OPT_OVER_TIME},
 						     {"interval", required_argument, NULL, OPT_INTERVAL},
 						     {"json", no_argument, NULL, OPT_JSON},
-						     {"help", no_argument, NULL, 'h'},
+						     CLI_FILTER_HELP,
 						     {0}};
-	int option;
+	static const struct cli_filter_command command = {"f:n:h", help, long_options, take};
+	int code;
 
 	*o = (struct cli_hist_options){.filter = CLI_FILTER_ALL};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "f:n:h", long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &o->filter);
-
-		if (taken < 0)
-			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case OPT_OVER_TIME:
-			o->over_time = true;
-			break;
-		case OPT_INTERVAL:
-			if (cli_parse_time(argv[0], optarg, &o->interval_ns) < 0)
-				return 2;
-			if (!o->interval_ns)
-				return cli_usage(argv[0], "--interval needs a time above 0");
-			break;
-		case OPT_JSON:
-			o->json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
+	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
 	if (o->filter.limit == SIZE_MAX && !o->filter.functions && !o->json)
 		o->filter.limit = 10;
-	return -1;
+	return code;
 }
 
 int cmd_hist(int argc, char **argv)

@@ -3,7 +3,6 @@
  * iprobe trim and iprobe split: a part of a trace, or all of it in parts, as traces of their own.
  */
 #include <ftw.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,62 +309,56 @@ static int work(const char *dir, const struct options *o, int (*write)(struct pa
 
 enum { OPT_PID = 256, OPT_SIZE, OPT_NEWEST, OPT_EVERY, OPT_BY, OPT_JSON };
 
-/* -1: go on; else the exit code. */
-static int parse(int argc, char **argv, const struct option *long_options, const char *short_options,
-		 const char *help, struct options *o)
+static int take(const char *command, int option, void *context)
 {
-	int option;
+	struct options *o = context;
 
-	*o = (struct options){.filter = CLI_FILTER_ALL};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, short_options, long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &o->filter);
-
-		if (taken < 0)
+	switch (option) {
+	case 'o':
+		if (!*optarg)
+			return cli_usage(command, "-o needs the name of a directory");
+		o->output = optarg;
+		break;
+	case OPT_EVERY:
+		if (cli_parse_time(command, optarg, &o->every_ns) < 0)
 			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case 'o':
-			if (!*optarg)
-				return cli_usage(argv[0], "-o needs the name of a directory");
-			o->output = optarg;
-			break;
-		case OPT_EVERY:
-			if (cli_parse_time(argv[0], optarg, &o->every_ns) < 0)
-				return 2;
-			if (!o->every_ns)
-				return cli_usage(argv[0], "--every needs a time above 0");
-			break;
-		case OPT_PID:
-			if (ip_parse_pid(optarg, &o->pid) < 0)
-				return cli_usage(argv[0], "'%s' is no process id", optarg);
-			break;
-		case OPT_SIZE:
-			if (ip_parse_size(optarg, &o->size) < 0)
-				return cli_usage(argv[0], "%s", ip_error_message());
-			if (!o->size)
-				return cli_usage(argv[0], "--size needs a size above 0");
-			break;
-		case OPT_BY:
-			if (strcmp(optarg, "thread") && strcmp(optarg, "process"))
-				return cli_usage(argv[0], "--by thread or process, not '%s'", optarg);
-			o->by = optarg;
-			break;
-		case OPT_NEWEST:
-			o->newest = true;
-			break;
-		case OPT_JSON:
-			o->json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
+		if (!o->every_ns)
+			return cli_usage(command, "--every needs a time above 0");
+		break;
+	case OPT_PID:
+		if (ip_parse_pid(optarg, &o->pid) < 0)
+			return cli_usage(command, "'%s' is no process id", optarg);
+		break;
+	case OPT_SIZE:
+		if (ip_parse_size(optarg, &o->size) < 0)
+			return cli_usage(command, "%s", ip_error_message());
+		if (!o->size)
+			return cli_usage(command, "--size needs a size above 0");
+		break;
+	case OPT_BY:
+		if (strcmp(optarg, "thread") && strcmp(optarg, "process"))
+			return cli_usage(command, "--by thread or process, not '%s'", optarg);
+		o->by = optarg;
+		break;
+	case OPT_NEWEST:
+		o->newest = true;
+		break;
+	case OPT_JSON:
+		o->json = true;
+		break;
 	}
 	return -1;
+}
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, const struct cli_filter_command *command, struct options *o,
+		 const char **ret_dir)
+{
+	int code;
+
+	*o = (struct options){.filter = CLI_FILTER_ALL};
+	code = cli_filter_parse(argc, argv, command, &o->filter, o);
+	return code < 0 ? cli_reader_dir(argv[0], argc, argv, ret_dir) : code;
 }
 
 int cmd_trim(int argc, char **argv)
@@ -380,14 +373,13 @@ int cmd_trim(int argc, char **argv)
 						     {"newest", no_argument, NULL, OPT_NEWEST},
 						     {"output", required_argument, NULL, 'o'},
 						     {"json", no_argument, NULL, OPT_JSON},
-						     {"help", no_argument, NULL, 'h'},
+						     CLI_FILTER_HELP,
 						     {0}};
+	static const struct cli_filter_command command = {"f:o:h", trim_help, long_options, take};
 	struct options o;
 	const char *dir;
-	int code = parse(argc, argv, long_options, "f:o:h", trim_help, &o);
+	int code = parse(argc, argv, &command, &o, &dir);
 
-	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
 	if (o.newest && !o.size)
@@ -404,14 +396,13 @@ int cmd_split(int argc, char **argv)
 						     {"by", required_argument, NULL, OPT_BY},
 						     {"output", required_argument, NULL, 'o'},
 						     {"json", no_argument, NULL, OPT_JSON},
-						     {"help", no_argument, NULL, 'h'},
+						     CLI_FILTER_HELP,
 						     {0}};
+	static const struct cli_filter_command command = {"o:h", split_help, long_options, take};
 	struct options o;
 	const char *dir;
-	int code = parse(argc, argv, long_options, "o:h", split_help, &o);
+	int code = parse(argc, argv, &command, &o, &dir);
 
-	if (code < 0)
-		code = cli_reader_dir(argv[0], argc, argv, &dir);
 	if (code >= 0)
 		return code;
 	if (!!o.every_ns + !!o.size + !!o.by != 1)

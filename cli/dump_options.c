@@ -4,7 +4,6 @@
  */
 #include "cli/dump_options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,6 +37,26 @@ enum {
 	OPT_MARGIN
 };
 
+static int take(const char *command, int option, void *context)
+{
+	struct cli_dump_options *o = context;
+
+	switch (option) {
+	case OPT_AROUND:
+		return cli_functions(command, optarg, &o->around) ? 2 : -1;
+	case OPT_MIN_DURATION:
+		return cli_parse_time(command, optarg, &o->min_duration_ns) < 0 ? 2 : -1;
+	case OPT_SLOWER_THAN:
+		o->slower_than = true;
+		return cli_parse_time(command, optarg, &o->slower_than_ns) < 0 ? 2 : -1;
+	case OPT_MARGIN:
+		return cli_parse_time(command, optarg, &o->margin_ns) < 0 ? 2 : -1;
+	default:
+		o->json = true;
+		return -1;
+	}
+}
+
 int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 {
 	static const struct option long_options[] = {
@@ -51,46 +70,14 @@ int cli_dump_parse(int argc, char **argv, struct cli_dump_options *o)
 		{"slower-than", required_argument, NULL, OPT_SLOWER_THAN},
 		{"margin", required_argument, NULL, OPT_MARGIN},
 		{"json", no_argument, NULL, OPT_JSON},
-		{"help", no_argument, NULL, 'h'},
+		CLI_FILTER_HELP,
 		{0}};
-	uint64_t *times[] = {[OPT_MIN_DURATION - OPT_MIN_DURATION] = &o->min_duration_ns,
-			     [OPT_SLOWER_THAN - OPT_MIN_DURATION] = &o->slower_than_ns,
-			     [OPT_MARGIN - OPT_MIN_DURATION] = &o->margin_ns};
-	bool slower_than = false;
-	int option;
+	static const struct cli_filter_command command = {"f:h", help, long_options, take};
+	int code;
 
 	*o = (struct cli_dump_options){.filter = CLI_FILTER_ALL, .margin_ns = 1000000};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "f:h", long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &o->filter);
-
-		if (taken < 0)
-			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case OPT_AROUND:
-			if (cli_functions(argv[0], optarg, &o->around))
-				return 2;
-			break;
-		case OPT_MIN_DURATION:
-		case OPT_SLOWER_THAN:
-		case OPT_MARGIN:
-			if (cli_parse_time(argv[0], optarg, times[option - OPT_MIN_DURATION]) < 0)
-				return 2;
-			slower_than |= option == OPT_SLOWER_THAN;
-			break;
-		case OPT_JSON:
-			o->json = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
-	if (slower_than != !!o->around)
+	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
+	if (code < 0 && o->slower_than != !!o->around)
 		return cli_usage(argv[0], "--around SEL and --slower-than T go together");
-	return -1;
+	return code;
 }

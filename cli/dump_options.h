@@ -15,7 +15,7 @@ struct cli_dump_options {
 	struct cli_filter filter;
 	const char *around; /* NULL: not given */
 	uint64_t min_duration_ns, slower_than_ns, margin_ns;
-	bool json;
+	bool slower_than, json;
 };
 
 /* -1: go on; else the exit code. */

@@ -33,7 +33,8 @@ int cli_parse_time(const char *command, const char *text, uint64_t *ret)
 	return -1;
 }
 
-int cli_filter_option(const char *command, int option, struct cli_filter *f)
+/* 1: it was one of the filter's; 0: it is another; -1: a usage error was told. */
+static int take_own(const char *command, int option, struct cli_filter *f)
 {
 	switch (option) {
 	case 'f':
@@ -54,4 +55,28 @@ int cli_filter_option(const char *command, int option, struct cli_filter *f)
 	default:
 		return 0;
 	}
+}
+
+int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *command,
+		     struct cli_filter *filter, void *context)
+{
+	int option, code = -1;
+
+	opterr = 0;
+	while (code < 0 &&
+	       (option = getopt_long(argc, argv, command->short_options, command->long_options, NULL)) >= 0) {
+		int taken = option == '?' ? 0 : take_own(argv[0], option, filter);
+
+		if (taken < 0)
+			return 2;
+		if (option == 'h') {
+			fputs(command->help, stdout);
+			return 0;
+		}
+		if (option == '?')
+			return cli_bad_option(argv[0], argc, argv);
+		if (!taken)
+			code = command->take(argv[0], option, context);
+	}
+	return code;
 }

@@ -50,8 +50,22 @@ enum { CLI_OPT_TID = 1024, CLI_OPT_FROM, CLI_OPT_TO, CLI_OPT_DEPTH };
 		"depth", required_argument, NULL, CLI_OPT_DEPTH                                              \
 	}
 
-/* An option that getopt_long() has delivered. 1: it was one of these; 0: it is another; -1: a usage error was told. */
-int cli_filter_option(const char *command, int option, struct cli_filter *filter);
+#define CLI_FILTER_HELP                                                                                      \
+	{                                                                                                    \
+		"help", no_argument, NULL, 'h'                                                               \
+	}
+
+/* What a command knows: long_options name those above that it takes, and its own. take: deals with one of these, by getopt's optarg; -1: go on,
+ * else the exit code. */
+struct cli_filter_command {
+	const char *short_options, *help;
+	const struct option *long_options;
+	int (*take)(const char *command, int option, void *context);
+};
+
+/* Reads all options of the command line. -1: go on; else the exit code. */
+int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *command,
+		     struct cli_filter *filter, void *context);
 
 /* A duration; 0, or -1 after a usage error was told. */
 int cli_parse_time(const char *command, const char *text, uint64_t *ret);

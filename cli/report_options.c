@@ -160,6 +160,36 @@ static int check(const char *command, const struct cli_report_options *o)
 	return -1;
 }
 
+static int take(const char *command, int option, void *context)
+{
+	struct cli_report_options *o = context;
+
+	switch (option) {
+	case OPT_BY:
+		if (!find_group(optarg, &o->by))
+			return cli_usage(command,
+					 "--by function, caller, callsite, thread, module or file, not '%s'",
+					 optarg);
+		break;
+	case OPT_BY_CALLER:
+		o->by = IP_GROUP_BY_CALLER;
+		break;
+	case 's':
+		o->sort = optarg;
+		break;
+	case 'w':
+		return parse_conditions(command, optarg, o) ? 2 : -1;
+	case OPT_COLUMNS:
+		return parse_columns(command, optarg, o) ? 2 : -1;
+	case OPT_DIFF:
+		o->other = optarg;
+		break;
+	default:
+		o->format = option == OPT_JSON ? CLI_REPORT_JSON : CLI_REPORT_CSV;
+	}
+	return -1;
+}
+
 int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 {
 	static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
@@ -172,59 +202,15 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *o)
 						     {"diff", required_argument, NULL, OPT_DIFF},
 						     {"json", no_argument, NULL, OPT_JSON},
 						     {"csv", no_argument, NULL, OPT_CSV},
-						     {"help", no_argument, NULL, 'h'},
+						     CLI_FILTER_HELP,
 						     {0}};
-	int option;
+	static const struct cli_filter_command command = {"s:w:n:f:h", help, long_options, take};
+	int code;
 
 	*o = (struct cli_report_options){.filter = CLI_FILTER_ALL,
 					 .columns = {CLI_BY_CALLS, CLI_BY_TOTAL, CLI_BY_SELF, CLI_BY_MIN,
 						     CLI_BY_AVG, CLI_BY_P50, CLI_BY_P99, CLI_BY_MAX},
 					 .ncolumns = 8};
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "s:w:n:f:h", long_options, NULL)) >= 0) {
-		int taken = cli_filter_option(argv[0], option, &o->filter);
-
-		if (taken < 0)
-			return 2;
-		if (taken)
-			continue;
-		switch (option) {
-		case OPT_BY:
-			if (!find_group(optarg, &o->by))
-				return cli_usage(
-					argv[0],
-					"--by function, caller, callsite, thread, module or file, not '%s'",
-					optarg);
-			break;
-		case OPT_BY_CALLER:
-			o->by = IP_GROUP_BY_CALLER;
-			break;
-		case 's':
-			o->sort = optarg;
-			break;
-		case 'w':
-			if (parse_conditions(argv[0], optarg, o))
-				return 2;
-			break;
-		case OPT_COLUMNS:
-			if (parse_columns(argv[0], optarg, o))
-				return 2;
-			break;
-		case OPT_DIFF:
-			o->other = optarg;
-			break;
-		case OPT_JSON:
-			o->format = CLI_REPORT_JSON;
-			break;
-		case OPT_CSV:
-			o->format = CLI_REPORT_CSV;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return 0;
-		default:
-			return cli_bad_option(argv[0], argc, argv);
-		}
-	}
-	return check(argv[0], o);
+	code = cli_filter_parse(argc, argv, &command, &o->filter, o);
+	return code < 0 ? check(argv[0], o) : code;
 }
