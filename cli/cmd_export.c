@@ -37,6 +37,8 @@ static const char help[] =
 	"      --tid TID        this thread only\n"
 	"      --diff OTHER     html: the flame graph shows what has changed since the trace OTHER\n";
 
+#define LARGE 1000000000ull /* bytes: viewers have trouble with less */
+
 typedef int (*exporter)(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out);
 
 static const struct format {
@@ -45,8 +47,12 @@ static const struct format {
 	unsigned event,
 		names; /* what each event takes: bytes, and so often a function's name; 0: the file does not grow with events */
 } formats[] = {
-	{"html", ip_export_html},     {"chrome", ip_export_chrome},	  {"perfetto", ip_export_perfetto},
-	{"folded", ip_export_folded}, {"callgrind", ip_export_callgrind}, {"pprof", ip_export_pprof},
+	{"html", ip_export_html},
+	{"chrome", ip_export_chrome, 72, 1},
+	{"perfetto", ip_export_perfetto, 20},
+	{"folded", ip_export_folded},
+	{"callgrind", ip_export_callgrind},
+	{"pprof", ip_export_pprof},
 };
 
 static const struct format *find_format(const char *name)
@@ -62,6 +68,30 @@ struct options {
 	const char *path, *other;
 	const struct format *format;
 };
+
+/* Before it is too late. Which functions how many events are of is not known yet: all of one thread are counted, or all. */
+static void warn_of_size(const struct ip_trace_reader *trace, const struct options *o)
+{
+	const struct format *format = o->format;
+	const struct ip_recording *s = trace->session;
+	uint64_t events = 0, names = 0, size;
+	char buffer[16];
+
+	for (size_t i = 0; i < trace->nruns; i++)
+		events += !o->filter.tid || trace->runs[i].tid == (uint32_t)o->filter.tid
+				  ? trace->runs[i].bytes / 8
+				  : 0;
+	for (size_t i = 1; i < s->nfunctions; i++)
+		names += strlen(s->functions[i].linker_name);
+	names = s->nfunctions > 1 ? names / (s->nfunctions - 1) : 0;
+	size = events * (format->event + format->names * names);
+	if (size > LARGE)
+		fprintf(stderr,
+			"iprobe: %s: %s has every event: the file will have up to about %s, more than most "
+			"viewers open; iprobe trim takes "
+			"out a part, and --format html shows everything in a few MB\n",
+			trace->dir, format->name, ip_format_size(size, buffer));
+}
 
 /* A new file beside the one that is wanted, which is there whole or not at all. What is no plain file (/dev/stdout, a FIFO) is
  * written as it is: *ret_temporary is NULL then. */
@@ -150,6 +180,8 @@ static int show(const char *dir, const struct options *o)
 	if (ret == 0) {
 		selected = cli_reader_select(trace, o->filter.functions);
 		options.selected = selected;
+		if (selected)
+			warn_of_size(trace, o);
 		ret = selected && (!o->other || open_other(o->other, &o->filter, &options) == 0)
 			      ? write_file(trace, o->format->run, &options, o->path)
 			      : -1;

@@ -145,6 +145,27 @@ def test_output_is_whole_or_not_there(me):
     assert [p.name for p in folder.iterdir()] == ["trace.json"], "a file is left"
 
 
+def test_a_large_file_is_announced(me):
+    """By the headers of packets, before an event is read: of this one 600 MB of records, which are none, are a hole in a file."""
+    trace = tracegen.Trace()
+    for stream in (0, 1):
+        thread = trace.thread(stream)
+        thread.call("main")
+        thread.ret()
+    directory = trace.write(me.dir() / "trace")
+    path = directory / "stream-0"
+    size = tracegen.HEADER.size + 600_000_000
+    with open(path, "ab") as file:
+        file.write(tracegen.HEADER.pack(tracegen.MAGIC, trace.uuid, 0, trace.now, trace.now, 8 * size, 8 * size, 1, 0, 1000, 1000))
+        file.truncate(file.tell() + 600_000_000)
+    for form, told in (("chrome", "5.3 GiB"), ("perfetto", "1.4 GiB"), ("folded", None), ("html", None)):
+        done = me.iprobe("export", "--format", form, "-o", "/dev/null", directory)
+        lines = [line for line in done.stderr.splitlines() if "has every event" in line]
+        assert done.returncode == 0 and len(lines) == bool(told), repr(done)
+        assert not told or (f"{form} has every event" in lines[0] and told in lines[0] and "iprobe trim" in lines[0]), lines
+    assert "has every event" not in me.iprobe("export", "--format", "chrome", "-o", "/dev/null", "--tid", 1001, directory).stderr
+
+
 @pytest.mark.parametrize("args", [[], ["--format", "nonsense"], ["--format", "chrome", "-o", ""], ["--format", "chrome", "a", "b"]],
                          ids=" ".join)
 def test_wrong_usage(me, args):
