@@ -16,13 +16,17 @@
 #include "common/json.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/rates.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/slack.h"
 
 static const char help[] = "usage: iprobe status [--list FILE] [--json] [PID]\n\n"
 			   "Compares every byte of every executable segment of the process with the files on "
 			   "disk and tells which\n"
-			   "sites are live. Without PID: all processes that have iprobe's runtime.\n";
+			   "sites are live, and how fast what is recorded comes in. Without PID: all "
+			   "processes that have iprobe's runtime.\n";
+
+#define RATES_NS 250000000ull
 
 static void show_module(struct ip_json *j, const struct ip_module *module,
 			const struct ip_module_state *state)
@@ -44,12 +48,35 @@ static void show_module(struct ip_json *j, const struct ip_module *module,
 	putchar('\n');
 }
 
+static void show_rates(struct ip_json *j, const struct ip_rates *rates)
+{
+	char events[32], bytes[16], lost[32];
+
+	if (j) {
+		ip_json_object(j, "session");
+		ip_json_int(j, "iprobe", rates->iprobe);
+		ip_json_uint(j, "interval_ns", rates->interval_ns);
+		ip_json_uint(j, "events_per_second", rates->events);
+		ip_json_uint(j, "bytes_per_second", rates->bytes);
+		ip_json_uint(j, "lost_per_second", rates->lost);
+		ip_json_end_object(j);
+		return;
+	}
+	printf("  recorded by iprobe pid %d: %s events/s, %s/s, ", rates->iprobe,
+	       ip_format_count(rates->events, events), ip_format_size(rates->bytes, bytes));
+	if (rates->lost)
+		printf("%s LOST a second\n", ip_format_count(rates->lost, lost));
+	else
+		puts("none lost");
+}
+
 /* One process. With j: an object. */
 static int show(struct ip_json *j, pid_t pid)
 {
 	struct ip_module_state *states;
 	struct ip_modules modules;
 	struct ip_target *target;
+	struct ip_rates rates;
 	uint64_t left_behind;
 	size_t patched = 0;
 	int ret = 0;
@@ -73,14 +100,19 @@ static int show(struct ip_json *j, pid_t pid)
 		ip_json_int(j, "pid", pid);
 		ip_json_bool(j, "runtime", target->has_runtime);
 		ip_json_uint(j, "patched", patched);
-		ip_json_array(j, "modules");
 	} else if (ret == 0) {
 		printf("pid %d: %zu sites live%s\n", pid, patched,
 		       target->has_runtime ? "" : " (no runtime yet)");
 	}
+	if (ret == 0 && patched && ip_rates_look(target, RATES_NS, &rates))
+		show_rates(j, &rates);
 	if (ret == 0 && (left_behind = ip_slack_left_behind(target)))
-		fprintf(stderr, "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe detach %d takes it away\n", pid,
-			left_behind, pid);
+		fprintf(stderr,
+			"iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe "
+			"detach %d takes it away\n",
+			pid, left_behind, pid);
+	if (ret == 0 && j)
+		ip_json_array(j, "modules");
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		if (modules.items[i].elf)
 			show_module(j, &modules.items[i], &states[i]);
@@ -126,8 +158,10 @@ static int show_all(bool json)
 
 int cmd_status(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct ip_json j;
 	bool json = false;
 	int option, pid, code;

@@ -124,12 +124,15 @@ def test_status_tells_what_is_live(actor, steady, programs):
     (module,) = [m for m in status["modules"] if os.path.basename(m["path"]) == "steady"]
     assert module["patched"] == status["patched"] and module["text_matches_file"] is False
     assert module["foreign"] == 0
+    rates = status["session"]
+    assert rates["events_per_second"] > 0 and rates["bytes_per_second"] >= 8 * rates["events_per_second"], rates
+    assert rates["lost_per_second"] >= 0 and rates["interval_ns"] >= 250_000_000, rates
     table = actor.iprobe("status", steady.pid)
-    assert table.returncode == 0 and str(status["patched"]) in table.stdout, repr(table)
+    assert table.returncode == 0 and str(status["patched"]) in table.stdout and " events/s, " in table.stdout, repr(table)
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
     status = json.loads(actor.iprobe("status", "--json", steady.pid).stdout)
-    assert status["patched"] == 0 and all(m["text_matches_file"] for m in status["modules"])
+    assert status["patched"] == 0 and all(m["text_matches_file"] for m in status["modules"]) and "session" not in status
 
 
 def site_of(actor, program, function, kind="entry"):
