@@ -268,11 +268,12 @@ void ip_counts_percentile(const struct ip_counts *c, const struct ip_recording *
 	uint64_t total = 0, seen = 0, rank, min = ip_recording_ns(s, count->min),
 		 max = ip_recording_ns(s, count->max);
 	unsigned bucket = 0, last = 0;
+	double position;
 
 	for (unsigned i = 0; i < c->nbuckets; i++)
 		total = add(total, count->buckets[i]);
-	rank = (uint64_t)ceil(share * (double)total);
-	rank = rank ? rank : 1;
+	position = ceil(share * (double)total);
+	rank = position >= 0x1p64 ? UINT64_MAX : position > 1 ? (uint64_t)position : 1;
 	for (; bucket < c->nbuckets; bucket++) {
 		seen = add(seen, count->buckets[bucket]);
 		if (count->buckets[bucket])
@@ -285,5 +286,7 @@ void ip_counts_percentile(const struct ip_counts *c, const struct ip_recording *
 	if (*ret_from < min)
 		*ret_from = min;
 	if (*ret_below > max)
-		*ret_below = max > *ret_from ? max : *ret_from;
+		*ret_below = max;
+	if (*ret_below < *ret_from) /* of a damaged trace */
+		*ret_below = *ret_from;
 }

@@ -2,13 +2,14 @@
 /*
  * The trace reader. An input is a session file, the byte 0x1e, and a stream file; one without 0x1e is taken
  * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
- * frame that was opened is closed once, not before it began.
+ * frame that was opened is closed once, not before it began. What stands behind 0x1e is read as counts of that session, too.
  *
  * covers: analysis/session.c analysis/session_lines.c analysis/session_functions.c analysis/stream.c analysis/unpack.c
- * covers: analysis/values.c
+ * covers: analysis/values.c analysis/counts.c
  */
 #include <sys/stat.h>
 
+#include "analysis/counts.h"
 #include "analysis/frames.h"
 #include "analysis/session.h"
 #include "analysis/stream.h"
@@ -123,6 +124,37 @@ static void read_stream(const struct ip_recording *session, struct ip_stream *st
 		fuzz_assert(strstr(ip_stream_damage(stream), ip_stream_path(stream)));
 }
 
+/* Percentiles lie in the bounds that the file tells, and grow with the share. */
+static void read_counts(const struct ip_recording *session, const uint8_t *data, size_t size)
+{
+	struct ip_counts *c;
+	uint64_t calls = 0;
+
+	if (ip_counts_parse("fuzz", (const char *)data, size, session, &c) < 0) {
+		fuzz_check_error();
+		return;
+	}
+	fuzz_assert(c->nfunctions == session->nfunctions && c->nbuckets <= IP_COUNT_BUCKETS);
+	for (unsigned b = 0; b < c->nbuckets; b++)
+		fuzz_assert(ip_counts_from(c, session, b) <= ip_counts_to(c, session, b));
+	for (size_t i = 0; i < c->nfunctions; i++) {
+		const struct ip_count *f = &c->functions[i];
+		uint64_t before = 0;
+
+		calls = calls + f->calls < calls ? UINT64_MAX : calls + f->calls; /* sums do not wrap */
+		fuzz_assert(f->ended <= f->calls);
+		for (unsigned percent = 0; f->ended && percent <= 100; percent += 25) {
+			uint64_t from, below;
+
+			ip_counts_percentile(c, session, f, percent / 100.0, &from, &below);
+			fuzz_assert(from <= below && before <= below);
+			before = below;
+		}
+	}
+	fuzz_assert(calls == c->calls);
+	ip_counts_destroy(c);
+}
+
 /* The directory that a session file is loaded from, made once. */
 static const char *session_dir(const uint8_t *data, size_t size)
 {
@@ -192,6 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_assert(ip_recording_thread_name(session, session->threads[i].tid));
 	fuzz_assert(ip_recording_since_start(session, session->tsc_start) == 0);
 
+	read_counts(session, stream_data, size - (stream_data - data));
 	memset(&counts, 0, sizeof(counts));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fuzz_file(stream_data, size - (stream_data - data)));
 	frames = ip_frames_create(session, &ops, NULL);

@@ -101,6 +101,7 @@ def main():
         "every-line": session + b"exec\t1000\t5\nagain\t1000\t5\t9\nmissing\t1\t2\t3\ntrimmed\t1\t99\nclock\tmonotonic\ncompressed\tzstd\t3\n"
         b"filter\tdepth 3\nselection\tf*\npayload\tcount\t1-3,5\npayload\thist\t4\ndropped\t5\t2\tcount\t9\t8\t7\nload\t1\t2\tab\t/l.so\n"
         b"unload\t3\t2\tab\t/l.so\nother\t4096\tcd\t/o.so\ncoarse\t1\t2\t3\t4\noverwritten\t5\nfiltered\t6\n" + SEPARATOR + stream,
+        "ends": session + b"ends\tpackets\n" + SEPARATOR + stream + header[:40] + (640).to_bytes(8, "little") * 2 + header[56:],
         "exec": smallest + b"exec\t7\t9\nend\tdone\nunknown\tx\n" + SEPARATOR,
         "version": b"iprobe-session\t2\n",
         "numbers": smallest + b"pid\t99999999999999999999\n",
@@ -134,6 +135,15 @@ def main():
     seeds["values"] = with_values
     seeds["values-cut"] = with_values[:-20]
     seeds["signatures"] = smallest + b"signature\t0\ti4\n"
+    counted = b"iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nself\t1\t400\ncount\t3\t9\n"
+    for name, text in {"": counted + b"later\tthan\tthis\nend\n", "-cut": counted, "-version": b"iprobe-counts\t2\n", "-other": b"x\n",
+                       "-no-buckets": b"iprobe-counts\t1\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n",
+                       "-few": counted + b"hist\t1\t5\t2\t1\t1\t6\t1,2\nend\n", "-many": counted + b"buckets\t65\t1\nend\n",
+                       "-no-number": counted + b"self\tx\t1\nend\n", "-short": counted + b"count\t1\nend\n", "-hist": counted + b"hist\t1\t5\n",
+                       "-no-time": b"iprobe-counts\t1\ntime\tx\nend\n",
+                       "-wrap": counted + b"count\t3\t18446744073709551615\nhist\t1\t18446744073709551615\t1\t1\t9\t3\t9,18446744073709551615,1\nend\n",
+                       }.items():
+        seeds["counts" + name] = session + SEPARATOR + text
     lines = [f"piece\t{n}\t{max(0, n - 2)}\t{100 * n + 1}\t{n}\t{4096 * n}\t{500 * n}\t0" for n in range(5)]
     seeds["pieces"] = "".join(f"{line:255}\n" for line in lines).encode()
     for name, data in seeds.items():

@@ -84,6 +84,25 @@ static void test_nothing_wraps(void **state)
 	ip_counts_destroy(c);
 }
 
+/* Figures that contradict each other: bounds are in order all the same. */
+static void test_percentiles_of_nonsense(void **state)
+{
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\nbuckets\t3\t2\nhist\t1\t9\t0\t1\t100\t5\t18446744073709551615,"
+		      "18446744073709551615,7\n"
+		      "end\n");
+
+	(void)state;
+	assert_non_null(c);
+	for (double share = 0; share <= 1; share += 0.125) {
+		uint64_t from, below;
+
+		ip_counts_percentile(c, recording, of(c, 1), share, &from, &below);
+		assert_true(from <= below);
+	}
+	ip_counts_destroy(c);
+}
+
 static void test_damaged(void **state)
 {
 	static const char *const texts[] = {
@@ -109,9 +128,8 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_it_says),
-		cmocka_unit_test(test_without_self),
-		cmocka_unit_test(test_nothing_wraps),
+		cmocka_unit_test(test_what_it_says),  cmocka_unit_test(test_without_self),
+		cmocka_unit_test(test_nothing_wraps), cmocka_unit_test(test_percentiles_of_nonsense),
 		cmocka_unit_test(test_damaged),
 	};
 
