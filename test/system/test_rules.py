@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Rules of probes.d, carried out by iprobed: each condition and each action, their limits, and what is left when parts of it die.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from iptest import memory
+from iptest.actor import ORDINARY_UID, one_line
+from iptest.daemon import Daemon
+
+pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
+                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+
+SHIPPED = pathlib.Path(__file__).resolve().parents[2] / "probes.d"
+WAIT = 90  # seconds, on a machine that has other things to do
+
+
+class Rules:
+    """An iprobed with rules. PROGRAM in their text is the program's whole path: others may run one of that name."""
+
+    def __init__(self, actor, path, program):
+        self.actor, self.path, self.program = actor, path, program
+        self.files = path / "probes.d"
+        self.files.mkdir()
+        self.traces = path / "traces"
+        self.daemon = Daemon(actor, path)
+
+    def write(self, text):
+        (self.files / "rules.yaml").write_text(text.replace("PROGRAM", str(self.program)))
+        for p in (self.files, self.files / "rules.yaml"):
+            p.chmod(0o755)
+
+    def start(self, text=None, *options):
+        if text:
+            self.write(text)
+        before = self.carried_out()
+        self.daemon.start("--probes-d", self.files, "--traces", self.traces, *options)
+        memory.wait_for("the rules are not taken", lambda: self.carried_out() > before, WAIT)
+        return self
+
+    def carried_out(self):
+        """How often rules have been read."""
+        return self.log().count(" carried out") if self.daemon.log_path.exists() else 0
+
+    def command(self, *args):
+        return self.actor.run([self.actor.builddir / "cli" / "iprobed", "--state", self.daemon.state, *args])
+
+    def log(self):
+        return self.daemon.log()
+
+    def wait_log(self, *words, timeout=WAIT):
+        """Until a line has all of the words; the line."""
+        def line():
+            return next((text for text in self.log().splitlines() if all(w in text for w in words)), None)
+        try:
+            return memory.wait_for(f"the log does not say {words}", line, timeout)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.log()}") from None
+
+    def recorded(self, rule, n=1):
+        """The directories of a rule, once there are so many that are complete."""
+        def complete():
+            found = [text.split("; in ")[1] for text in self.log().splitlines() if f"rule {rule}: " in text and "; in " in text]
+            return found if len(found) >= n else None
+        try:
+            return [pathlib.Path(p) for p in memory.wait_for(f"the rule {rule} records nothing", complete, WAIT)]
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.log()}") from None
+
+    def listed(self):
+        done = self.command("--rules", "--json")
+        assert done.returncode == 0, repr(done)
+        return {r["name"]: r for r in json.loads(done.stdout)["rules"]}
+
+    def rules_pid(self):
+        return next(pid for pid, name in self.daemon.children().items() if name == "iprobed-rules")
+
+
+@pytest.fixture
+def rules(me, program):
+    made = Rules(me, me.dir(), program)
+    yield made
+    if made.daemon.proc:
+        assert made.daemon.end() == 0, made.log()
+        assert not [p.name for p in made.daemon.state.iterdir() if p.name not in ("sock",)], made.log()
+
+
+@pytest.fixture
+def program(programs):
+    return programs.simple("serving", placement="fentry")
+
+
+@pytest.fixture
+def serving(targets, me, program):
+    return targets.start(me, [program], preload=False)
+
+
+def idle(pid):
+    return not memory.text_differences(pid)
+
+
+def wait_until_idle(pid):
+    memory.wait_for("sites stay live", lambda: idle(pid), WAIT)
+
+
+def wait_until_live(pid):
+    memory.wait_for("nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(pid)), WAIT)
+
+
+def rule(when, do="trace", name="r", match="{exe: PROGRAM}", more=""):
+    return f"rules:\n  {name}:\n    match: {match}\n    when: {when}\n    do: {do}\n    {more}\n"
+
+
+def report(me, path):
+    done = me.iprobe("report", "--json", path / "trace")
+    assert done.returncode == 0, repr(done)
+    return {f["function"]: f for f in json.loads(done.stdout)["functions"]}
+
+
+LATENCY = "{latency: {functions: handle, p99: '> 10ms', over: 1s}}"
+
+
+# Conditions
+
+
+def test_latency_finds_the_culprit(rules, serving, me):
+    rules.start(rule(LATENCY, more="for: 500ms\n    at_most: 1 per 1h"))
+    rules.wait_log("is watched: p99>10ms/1s:handle")
+    wait_until_live(serving.pid)
+    time.sleep(1.5)
+    assert "fires" not in rules.log()
+    os.kill(serving.pid, signal.SIGUSR1)
+    assert "p99 of handle was " in rules.wait_log("fires: ")
+    path, = rules.recorded("r")
+    functions = report(me, path)
+    assert {"handle", "parse", "look_up", "reply"} <= set(functions)
+    self_ns = {name: f["self_ns"] for name, f in functions.items() if name != "main"}
+    assert max(self_ns, key=self_ns.get) == "look_up"
+    assert functions["look_up"]["p50_ns"] > 10e6
+    why = (path / "why.txt").read_text()
+    assert f"pid      {serving.pid}\n" in why and "why      p99 of handle was " in why and "rule     r\n" in why
+    wait_until_idle(serving.pid)
+    time.sleep(2)  # once in an hour: it is not watched any more
+    assert rules.log().count("fires") == 1 and idle(serving.pid) and serving.alive()
+
+
+def test_of_two_limits_the_one_that_is_passed(rules, serving):
+    """Two rules with a latency watch by one session."""
+    rules.start("rules:\n"
+                "  never: {match: {exe: PROGRAM}, when: {latency: {functions: 'parse,reply', mean: '> 10s'}}, do: trace}\n"
+                "  calls: {match: {exe: PROGRAM}, when: {latency: {functions: handle, calls: '> 100'}}, do: {hist: handle}, for: 300ms}\n")
+    assert "handle was called " in rules.wait_log("rule calls:", "fires: ")
+    assert "waits" not in rules.log() and "rule never: fires" not in rules.log()
+    path = rules.recorded("calls")[0]
+    assert (path / "trace" / "iprobe" / "counts").exists()
+
+
+def test_cpu(rules, serving):
+    rules.start(rule("{cpu: '> 4% for 1s'}", more="for: 100ms\n    at_most: 1 per 1h"))
+    rules.wait_log("1 carried out")
+    time.sleep(2)
+    assert "fires" not in rules.log()
+    os.kill(serving.pid, signal.SIGUSR2)
+    line = rules.wait_log("fires: it takes ")
+    assert float(line.split("it takes ")[1].split()[0]) >= 4
+    rules.recorded("r")
+
+
+def test_memory_and_every(rules, targets, me, program):
+    big, small = (targets.start(me, [program, "grow", n], preload=False) for n in (64, 1))
+    rules.start("rules:\n"
+                "  big: {match: {exe: PROGRAM}, when: {memory: '> 40M'}, do: trace, for: 50ms, at_most: 1 per 1h}\n"
+                f"  often: {{match: {{cmdline: 'PROGRAM grow 1'}}, when: {{every: 1s}}, do: {{trace: handle}}, for: 50ms}}\n")
+    assert f" pid {big.pid} " in rules.wait_log("rule big:", "fires: it has ", "more than 40.0 MiB")
+    rules.recorded("often", 3)
+    assert all(f" pid {small.pid} " in line for line in rules.log().splitlines() if "rule often:" in line and "fires" in line)
+    assert rules.log().count("rule big:") >= 1 and f"rule big: pid {small.pid}" not in rules.log()
+
+
+@pytest.fixture
+def cgroup(root):
+    """A cgroup of version 2 with a test's own process in it that is held up for the CPU, where that can be had."""
+    mounts = [line.split()[1] for line in open("/proc/self/mounts", encoding="utf-8") if line.split()[2] == "cgroup2"]
+    if not mounts or not os.path.exists("/proc/pressure/cpu"):
+        pytest.skip("no cgroup of version 2 with pressure here")
+    path = pathlib.Path(mounts[0]) / f"iprobe-test-{os.getpid()}"
+    try:
+        path.mkdir()
+    except OSError as e:
+        pytest.skip(f"no cgroup can be made: {e}")
+    if not (path / "cpu.pressure").exists():
+        path.rmdir()
+        pytest.skip("this kernel tells no pressure of cgroups")
+    yield path
+    memory.wait_for("the cgroup stays", lambda: not (path / "cgroup.procs").read_text().strip(), WAIT)
+    path.rmdir()
+
+
+def test_pressure(root, targets, program, cgroup):
+    """Six that compute on one CPU."""
+    rules = Rules(root, root.dir(), program)
+    several = [targets.start(root, ["taskset", "-c", "0", program], preload=False) for _ in range(6)]
+    for t in several:
+        (cgroup / "cgroup.procs").write_text(str(t.pid))
+        os.kill(t.pid, signal.SIGUSR2)
+    rules.start(rule("{pressure: {cpu: '> 20% for 1s'}}", match=f"{{cgroup: '/{cgroup.name}', unit: {cgroup.name}}}",
+                     do="{trace: handle}", more="for: 50ms\n    at_most: 1 per 1h"))
+    rules.wait_log("fires: its cgroup has waited for cpu in ")
+    rules.recorded("r")
+    assert rules.daemon.end() == 0
+    for t in several:
+        t.proc.terminate()
+
+
+def test_start_and_signal(rules, targets, me, program):
+    before = targets.start(me, [program], preload=False)
+    rules.start(rule("{start: true, signal: USR1}", more="for: 100ms"))
+    rules.wait_log("1 carried out")
+    memory.wait_for("the process is not found", lambda: rules.listed()["r"]["processes"], WAIT)
+    later = targets.start(me, [program], preload=False)
+    assert f" pid {later.pid} " in rules.wait_log("fires: it has started")
+    rules.recorded("r")
+    assert f"pid {before.pid} ({program}): fires" not in rules.log()
+    os.kill(rules.daemon.proc.pid, signal.SIGUSR2)  # somebody else's
+    os.kill(rules.daemon.proc.pid, signal.SIGUSR1)
+    rules.wait_log(f"pid {before.pid} ", "fires: signal USR1 to iprobed")
+    rules.wait_log(f"pid {later.pid} ", "fires: signal USR1 to iprobed")
+    rules.recorded("r", 3)
+    assert rules.log().count("USR2") == 0
+
+
+def test_request(rules, serving, me):
+    rules.start(rule("request", more="for: 100ms\n    enabled: yes") + "  off:\n    match: {exe: PROGRAM}\n    when: request\n    do: trace\n    enabled: no\n")
+    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    assert "no rule 'off'" in one_line(rules.command("--fire", "off"))
+    assert "no rule 'none'" in one_line(rules.command("--fire", "none"))
+    assert "is not for pid 1" in one_line(rules.command("--fire", "r:1"))
+    assert "iprobed: " in one_line(rules.command("--fire", "r:x"))
+    done = rules.command("--fire", f"r:{serving.pid}")
+    assert (done.returncode, done.stdout) == (0, "the rule 'r' fires for 1 process\n"), repr(done)
+    path, = rules.recorded("r")
+    assert "handle" in report(me, path)
+    assert rules.listed()["r"]["fired"] == 1
+    text = rules.command("--rules").stdout
+    assert text.startswith("r: trace, fired 1 times") and f"  pid {serving.pid}  nothing  " in text
+    assert "off" not in text
+
+
+def test_requests_are_for_the_same_user(root, user, serving, program):
+    rules = Rules(root, root.dir(), program).start(rule("request"))
+    rules.wait_log("1 carried out")
+    rules.actor = user
+    assert "Permission denied" in one_line(rules.command("--fire", "r"))
+    assert rules.daemon.end() == 0
+
+
+# Actions
+
+
+def test_snapshot_of_the_flight_recorder(rules, serving, me):
+    """What was before the moment is there, and what came after it."""
+    rules.start(rule("request", do="{snapshot: {functions: '*', memory: 2M}}", more="for: 300ms"))
+    rules.wait_log("is recorded in a ring")
+    wait_until_live(serving.pid)
+    time.sleep(1)
+    assert rules.command("--fire", "r").returncode == 0
+    path, = rules.recorded("r")
+    info = json.loads(me.iprobe("info", "--json", path / "trace").stdout)
+    assert report(me, path)["handle"]["calls"] > 100, info
+    rules.command("--fire", "r")  # it goes on
+    rules.recorded("r", 2)
+    assert not idle(serving.pid)
+
+
+def test_fperf(rules, serving):
+    rules.start("profiles: {p: {events: TASK-CLOCK, functions: handle}}\n"
+                + rule("request", do="{fperf: p}", more="for: 500ms\n    overhead: 2%"))
+    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    assert rules.command("--fire", "r").returncode == 0
+    path, = rules.recorded("r")
+    result = json.loads((path / "fperf.json").read_text())
+    assert "handle" in {f["function"] for f in result["functions"]}
+    assert result["budget"] in (0.02, 2), result["budget"]
+
+
+def test_values_and_selection(rules, serving, me):
+    rules.start("selections: {some: [parse, reply]}\n"
+                + rule("request", do="{trace: {functions: '@some', args: true, retval: true, memory: 4M}}", more="for: 100ms"))
+    memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
+    assert rules.command("--fire", "r").returncode == 0
+    path, = rules.recorded("r")
+    assert set(report(me, path)) == {"parse", "reply"}
+
+
+# Limits
+
+
+def test_two_rules_one_process(rules, serving, me):
+    """One session at a time: what fires ends what watches, the others wait for each other."""
+    rules.start("rules:\n"
+                "  watch: {match: {exe: PROGRAM}, when: {latency: {functions: handle, p99: '> 10s'}}, do: trace}\n"
+                "  ring: {match: {exe: PROGRAM}, when: request, do: snapshot}\n"
+                "  one: {match: {exe: PROGRAM}, when: request, do: trace, for: 300ms}\n"
+                "  two: {match: {exe: PROGRAM}, when: request, do: {hist: '*'}, for: 300ms}\n")
+    rules.wait_log("rule ring:", "waits: the process has one session at a time, and the rule 'watch' watches it")
+    wait_until_live(serving.pid)
+    for name in ("one", "two", "ring"):
+        assert rules.command("--fire", name).returncode == 0
+    rules.wait_log("rule ring:", "its flight recorder does not run just now")
+    one, = rules.recorded("one")
+    two, = rules.recorded("two")
+    assert report(me, one)["handle"]["calls"] and two.exists()
+    wait_until_live(serving.pid)  # it is watched again
+    assert "tried again" not in rules.log()
+
+
+def test_overhead_of_a_watch(rules, serving):
+    """3333 calls a second are 0.01 % by 30 ns each."""
+    os.kill(serving.pid, signal.SIGUSR2)
+    rules.start(rule("{latency: {functions: handle, p99: '> 10s'}}", more="overhead: 0.01%"))
+    rules.wait_log("to watch it takes more than 0.01 % (overhead): handle was called ")
+    wait_until_idle(serving.pid)
+
+
+def test_overhead_of_a_trace_is_paid_back(rules, serving):
+    os.kill(serving.pid, signal.SIGUSR2)
+    rules.start(rule("{every: 1s}", more="for: 500ms\n    overhead: 0.1%"))
+    rules.recorded("r")
+    time.sleep(3)
+    assert rules.log().count("fires") == 1, rules.log()
+
+
+def test_disk(rules, serving):
+    """Two MiB, of which the oldest go."""
+    os.kill(serving.pid, signal.SIGUSR2)
+    rules.start(rule("{every: 1s}", more="for: 300ms\n    disk: 2M"))
+    rules.recorded("r", 4)
+    rules.wait_log("oldest of what it has recorded are removed, so that it has no more than 2.0 MiB (disk)")
+    used = sum(p.lstat().st_blocks * 512 for p in (rules.traces / "r").rglob("*"))
+    assert used < 2.5 * 2**20
+
+
+def test_at_most_outlives_a_restart(rules, serving):
+    text = rule("{every: 1s}", more="for: 50ms\n    at_most: 2 per 1h")
+    rules.start(text)
+    rules.recorded("r", 2)
+    rules.wait_log("would fire, and has 2 times in ")
+    rules.daemon.end()
+    rules.start(text)
+    memory.wait_for("it does not say so again", lambda: rules.log().count("would fire, and has 2 times") == 2, WAIT)
+    assert rules.log().count("fires: ") == 2
+
+
+def test_users(rules, me, serving):
+    """By number; another user's process is left alone."""
+    rules.start(rule("request", match=f"{{exe: PROGRAM, user: {me.uid + 1}}}", name="others")
+                + f"  mine: {{match: {{user: {me.uid}, exe: PROGRAM}}, when: request, do: trace, for: 50ms}}\n")
+    memory.wait_for("the process is not found", lambda: rules.listed().get("mine", {}).get("processes"), WAIT)
+    assert not rules.listed()["others"]["processes"]
+    assert "is for no process that runs" in one_line(rules.command("--fire", "others"))
+
+
+# Survival
+
+
+def test_rules_are_read_again(rules, serving):
+    rules.start(rule(LATENCY, name="old"))
+    wait_until_live(serving.pid)
+    rules.write("rules: {a: b}\n")
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: ", "rules.yaml:1:12: a rule is written as")
+    assert not idle(serving.pid) and set(rules.listed()) == {"old"}
+    rules.write(rule("request", name="new"))
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    memory.wait_for("the new rule is not there", lambda: rules.log().count("1 carried out") == 2, WAIT)
+    assert set(rules.listed()) == {"new"}
+    wait_until_idle(serving.pid)
+
+
+def test_files_of_others(rules, serving):
+    rules.write(rule("request"))
+    (rules.files / "rules.yaml").chmod(0o666)
+    rules.start()
+    rules.wait_log("none are carried out: ", "rules.yaml can be written by others, and has rules")
+    assert "nobody listens" in one_line(rules.command("--rules"))
+
+
+def test_targets_that_vanish(rules, targets, me, program):
+    rules.start(rule(LATENCY))
+    for _ in range(3):
+        t = targets.start(me, [program], preload=False)
+        wait_until_live(t.pid)
+        t.proc.kill()
+    memory.wait_for("they stay in the list", lambda: not rules.listed()["r"]["processes"], WAIT)
+    memory.wait_for("notes stay", lambda: not list(rules.daemon.state.glob("rule-*")), WAIT)
+
+
+def test_programs_that_are_not_prepared(rules, targets, me):
+    t = targets.start(me, ["sleep", "600"], preload=False, wait=False)
+    rules.start(rule(LATENCY, match="{exe: sleep, cmdline: 'sleep 600'}"))
+    rules.wait_log(f"pid {t.pid} ", "it is tried again in 1.00 s, and then less and less often")
+    time.sleep(4)
+    assert rules.log().count("it is tried again") == 1 and t.alive()
+
+
+@pytest.mark.parametrize("who", ["session", "rules", "iprobed", "all"])
+def test_kills(rules, serving, who):
+    rules.start(rule(LATENCY))
+    wait_until_live(serving.pid)
+    process = rules.rules_pid()
+    sessions = [int(p) for p in subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False).stdout.split()]
+    assert sessions
+    if who == "session":
+        os.kill(sessions[0], signal.SIGKILL)
+        rules.wait_log("its session was killed: what is live is put back")
+        memory.wait_for("it is not watched again", lambda: rules.log().count("is watched") == 1 and not idle(serving.pid), WAIT)
+    else:
+        pids = {"rules": [process], "iprobed": [rules.daemon.proc.pid], "all": [rules.daemon.proc.pid, process, *sessions]}[who]
+        for pid in pids if who == "all" else []:  # none is to see how another goes
+            os.kill(pid, signal.SIGSTOP)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        if who != "all":  # sessions are told by the kernel, and put everything back by themselves
+            wait_until_idle(serving.pid)
+        if who == "rules":
+            rules.wait_log("the process for rules has ended")
+        else:
+            rules.daemon.proc.wait()
+        if who == "rules":
+            os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+        else:
+            rules.start()
+        memory.wait_for("no rules are carried out", lambda: rules.log().count("1 carried out") == 2, WAIT)
+        if who == "all":
+            rules.wait_log("rules before these have left a session: what is live is put back")
+        wait_until_live(serving.pid)
+    with open(f"/proc/{serving.pid}/status", encoding="utf-8") as f:
+        assert "State:\tT" not in f.read()
+    rules.daemon.end()
+    wait_until_idle(serving.pid)
+    assert serving.alive()
+
+
+def test_a_full_disk(rules, serving, small_disk):
+    """Nothing is recorded, and the log says why; the process is as it was."""
+    rules.traces = small_disk / "traces"
+    filler = small_disk / "full"
+    fd = os.open(filler, os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(fd, bytes(4096))
+    except OSError:
+        os.close(fd)
+    rules.start(rule("{every: 1s}", more="for: 50ms"))
+    rules.wait_log("nothing is recorded: ")
+    wait_until_idle(serving.pid)
+    filler.unlink()
+    rules.wait_log("has recorded: ")
+    assert serving.alive()
+
+
+# What is shipped
+
+
+def test_shipped_rules(rules, serving, me, program):
+    """As they are: those by request do what they say; one of the others is carried out by its name."""
+    for name in ("examples.yaml", "rules.yaml"):
+        shutil.copy(SHIPPED / name, rules.files / name)
+        (rules.files / name).chmod(0o644)
+    rules.files.chmod(0o755)
+    check = me.run([me.builddir / "cli" / "iprobed", "--check", "--probes-d", rules.files, "--policy", rules.path / "none"])
+    assert check.returncode == 0 and "rule look: " in check.stdout and "rule slow-redis (not enabled): " in check.stdout, repr(check)
+    rules.start()
+    memory.wait_for("the process is not found", lambda: serving.pid in
+                    {p["pid"] for p in rules.listed().get("look", {"processes": []})["processes"]}, WAIT)
+    assert set(rules.listed()) == {"look", "where"}
+    assert idle(serving.pid)  # before somebody asks
+    assert rules.command("--fire", f"look:{serving.pid}").returncode == 0
+    path, = rules.recorded("look")
+    assert {"handle", "parse", "look_up", "reply"} <= set(report(me, path))
+
+
+def test_shipped_rules_by_name(rules, targets, me, program):
+    """What is not enabled: the program has the name that the rule is for."""
+    for name in ("examples.yaml", "rules.yaml"):
+        shutil.copy(SHIPPED / name, rules.files / name)
+        (rules.files / name).chmod(0o644)
+    rules.files.chmod(0o755)
+    (rules.path / "my-service").symlink_to(program)
+    shutil.copy(program, rules.path / "copy")
+    os.rename(rules.path / "copy", rules.path / "my-service")
+    rules.start(None, "--rule", "starting")
+    rules.wait_log("1 carried out")
+    memory.wait_for("no look at all processes", lambda: rules.listed(), WAIT)
+    time.sleep(1)
+    t = targets.start(me, [rules.path / "my-service"], preload=False)
+    assert f" pid {t.pid} " in rules.wait_log("rule starting:", "fires: it has started")
+    path, = rules.recorded("starting")
+    assert "handle" in report(me, path)
+
+
+def test_usage(me):
+    for args, words in ((["--json"], "--json goes with --rules"), (["--fire", "a", "--rules"], "--fire or --rules"),
+                        (["--rule", "a", "--no-rules"], "--rule or --no-rules")):
+        done = me.run([me.builddir / "cli" / "iprobed", *args])
+        assert done.returncode == 2 and words in done.stderr, repr(done)
