@@ -756,7 +756,10 @@ CALL(call_futex_endless)
 	static int word;
 
 	later((struct later){act_wake, .pointer = &word});
-	return syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
+	if (syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0) == 0)
+		return 0;
+	/* what wakes it may come while it is stopped: the call begins again, as after any SIGCONT, and sees the other word */
+	return errno == EAGAIN && __atomic_load_n(&word, __ATOMIC_RELAXED) ? 0 : -1;
 }
 
 CALL(call_sem_timedwait)
