@@ -7,7 +7,7 @@ they write one, else the stage counts as one test by its exit code (77: skipped)
 
 Nothing may outlive a stage: this process is the "child subreaper", so that whatever a
 test forgot becomes its child, is named, ended and counted as a failure; the same for
-mounts. Temporary files live in a folder of their own, removed at the end.
+mounts in the folders of ours. Temporary files live in a folder of their own, removed at the end.
 
 A test is given a second try, by itself, when it fails: two cores that others use as well delay anything for seconds. What
 passes only then counts as passed, and is named as unsteady before the last line: it has to be looked at. What fails
@@ -159,9 +159,11 @@ def end_leftovers(result, stage):
     reap()
 
 
-def mounts():
+def mounts(env):
+    """Of ours: what is mounted elsewhere meanwhile is somebody else's."""
+    ours = tuple(os.path.realpath(folder) + "/" for folder in (ROOT, env.get("TMPDIR", ROOT)))
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as info:
-        return {line.split()[4] for line in info}
+        return {path for path in (line.split()[4] for line in info) if path.startswith(ours)}
 
 
 def end_of(text):
@@ -314,7 +316,7 @@ def perform(stage, env):
     say(f"== {stage.name}")
     if stage.junit and os.path.exists(stage.junit):
         os.unlink(stage.junit)
-    mounted = mounts()
+    mounted = mounts(env)
     start = time.monotonic()
     code, said = run(stage, stage.command, env)
     cases = stage.junit and read_junit(stage.junit, stage.name, result)
@@ -327,7 +329,7 @@ def perform(stage, env):
     if stage.again and by_itself and code is not None and result.failed <= MOST_AGAIN:
         result = try_again(stage, env, result)
     end_leftovers(result, stage.name)
-    for path in mounts() - mounted:
+    for path in mounts(env) - mounted:
         result.fail(f"{stage.name}: left {path} mounted")
         subprocess.run(["umount", "-l", path], check=False)
     say(f"== {stage.name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped, "

@@ -155,3 +155,21 @@ def test_check_takes_note_of_the_end_of_orphans(root):
     """A process whose parent is gone and that ends must vanish, as it would under init."""
     script = "pid=$(sh -c 'sleep 0.5 >/dev/null & echo $!'); sleep 2; ! test -e /proc/$pid"
     assert perform(root, ["sh", "-c", script]) == ["1", "0", "0"]
+
+
+def test_check_takes_down_no_mounts_of_others(root, tmp_path, monkeypatch):
+    """What a stage leaves mounted in the folders of ours is a failure; what comes elsewhere meanwhile is not looked at."""
+    ours, theirs = tmp_path / "ours" / "place", tmp_path / "theirs"
+    ours.mkdir(parents=True)
+    theirs.mkdir()
+    mount = ["mount", "-t", "tmpfs", "tmpfs"]
+    if subprocess.run([*mount, str(theirs)], capture_output=True, check=False).returncode:
+        pytest.skip("no tmpfs can be mounted")
+    subprocess.run(["umount", str(theirs)], check=True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "ours"))
+    counts = perform(root, [*mount, str(ours)])
+    assert counts[:3] == ["1", "1", "0"] and f"left {ours} mounted" in counts[3] and not ours.is_mount()
+    counts = perform(root, [*mount, str(theirs)])
+    there = theirs.is_mount()
+    subprocess.run(["umount", "-l", str(theirs)], check=False)
+    assert counts == ["1", "0", "0"] and there
