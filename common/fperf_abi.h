@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	2u
+#define IP_FPERF_ABI	3u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 
@@ -59,10 +59,12 @@ struct ip_fperf_header {
 
 /* An open sample. */
 struct ip_fperf_frame {
-	uint64_t sp;	/* as trace_format.h has it */
-	uint64_t place; /* offset of the function's cell */
-	uint64_t ticks; /* ip_fperf_thread.ticks when it began */
-	uint64_t turn;	/* ip_fperf_control.turn then */
+	uint64_t sp;	 /* as trace_format.h has it */
+	uint32_t place;	 /* offset of the function's cell */
+	uint32_t within; /* calls of the function that are open in it, and have no frame */
+	uint64_t ticks;	 /* that hooks had taken when it began */
+	uint32_t turn;	 /* ip_fperf_control.turn then */
+	uint32_t reserved;
 	uint64_t values[IP_FPERF_EVENTS];
 };
 
@@ -85,6 +87,7 @@ struct ip_fperf_control {
 	uint32_t every; /* one call in so many becomes a sample, at random; 0 and 1: each */
 	uint32_t
 		turn; /* how often its probes have come in: samples that were open when they went never end */
+	uint64_t used_up; /* when the last sample of the quota began, ticks */
 };
 
 struct ip_fperf_sum {

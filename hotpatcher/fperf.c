@@ -208,7 +208,6 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
 					 .module = strdup(base ? base + 1 : pf->module->path),
 					 .entry_only = pf->entry_only,
-					 .width = -1,
 					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	if (!fn->name || !fn->module) {
@@ -243,8 +242,10 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 	return 0;
 }
 
-void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
+void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
 {
+	fn->every = every;
+	fn->granted = ip_clock_now();
 	for (int i = 0; i < 2; i++) {
 		struct ip_fperf_control *control;
 
@@ -252,6 +253,7 @@ void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *fn, uint
 			continue;
 		control = at(f, 0, fn->offsets[i]);
 		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->used_up, fn->granted, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->quota, (int32_t)(fn->entry_only ? 0 : quota), __ATOMIC_RELEASE);
 		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
 		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
@@ -319,6 +321,22 @@ static bool is_owned(const struct ip_fperf *f, uint32_t block)
 	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
 }
 
+static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *fn)
+{
+	fn->used_up = false;
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_control *control = fn->offsets[i] ? at(f, 0, fn->offsets[i]) : NULL;
+
+		if (!control)
+			continue;
+		fn->now.calls += load(&control->calls);
+		if (__atomic_load_n(&control->quota, __ATOMIC_RELAXED) > 0)
+			continue;
+		fn->used_up = true;
+		fn->sampled_s = (load(&control->used_up) - fn->granted) * f->ns_per_tick / 1e9;
+	}
+}
+
 void ip_fperf_look(struct ip_fperf *f)
 {
 	for (size_t i = 0; i < f->nfunctions; i++)
@@ -327,11 +345,7 @@ void ip_fperf_look(struct ip_fperf *f)
 		for (size_t i = 0; is_owned(f, b) && i < f->nfunctions; i++)
 			add_block(f, b, &f->functions[i], &f->functions[i].now);
 	for (size_t i = 0; i < f->nfunctions; i++)
-		for (int k = 0; k < 2; k++)
-			if (f->functions[i].offsets[k])
-				f->functions[i].now.calls += load(
-					&((struct ip_fperf_control *)at(f, 0, f->functions[i].offsets[k]))
-						 ->calls);
+		look_at_control(f, &f->functions[i]);
 }
 
 static void add_pmu(const struct ip_pmu_thread *t, struct ip_fperf_spent *to)
@@ -370,12 +384,38 @@ struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f)
 	return spent;
 }
 
+/* Samples that a thread which has ended had open will never end: who still counts them as open stays on the slow path. What the frames say may have been
+ * scribbled over: only what is a function's place is taken for one. */
+static void forget_open(struct ip_fperf *f, uint32_t block)
+{
+	const struct ip_fperf_thread *t = at(f, block, f->place);
+	uint32_t top = __atomic_load_n(&t->top, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < top && i < IP_FPERF_DEPTH; i++) {
+		const struct ip_fperf_frame frame = t->frames[i];
+
+		for (size_t k = 0; frame.place && k < 2 * f->nfunctions; k++) {
+			struct ip_fperf_function *fn = &f->functions[k / 2];
+			struct ip_fperf_control *control;
+
+			if (fn->offsets[k % 2] != frame.place)
+				continue;
+			control = at(f, 0, frame.place);
+			fn->ended.cut++;
+			if (frame.turn == __atomic_load_n(&control->turn, __ATOMIC_RELAXED))
+				__atomic_fetch_sub(&control->open, 1, __ATOMIC_RELAXED);
+			break;
+		}
+	}
+}
+
 bool ip_fperf_release(struct ip_fperf *f, uint32_t block)
 {
 	uint32_t state;
 
 	if (!f || !f->area)
 		return false;
+	forget_open(f, block);
 	for (size_t i = 0; i < f->nfunctions; i++)
 		add_block(f, block, &f->functions[i], &f->functions[i].ended);
 	add_spent(f, block, &f->ended);

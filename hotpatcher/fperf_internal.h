@@ -11,6 +11,7 @@
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/fperf_estimate.h"
 #include "hotpatcher/fperf_pmu.h"
+#include "hotpatcher/fperf_strata.h"
 
 /* Sums of a function over threads. */
 struct ip_fperf_sums {
@@ -26,6 +27,10 @@ struct ip_fperf_function {
 	bool out;
 	bool was_live; /* before a window in which nothing counts */
 	bool entry_only;
+	bool used_up;	  /* its quota, as of the last look; */
+	double sampled_s; /* how long after it was granted; */
+	uint64_t granted; /* when that was, in ticks */
+	uint32_t every; /* as granted last */
 	struct ip_fperf_sums ended;	  /* of threads and images that have ended */
 	struct ip_fperf_sums now;	  /* those, and what the blocks hold: as of the last look */
 	uint64_t placed_ns;		  /* when it went live for the first time */
@@ -33,9 +38,12 @@ struct ip_fperf_function {
 	uint64_t live_ns;		  /* before that */
 	uint64_t looked_ns, looked_calls; /* since when calls_per_s is reckoned */
 	double calls_per_s;
-	double width;
 	struct ip_fperf_gaps gaps;
 	double looked_s; /* of ip_fperf_undisturbed(), at looked_ns */
+	struct ip_strata strata;
+	struct ip_fperf_sums divided; /* what of now is in the strata; */
+	double divided_missed;	      /* and of the calls in gaps */
+	uint64_t divided_ns;	      /* as of then */
 };
 
 struct ip_fperf_module {
@@ -90,8 +98,13 @@ double ip_fperf_undisturbed(const struct ip_fperf *f);
 /* Reads all cells. */
 void ip_fperf_look(struct ip_fperf *f);
 struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f);
+/* A stretch of time is over for the function (fperf_strata.h): of the last look, with its rate noted. */
+void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *function);
+/* Mean of an event per call, as ip_strata_mean(). */
+double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *function, unsigned event,
+		      double *ret_ci);
 /* Gives a function what it may take, and has it sample (or only count: quota 0). */
-void ip_fperf_grant(struct ip_fperf *f, const struct ip_fperf_function *function, uint32_t quota,
+void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t quota,
 		    uint32_t every);
 
 #endif

@@ -14,11 +14,14 @@
 #define RETURN_S     1.0  /* no sooner than that */
 #define WORTH_S	     0.5  /* who costs less in so long than a change does may as well stay */
 #define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns */
+#define SPREADING    0.1  /* of it to passing over calls between them */
 #define TURN_SHARE   0.8  /* of what is saved up one turn may take */
 #define TURN_SAMPLES 32u
 #define ALL	     0.95
-#define EVERY_MAX    32u
+#define EVERY_MAX    32u /* where spreading has to be cheap */
+#define EVERY_SPREAD 1000000u
 #define WIDTH_MIN    0.02
+#define THREE	     3.0 /* the rule of three: few samples that are all alike say little */
 #define QUOTA_MAX    4096u
 
 struct rank {
@@ -71,11 +74,20 @@ static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, co
 	return staying;
 }
 
+/* How much more of its samples would tell: as wide as its interval, but never as if what few samples say were all there is. */
+static double width_of(const struct ip_fperf_item *i)
+{
+	double least = THREE / i->samples;
+
+	least = least > WIDTH_MIN ? least : WIDTH_MIN;
+	return i->width > least ? i->width : least;
+}
+
 static double need_of(const struct ip_fperf_item *i)
 {
 	if (i->samples < 2)
 		return 1e6 * (i->out_s + 1);
-	return (i->width > WIDTH_MIN ? i->width : WIDTH_MIN) * (i->out_s + 1e-3);
+	return width_of(i) * (i->out_s + 1e-3);
 }
 
 /* What the target has scribbled over may make b anything: then none. */
@@ -115,9 +127,9 @@ static double weight_of(const struct ip_fperf_item *i)
 {
 	if (i->samples_none || i->calls_per_s <= 0)
 		return 0;
-	if (i->samples < 2 || i->width < 0 || i->width > 1)
+	if (i->samples < 2 || i->width < 0 || width_of(i) > 1)
 		return 1;
-	return i->width > WIDTH_MIN ? i->width : WIDTH_MIN;
+	return width_of(i);
 }
 
 /* Steps 3 and 4, for those that stay for good. */
@@ -125,6 +137,7 @@ static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, s
 			const struct ip_fperf_means *m)
 {
 	double spare = m->credit_ns > 0 ? SAMPLING * m->budget_ns * m->interval_s / m->sample_ns : 0, sum = 0;
+	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0;
 
 	if (m->samples >= 0 && spare > m->samples)
 		spare = m->samples;
@@ -142,7 +155,16 @@ static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, s
 		i->quota = least(QUOTA_MAX, quota);
 		if (i->samples < 2 && i->quota < 2)
 			i->quota = 2;
-		i->every = i->quota && calls > 0 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
+		i->every = 1;
+		if (!i->quota || calls <= i->quota)
+			continue;
+		/* 4 */
+		if (2 * calls * m->hook_ns <= spreading) {
+			spreading -= 2 * calls * m->hook_ns;
+			i->every = least(EVERY_SPREAD, calls / i->quota + 1);
+		} else {
+			i->every = least(EVERY_MAX, calls / i->quota / 2 + 1);
+		}
 	}
 }
 

@@ -21,8 +21,10 @@
  *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
  *      than can ever be saved comes in when all is saved, and is paid back later.
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
- *      budget has left the rest is divided by the width of the intervals, no more than a function is called.
- *   4. `every` spreads a quota over the calls of an interval, as far as not sampling is cheap.
+ *      budget has left the rest is divided by the width of the intervals, no more than a function is called. Of n samples that are all alike the interval
+ *      has no width; they count as if it were 3 / n.
+ *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so
+ *      that is done, the seldom called first, as far as SPREADING of the budget goes; samples of the others are of the interval's beginning.
  */
 #ifndef IP_FPERF_POLICY_H
 #define IP_FPERF_POLICY_H
@@ -53,7 +55,8 @@ struct ip_fperf_means {
 	double samples; /* that may be taken in the interval at most; negative: as many as the budget allows */
 	double interval_s, window_s;
 	double count_ns, sample_ns, change_ns;
-	bool turns; /* hot ones may come in now */
+	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */
+	bool turns;	/* hot ones may come in now */
 };
 
 struct ip_fperf_policy {

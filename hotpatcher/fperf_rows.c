@@ -33,6 +33,58 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 	row->calls = fn->now.calls + ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
 }
 
+void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
+{
+	const struct ip_fperf_sums *now = &fn->now, *before = &fn->divided;
+	uint64_t now_ns = f->end_ns ? f->end_ns : ip_now_ns();
+	bool first = !fn->strata.samples && f->options.budget >= 0;
+	double ci, missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &ci), missed_now = 0;
+	struct ip_stratum stretch = {.calls = now->calls - before->calls, .n = now->ended - before->ended};
+
+	double seconds = (now_ns - fn->divided_ns) / 1e9;
+
+	fn->divided_ns = now_ns;
+	/* a thread that was ended while it changed its cell, or a target that scribbles */
+	if (now->calls < before->calls || now->ended < before->ended) {
+		fn->divided = *now;
+		return;
+	}
+	/* what gaps come to is seen better when they are over: it may become less */
+	if (missed > fn->divided_missed) {
+		missed_now = missed - fn->divided_missed;
+		fn->divided_missed = missed;
+	}
+	for (unsigned e = 0; e < f->options.nevents; e++) {
+		stretch.sum[e] = now->sum[e] - before->sum[e];
+		stretch.squares[e] = now->square[e] - before->square[e];
+		stretch.missing[e] = now->missing[e] - before->missing[e];
+	}
+	/* what came when the quota was used up could be no sample */
+	if (fn->used_up && stretch.n * (double)fn->every < stretch.calls) {
+		stretch.rest = stretch.calls - stretch.n * (double)fn->every;
+		stretch.calls -= stretch.rest;
+		stretch.calls_s = fn->sampled_s < seconds ? fn->sampled_s : seconds;
+		stretch.rest_s = seconds - stretch.calls_s;
+	} else {
+		stretch.calls_s = seconds;
+	}
+	if (missed_now > 0) {
+		stretch.rest += missed_now;
+		/* it had no probes for most of it */
+		stretch.rest_s += stretch.calls_s;
+		stretch.calls_s = 0;
+	}
+	if (stretch.n || stretch.calls + stretch.rest > 0)
+		ip_strata_add(&fn->strata, f->options.nevents, &stretch, first && stretch.n);
+	fn->divided = *now;
+}
+
+double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *fn, unsigned e,
+		      double *ret_ci)
+{
+	return ip_strata_mean(&fn->strata, e, !*f->options.events[e]->unit, ret_ci);
+}
+
 static int by_total(const void *a, const void *b)
 {
 	const struct ip_fperf_row *x = a, *y = b;
@@ -68,7 +120,8 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 		return NULL;
 	}
 	for (size_t i = 0; i < f->nfunctions; i++) {
-		const struct ip_fperf_function *fn = &f->functions[i];
+		/* what has come since the last stretch is one by itself, of the copy: it goes on */
+		struct ip_fperf_function copy = f->functions[i], *fn = &copy;
 		struct ip_fperf_row *row = &rows[n];
 
 		if (!fn->now.calls && !fn->now.ended)
@@ -78,9 +131,9 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 					     .samples = fn->now.ended,
 					     .cut = fn->now.cut};
 		estimate_calls(f, fn, row);
+		ip_fperf_divide(f, fn);
 		for (unsigned e = 0; e < f->options.nevents; e++)
-			row->mean[e] = ip_fperf_mean(valued(&fn->now, e), fn->now.sum[e], fn->now.square[e],
-						     &row->ci[e]);
+			row->mean[e] = ip_fperf_value(f, fn, e, &row->ci[e]);
 		memcpy(row->missing, fn->now.missing, sizeof(row->missing));
 		memcpy(row->scaled, fn->now.scaled, sizeof(row->scaled));
 		row->total = valued(&fn->now, 0) ? row->mean[0] * row->calls : 0;

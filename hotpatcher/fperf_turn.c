@@ -145,13 +145,15 @@ static double width_of(const struct ip_fperf *f, const struct ip_fperf_function 
 	double widest = -1;
 
 	for (unsigned e = 0; e < f->options.nevents; e++) {
-		uint64_t n = fn->now.ended > fn->now.missing[e] ? fn->now.ended - fn->now.missing[e] : 0;
-		double ci, mean = ip_fperf_mean(n, fn->now.sum[e], fn->now.square[e], &ci);
+		double ci, mean = ip_fperf_value(f, fn, e, &ci), width;
 
-		if (ci > 0 && mean > 0 && ci / mean > widest)
-			widest = ci / mean;
-		else if (ci == 0 && widest < 0)
-			widest = 0;
+		if (ci < 0)
+			continue;
+		/* of what hardly ever happens: in things, not in shares of their mean */
+		if (!*f->options.events[e]->unit && mean < 1)
+			mean = 1;
+		width = mean > 0 ? ci / mean : 0;
+		widest = width > widest ? width : widest;
 	}
 	return widest;
 }
@@ -237,6 +239,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .window_s = f->window_s,
 				       .count_ns = f->count_ns,
 				       .sample_ns = f->sample_ns,
+				       .hook_ns = f->hook_ns,
 				       .change_ns = f->change_ns,
 				       .turns = turns};
 
@@ -244,7 +247,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		note_rate(f, &f->functions[i], now);
-		f->functions[i].width = width_of(f, &f->functions[i]);
+		ip_fperf_divide(f, &f->functions[i]);
 		fill_item(f, &f->functions[i], now, &items[i]);
 	}
 	if (f->options.policy->decide(items, n, &means) < 0)

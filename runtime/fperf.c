@@ -10,7 +10,8 @@
  *   3. The counters are read last of all behind the entry, the clock last of them, and first of all in front of the exit, in the opposite order:
  *      so little of us lies between two readings. What does is measured once in a thread (bias), and taken off; and so is the time of hooks that ran
  *      in between, from the clocks.
- *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut.
+ *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut. Calls of the function inside
+ *      of an open one, which are no samples, are counted in its frame (within): the exit of one of them is not taken for its own.
  *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
  *      quota: a thread that finds none left sees all that may still want their exit.
  *
@@ -141,6 +142,12 @@ static void spend(const struct at *at, uint64_t ticks)
 	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
 }
 
+/* All that hooks have taken in this thread so far. */
+static uint64_t spent(const struct at *at)
+{
+	return at->thread->ticks + at->thread->hooks * at->header->hook_ticks;
+}
+
 /* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
 static int since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *values,
 		 const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
@@ -228,6 +235,19 @@ static int is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uin
 	       (f->sp == sp && f->place == place);
 }
 
+/* A call that is no sample, inside of an open one of the same function. */
+static void note_within(const struct at *at, uint32_t place, uint64_t sp)
+{
+	for (uint32_t i = at->thread->top; i > 0; i--) {
+		struct ip_fperf_frame *f = &at->thread->frames[i - 1];
+
+		if (f->place != place)
+			continue;
+		f->within += f->sp > sp;
+		return;
+	}
+}
+
 /* Nothing open is above from. */
 static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from)
 {
@@ -257,6 +277,7 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 static int is_sample(const struct at *at)
 {
 	uint32_t every = *(volatile uint32_t *)&at->control->every;
+	int32_t left;
 
 	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
 		return 0;
@@ -273,10 +294,13 @@ static int is_sample(const struct at *at)
 		return 0;
 	}
 	__atomic_fetch_add(&at->control->open, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_fetch_sub(&at->control->quota, 1, __ATOMIC_SEQ_CST) <= 0) {
+	left = __atomic_fetch_sub(&at->control->quota, 1, __ATOMIC_SEQ_CST);
+	if (left <= 0) {
 		__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
+	if (left == 1)
+		__atomic_store_n(&at->control->used_up, cpu_clock(), __ATOMIC_RELAXED);
 	at->cell->skip = every > 1 ? random_below(at->thread, 2 * every - 1) : 0;
 	return 1;
 }
@@ -299,6 +323,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	cut_from(at, m, shared, top);
 	if (!is_sample(at)) {
 		t->hooks++;
+		note_within(at, IP_DUTY_OFFSET(word), sp);
 		only_count(at, word, number);
 		return;
 	}
@@ -309,32 +334,40 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	f = &t->frames[top];
 	f->sp = sp;
 	f->place = IP_DUTY_OFFSET(word);
+	f->within = 0;
 	f->turn = *(volatile uint32_t *)&at->control->turn;
 	t->top = top + 1;
 	/* 3 */
 	read_at_entry(at, &now);
 	spend(at, now.tsc - begin);
-	f->ticks = t->ticks;
+	f->ticks = spent(at);
 	note(at, top, f->values, &now);
 }
 
 /* Step 4: index + 1, or 0. */
-static uint32_t find(const struct at *at, uint64_t place, uint32_t kind, uint64_t sp)
+static uint32_t find(const struct at *at, uint32_t place, uint32_t kind, uint64_t sp)
 {
-	const struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_thread *t = at->thread;
 	uint32_t best = 0, turn = *(volatile uint32_t *)&at->control->turn;
 	uint64_t nearest = NEAR;
 
 	for (uint32_t i = t->top; i > 0; i--) {
-		const struct ip_fperf_frame *f = &t->frames[i - 1];
+		struct ip_fperf_frame *f = &t->frames[i - 1];
 		uint64_t away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
 
-		if (f->place != place || f->turn != turn || away >= nearest)
+		if (f->place != place || f->turn != turn)
 			continue;
-		nearest = away;
-		best = i;
-		if (!away)
-			break;
+		if (kind == IP_PROBE_EXIT && !away)
+			return i;
+		/* the stack pointer of a call inside of it is smaller */
+		if (f->within && f->sp > sp) {
+			f->within--;
+			return 0;
+		}
+		if (away < nearest) {
+			nearest = away;
+			best = i;
+		}
 	}
 	return best;
 }
@@ -378,7 +411,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	cut_from(at, m, shared, found);
 	f = &t->frames[found - 1];
 	t->top = found - 1;
-	hooks_ticks = t->ticks - f->ticks;
+	hooks_ticks = spent(at) - f->ticks;
 	at->cell->sequence++;
 	cpu_store_order();
 	for (uint32_t e = 0; e < events_of(at->header); e++) {

@@ -2,11 +2,12 @@
 /*
  * Functions of which it is known how many pages they fault in at each call.
  *
- *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f]
+ *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS]
  *
  * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits for a line again, and prints for each function its calls
  * and pages: "function NAME CALLS PAGES". none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls three twice.
- * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile; * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well.
+ * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile; * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well. -p calls phased() in phases of 1000 rounds: in one
+ * twenty times a round, and it faults in a page, in the next once, and it faults in 9. -e has so many threads end inside of ended(), first of all.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,20 +22,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUIET __attribute__((no_instrument_function))
-#define KEEP  __attribute__((noinline))
-#define PAGE  4096
+#define QUIET	     __attribute__((no_instrument_function))
+#define KEEP	     __attribute__((noinline))
+#define PAGE	     4096
+#define PHASE_ROUNDS 1000
 
-enum { NONE, THREE, ELEVEN, SOME, OUTER, HOT, JUMPED, NFUNCTIONS };
-static const char *const names[NFUNCTIONS] = {"none", "three", "eleven", "some", "outer", "hot", "jumped"};
+enum { NONE, THREE, ELEVEN, SOME, OUTER, HOT, JUMPED, PHASED, ENDED, NFUNCTIONS };
+static const char *const names[NFUNCTIONS] = {"none", "three",	"eleven", "some", "outer",
+					      "hot",  "jumped", "phased", "ended"};
 
 static __thread uint64_t calls[NFUNCTIONS], pages[NFUNCTIONS];
 static uint64_t total_calls[NFUNCTIONS], total_pages[NFUNCTIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned nthreads = 1, seed = 1;
 static uint64_t milliseconds, rounds;
-static int do_close, do_hot, do_jump, do_fork;
+static int do_close, do_hot, do_jump, do_fork, do_phases;
+static unsigned nended;
 static __thread jmp_buf back;
+static __thread uint64_t nrounds;
 
 QUIET static inline void note(int function, unsigned n)
 {
@@ -42,7 +47,8 @@ QUIET static inline void note(int function, unsigned n)
 	pages[function] += n;
 }
 
-QUIET static void fault_in(unsigned n)
+/* A function that ended in a jump to this one would have ended there. */
+QUIET static inline __attribute__((always_inline)) void fault_in(unsigned n)
 {
 	volatile char *memory;
 
@@ -93,6 +99,18 @@ KEEP void hot(void)
 	calls[HOT]++;
 }
 
+KEEP void phased(unsigned n)
+{
+	note(PHASED, n);
+	fault_in(n);
+}
+
+KEEP void ended(void)
+{
+	__atomic_fetch_add(&total_calls[ENDED], 1, __ATOMIC_RELAXED);
+	pthread_exit(NULL);
+}
+
 KEEP void jumped(void)
 {
 	note(JUMPED, 0);
@@ -127,6 +145,18 @@ QUIET static void round_of(unsigned *state)
 		hot();
 	if (do_jump && !setjmp(back))
 		jumped();
+	if (do_phases && nrounds++ / PHASE_ROUNDS % 2)
+		phased(9);
+	else
+		for (int i = 0; do_phases && i < 20; i++)
+			phased(1);
+}
+
+QUIET static void *end_inside(void *arg)
+{
+	(void)arg;
+	ended();
+	return NULL;
 }
 
 QUIET static void fork_one(void)
@@ -181,7 +211,7 @@ QUIET int main(int argc, char **argv)
 	unsigned state = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "t:s:r:n:cljf")) >= 0) {
+	while ((option = getopt(argc, argv, "t:s:r:n:e:cljfp")) >= 0) {
 		switch (option) {
 		case 't':
 			nthreads = atoi(optarg);
@@ -207,6 +237,12 @@ QUIET int main(int argc, char **argv)
 		case 'f':
 			do_fork = 1;
 			break;
+		case 'p':
+			do_phases = 1;
+			break;
+		case 'e':
+			nended = atoi(optarg);
+			break;
 		default:
 			return 2;
 		}
@@ -219,6 +255,10 @@ QUIET int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	wait_for_line();
+	for (unsigned i = 0; i < nended; i++) {
+		pthread_create(&threads[0], NULL, end_inside, NULL);
+		pthread_join(threads[0], NULL);
+	}
 	if (nthreads == 1)
 		work(NULL);
 	for (uintptr_t i = 0; nthreads > 1 && i < nthreads; i++)

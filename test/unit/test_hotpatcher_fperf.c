@@ -13,6 +13,7 @@
 
 #define COUNT_NS  7.0
 #define SAMPLE_NS 1500.0
+#define HOOK_NS	  20.0
 #define CHANGE_NS 300000.0
 #define INTERVAL  0.1
 #define WINDOW	  0.004
@@ -96,6 +97,7 @@ static bool decide(struct world *w, bool turns)
 					 .count_ns = COUNT_NS,
 					 .sample_ns = SAMPLE_NS,
 					 .change_ns = CHANGE_NS,
+					 .hook_ns = HOOK_NS,
 					 .turns = turns};
 	bool changed = false, come = false;
 
@@ -221,7 +223,8 @@ static void test_quotas(void **state)
 				   .window_s = WINDOW,
 				   .count_ns = COUNT_NS,
 				   .sample_ns = SAMPLE_NS,
-				   .change_ns = CHANGE_NS};
+				   .change_ns = CHANGE_NS,
+				   .hook_ns = HOOK_NS};
 
 	(void)state;
 	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
@@ -240,6 +243,53 @@ static void test_quotas(void **state)
 	m.budget_ns = -1;
 	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
 	assert_true(items[0].stay && items[0].quota == IP_FPERF_NO_LIMIT);
+}
+
+/* Few samples that are all alike are not enough. */
+static void test_alike(void **state)
+{
+	struct ip_fperf_item items[3] = {
+		{.live = true, .calls_per_s = 1e4, .samples = 4, .width = 0},
+		{.live = true, .calls_per_s = 1e4, .samples = 1000, .width = 0.05},
+		{.live = true, .calls_per_s = 1e4, .samples = 1000, .width = 0},
+	};
+	const struct ip_fperf_means m = {.budget_ns = 2e7,
+					 .credit_ns = 1e6,
+					 .samples = -1,
+					 .interval_s = INTERVAL,
+					 .window_s = WINDOW,
+					 .count_ns = COUNT_NS,
+					 .sample_ns = SAMPLE_NS,
+					 .change_ns = CHANGE_NS,
+					 .hook_ns = HOOK_NS};
+
+	(void)state;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota > 5 * items[1].quota && items[1].quota > items[2].quota &&
+		    items[2].quota > 0);
+}
+
+/* Samples are of all of an interval where that is cheap, and of its beginning where it is not. */
+static void test_spreading(void **state)
+{
+	struct ip_fperf_item items[2] = {
+		{.live = true, .calls_per_s = 2e3, .samples = 100, .width = 0.5},
+		{.live = true, .calls_per_s = 5e5, .samples = 100, .width = 0.5},
+	};
+	const struct ip_fperf_means m = {.budget_ns = 2e7,
+					 .credit_ns = 1e6,
+					 .samples = 20,
+					 .interval_s = INTERVAL,
+					 .window_s = WINDOW,
+					 .count_ns = COUNT_NS,
+					 .sample_ns = SAMPLE_NS,
+					 .change_ns = CHANGE_NS,
+					 .hook_ns = HOOK_NS};
+
+	(void)state;
+	assert_int_equal(ip_fperf_bucket.decide(items, 2, &m), 0);
+	assert_true(items[0].quota == 10 && items[0].every >= 20 && items[0].every <= 22);
+	assert_true(items[1].quota == 10 && items[1].every == 32);
 }
 
 static double normal(unsigned *seed)
@@ -347,6 +397,8 @@ int main(void)
 		cmocka_unit_test(test_a_phase_that_changes),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_alike),
+		cmocka_unit_test(test_spreading),
 		cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_means),
 		cmocka_unit_test(test_gaps),
