@@ -34,9 +34,9 @@ static const char help[] =
 	"       fperf self-test\n\n"
 	"Counts events (CPU time, page faults, context switches...) per call of each function of a program "
 	"that was\n"
-	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive: with what "
-	"the function\n"
-	"calls. Functions that are too hot for the budget have no probes for most of the time.\n\n"
+	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive (unless "
+	"--exclusive):\n"
+	"with what the function calls. Functions that are too hot for the budget have no probes for most of the time.\n\n"
 	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
 	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
 	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
@@ -45,6 +45,7 @@ static const char help[] =
 	"      --budget B        share of the run time that it may cost, as 2% (default), or none; N/s: "
 	"besides, at most N\n"
 	"                        samples a second\n"
+	"      --exclusive       without what selected functions count that are called in it\n"
 	"      --interval T      how often quotas are given (default 100ms)\n"
 	"      --duration T      count for T only (10s, 2m)\n"
 	"      --memory SIZE     for counters (default 64M)\n"
@@ -78,7 +79,8 @@ enum {
 	OPT_JSON,
 	OPT_ALTERNATE,
 	OPT_PROFILE,
-	OPT_MULTIPLEX
+	OPT_MULTIPLEX,
+	OPT_EXCLUSIVE
 };
 
 static const struct option long_options[] = {
@@ -94,6 +96,7 @@ static const struct option long_options[] = {
 	{"alternate", required_argument, NULL, OPT_ALTERNATE},
 	{"profile", required_argument, NULL, OPT_PROFILE},
 	{"multiplex", no_argument, NULL, OPT_MULTIPLEX},
+	{"exclusive", no_argument, NULL, OPT_EXCLUSIVE},
 	{"limit", required_argument, NULL, 'n'},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -285,6 +288,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case OPT_MULTIPLEX:
 			o->fperf.multiplex = true;
+			break;
+		case OPT_EXCLUSIVE:
+			o->fperf.exclusive = true;
 			break;
 		case OPT_CSV:
 			o->format = FPERF_CSV;

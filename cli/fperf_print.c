@@ -155,6 +155,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 		ip_json_string(&j, NULL, o->events[e]->name);
 	ip_json_end_array(&j);
 	ip_json_double(&j, "budget", o->budget < 0 ? NAN : o->budget);
+	ip_json_bool(&j, "exclusive", o->exclusive);
 	ip_json_double(&j, "overhead", sum.overhead);
 	ip_json_double(&j, "stops_share", sum.stops_share);
 	ip_json_double(&j, "run_s", sum.run_s);

@@ -50,22 +50,31 @@ struct ip_fperf_header {
 	uint32_t abi;
 	uint32_t nevents;
 	uint32_t source[IP_FPERF_EVENTS]; /* enum ip_fperf_source */
-	uint32_t reads;	     /* system calls that they take; made only while ip_area_header.may_read */
-	uint32_t hook_ticks; /* what a hook takes outside of what it measures of itself */
-	uint32_t most_ticks; /* what is longer was no hook, but another thread on its CPU */
-	uint32_t pmu;	     /* offset in a block of what fperf_pmu_abi.h tells; 0: nothing */
+	uint32_t reads;	      /* system calls that they take; made only while ip_area_header.may_read */
+	uint32_t hook_ticks;  /* what a hook takes outside of what it measures of itself */
+	uint32_t most_ticks;  /* what is longer was no hook, but another thread on its CPU */
+	uint32_t pmu;	      /* offset in a block of what fperf_pmu_abi.h tells; 0: nothing */
 	uint64_t ns_per_tick; /* times 2^32 */
+	uint32_t
+		exclusive; /* 1: samples are without what selected functions count that are called in them; */
+	uint32_t
+		whole; /* of these: all functions are live, a number of its own each time; 0: not so, what is open is wrong */
 };
+
+#define IP_FPERF_PAUSE                                                                                       \
+	1u /* ip_fperf_frame.flags: no sample, but a call in one that is exclusive, which does not count meanwhile */
 
 /* An open sample. */
 struct ip_fperf_frame {
-	uint64_t sp;	 /* as trace_format.h has it */
-	uint32_t place;	 /* offset of the function's cell */
-	uint32_t within; /* calls of the function that are open in it, and have no frame */
-	uint64_t ticks;	 /* that hooks had taken when it began */
-	uint32_t turn;	 /* ip_fperf_control.turn then */
-	uint32_t reserved;
-	uint64_t values[IP_FPERF_EVENTS];
+	uint64_t sp;		 /* as trace_format.h has it */
+	uint32_t place;		 /* offset of the function's cell */
+	uint32_t within;	 /* calls of the function that are open in it, and have no frame */
+	uint64_t ticks;		 /* that hooks had taken when it began */
+	uint32_t turn;		 /* ip_fperf_control.turn then */
+	uint8_t flags;		 /* IP_FPERF_PAUSE... */
+	uint8_t missing, scaled; /* bits, of exclusive ones: events without a value; with an estimate */
+	uint8_t reserved;
+	uint64_t values[IP_FPERF_EVENTS]; /* when it began; of exclusive ones: counted so far */
 };
 
 struct ip_fperf_thread {
@@ -77,6 +86,11 @@ struct ip_fperf_thread {
 	uint32_t ready;			/* bias is known */
 	uint32_t top;			/* frames that are open */
 	uint64_t bias[IP_FPERF_EVENTS]; /* what two readings with nothing in between differ by */
+	/* of exclusive samples: since when the topmost one counts */
+	uint64_t since[IP_FPERF_EVENTS];
+	uint64_t since_ticks; /* that hooks had taken */
+	uint32_t whole;	      /* ip_fperf_header.whole, when the lowest frame came */
+	uint32_t reserved;
 	struct ip_fperf_frame frames[IP_FPERF_DEPTH];
 };
 

@@ -106,6 +106,9 @@ static void measure_costs(struct ip_fperf *f)
 	ip_hot_destroy(hot);
 	f->count_ns = pair_ns / COUNT_PARTS;
 	f->hook_ns = pair_ns * HOOK_PARTS;
+	/* no function is only counted: a call inside of a sample is measured */
+	if (f->options.exclusive)
+		f->count_ns = 2 * f->hook_ns;
 	f->sample_ns = 3000;
 	f->change_ns = 300000;
 }
@@ -148,8 +151,21 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 	}
 	if (h->reads & IP_FPERF_READS_PMU && place_pmu(f, h) < 0)
 		return -1;
+	h->exclusive = f->options.exclusive;
 	area->header->fperf = f->place;
 	return 0;
+}
+
+void ip_fperf_set_whole(struct ip_fperf *f, bool whole)
+{
+	struct ip_fperf_header *h = at(f, 0, f->place);
+	uint32_t was = h->whole;
+
+	if (f->options.exclusive && whole != (was != 0)) {
+		if (whole)
+			f->epoch = f->epoch + 1 ? f->epoch + 1 : 1;
+		__atomic_store_n(&h->whole, whole ? f->epoch : 0, __ATOMIC_RELEASE);
+	}
 }
 
 static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struct ip_module *module)
@@ -394,6 +410,8 @@ static void forget_open(struct ip_fperf *f, uint32_t block)
 	for (uint32_t i = 0; i < top && i < IP_FPERF_DEPTH; i++) {
 		const struct ip_fperf_frame frame = t->frames[i];
 
+		if (frame.flags & IP_FPERF_PAUSE)
+			continue;
 		for (size_t k = 0; frame.place && k < 2 * f->nfunctions; k++) {
 			struct ip_fperf_function *fn = &f->functions[k / 2];
 			struct ip_fperf_control *control;

@@ -39,6 +39,7 @@ struct ip_fperf_options {
 	uint64_t interval_ns;
 	bool multiplex; /* counters of the kernel may take turns, and are scaled */
 	const struct ip_fperf_policy *policy;
+	bool exclusive; /* counts are without those of selected functions that are called */
 	/* is called about once a second while it runs; NULL: nobody is */
 	void (*show)(
 		void *context,

@@ -91,6 +91,7 @@ struct ip_fperf {
 	uint64_t rested_cpu_ns;		   /* CPU time of the process in such windows */
 	double hooks_ns;		   /* of spent_ns, all but stops */
 	uint64_t stops_seen_ns;		   /* of the session's */
+	uint32_t epoch;			   /* of ip_fperf_header.whole */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */
@@ -98,6 +99,8 @@ double ip_fperf_undisturbed(const struct ip_fperf *f);
 /* Reads all cells. */
 void ip_fperf_look(struct ip_fperf *f);
 struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f);
+/* Exclusive samples may begin and end from now on, or not: all functions are live. */
+void ip_fperf_set_whole(struct ip_fperf *f, bool whole);
 /* A stretch of time is over for the function (fperf_strata.h): of the last look, with its rate noted. */
 void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *function);
 /* Mean of an event per call, as ip_strata_mean(). */

@@ -96,6 +96,26 @@ static uint32_t least(double a, double b)
 	return b >= 0 ? (a < b ? a : b) : 0;
 }
 
+static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	double calls = i->calls_per_s * m->window_s;
+
+	i->stay = true;
+	i->quota = i->samples_none ? 0 : least(TURN_SAMPLES, calls / 2 + 2);
+	i->every = i->quota ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
+}
+
+/* The turn of all, where samples are exclusive. */
+static void take_turn_together(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
+
+	if (cost > TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
+		return;
+	for (size_t k = 0; k < n; k++)
+		give_turn(&items[k], m);
+}
+
 /* Step 2, for the hot ones: ranks. */
 static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n,
 		       const struct ip_fperf_means *m)
@@ -108,18 +128,16 @@ static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n
 	qsort(ranks, n, sizeof(*ranks), upwards);
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[ranks[k].item];
-		double calls = i->calls_per_s * m->window_s;
-		uint32_t quota = i->samples_none ? 0 : least(TURN_SAMPLES, calls / 2 + 2);
-		double cost = cost_of(i, m) * m->window_s + quota * m->sample_ns;
+		double cost = cost_of(i, m) * m->window_s +
+			      least(TURN_SAMPLES, i->calls_per_s * m->window_s / 2 + 2) * m->sample_ns;
+
 		if (cost > left && !any && !all_saved)
 			break;
 		if (cost > left && (any || !all_saved))
 			continue;
 		left -= cost;
 		any = true;
-		i->stay = true;
-		i->quota = quota;
-		i->every = quota ? least(EVERY_MAX, calls / quota / 2 + 1) : 1;
+		give_turn(i, m);
 	}
 }
 
@@ -185,6 +203,11 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_m
 		return 0;
 	qsort(ranks, n, sizeof(*ranks), upwards);
 	staying = stay(items, ranks, n, m);
+	if (m->exclusive && staying < n) {
+		if (m->turns && m->credit_ns > 0)
+			take_turn_together(items, n, m);
+		return 0;
+	}
 	give_quotas(items, ranks, staying, m);
 	if (m->turns && m->credit_ns > 0)
 		take_turns(items, ranks + staying, n - staying, m);

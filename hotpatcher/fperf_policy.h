@@ -25,6 +25,9 @@
  *      has no width; they count as if it were 3 / n.
  *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so
  *      that is done, the seldom called first, as far as SPREADING of the budget goes; samples of the others are of the interval's beginning.
+ *
+ * Exclusive samples need all functions live. So where some are out nobody has a quota, and the turn is one of all: it costs what the process can do in a window,
+ * since each call inside of a sample may be measured.
  */
 #ifndef IP_FPERF_POLICY_H
 #define IP_FPERF_POLICY_H
@@ -57,6 +60,9 @@ struct ip_fperf_means {
 	double count_ns, sample_ns, change_ns;
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */
 	bool turns;	/* hot ones may come in now */
+	/* samples are right only while all functions are live (fperf_abi.h): quotas are given to all, or to nobody */
+	bool exclusive;
+	double run_ns; /* CPU time that the process has a second */
 };
 
 struct ip_fperf_policy {

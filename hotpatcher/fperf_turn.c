@@ -77,6 +77,7 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
 	f->stops_ns = new_stops(f, s);
 	f->spent_ns = 0;
+	ip_fperf_set_whole(f, true);
 }
 
 static double limit_of(const struct ip_fperf *f)
@@ -222,10 +223,19 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 	f->changes++;
 }
 
+static bool is_whole(const struct ip_fperf *f)
+{
+	for (size_t i = 0; i < f->nfunctions; i++)
+		if (f->functions[i].out)
+			return false;
+	return f->options.budget < 0 || f->credit_ns > 0;
+}
+
 /* Steps 2 and 3. */
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
 	size_t n = f->nfunctions, moved = 0, comes = 0;
+	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
 	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
@@ -241,7 +251,9 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .sample_ns = f->sample_ns,
 				       .hook_ns = f->hook_ns,
 				       .change_ns = f->change_ns,
-				       .turns = turns};
+				       .turns = turns,
+				       .exclusive = f->options.exclusive,
+				       .run_ns = 1e9 * f->busy};
 
 	if (!items)
 		return;
@@ -252,6 +264,10 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	}
 	if (f->options.policy->decide(items, n, &means) < 0)
 		return;
+	for (size_t i = 0; i < n; i++)
+		goes |= !items[i].stay;
+	if (goes || (f->options.budget >= 0 && f->credit_ns <= 0))
+		ip_fperf_set_whole(f, false);
 	for (size_t i = 0; i < n; i++) {
 		moved += items[i].live != items[i].stay;
 		comes += items[i].stay && !items[i].live;
@@ -260,6 +276,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	}
 	if (moved)
 		change(f, s, items, n);
+	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
 	if (f->turn_ns && moved)
@@ -288,7 +305,9 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 		if (!f->resting)
 			fn->was_live = !fn->out;
 	}
+	ip_fperf_set_whole(f, false);
 	change(f, s, items, n);
+	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	cpu = f->cpu_ns + f->rested_cpu_ns;
 	if (f->options.window)

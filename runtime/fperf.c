@@ -15,6 +15,14 @@
  *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
  *      quota: a thread that finds none left sees all that may still want their exit.
  *
+ * Exclusive samples (fperf_abi.h, exclusive). A sample counts while it is the topmost frame: what comes between is measured off at both of its ends.
+ *
+ *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well (IP_FPERF_PAUSE), since its exit has to be known; within that one no others
+ *      but samples do.
+ *   7. Exit. The topmost frame goes; the sample below it, if that is one, counts on.
+ *   8. It is all or nothing: where a frame has lost its exit, or a function has lost its probes (whole), nobody knows whose the counts are. All are cut.
+ *   9. No function is only counted: a call in a sample must be seen.
+ *
  * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
  * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp there are none, and no samples.
  */
@@ -254,6 +262,8 @@ static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters 
 	for (uint32_t i = from; i < at->thread->top; i++) {
 		uint64_t place = at->thread->frames[i].place;
 
+		if (at->thread->frames[i].flags & IP_FPERF_PAUSE)
+			continue;
 		((struct ip_fperf_cell *)((char *)m + place))->cut++;
 		if (is_current(shared, &at->thread->frames[i]))
 			__atomic_fetch_sub(&control_of(shared, &at->thread->frames[i])->open, 1,
@@ -267,7 +277,7 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 {
 	uint32_t count = IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word));
 
-	if (__atomic_load_n(&at->control->quota, __ATOMIC_ACQUIRE) <= 0 &&
+	if (!at->header->exclusive && __atomic_load_n(&at->control->quota, __ATOMIC_ACQUIRE) <= 0 &&
 	    __atomic_load_n(&at->control->open, __ATOMIC_RELAXED) <= 0)
 		__atomic_compare_exchange_n(&rt_duties[number], &word, count, 0, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
@@ -334,7 +344,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	f = &t->frames[top];
 	f->sp = sp;
 	f->place = IP_DUTY_OFFSET(word);
-	f->within = 0;
+	f->within = f->flags = 0;
 	f->turn = *(volatile uint32_t *)&at->control->turn;
 	t->top = top + 1;
 	/* 3 */
@@ -437,6 +447,158 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	spend(at, cpu_clock() - now.tsc);
 }
 
+/* Whether a frame is on top, and a sample. */
+static int is_counting(const struct ip_fperf_thread *t)
+{
+	return t->top && !(t->frames[t->top - 1].flags & IP_FPERF_PAUSE);
+}
+
+/* What the topmost sample has counted is added up: up to now, which was read first of all in this hook. */
+static void pause(const struct at *at, const struct reading *now)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_frame *f = &t->frames[t->top - 1];
+	/* and half of the hook that it began in, and of this one */
+	uint64_t hooks = spent(at) - t->since_ticks + at->header->hook_ticks;
+	struct rt_pmu_values pmu;
+
+	pmu_since(at, t->top - 1, now, &pmu);
+	for (uint32_t e = 0; e < events_of(at->header); e++) {
+		uint32_t source = at->header->source[e];
+		uint64_t value = 0, less = t->bias[e];
+		int whole;
+
+		if (source == IP_FPERF_TSC)
+			less += hooks;
+		else if (source == IP_FPERF_TASK_CLOCK)
+			less += to_ns(at->header, hooks);
+		whole = since(at->header, e, t->since, now, &pmu, &value);
+		f->missing |= !whole << e;
+		f->scaled |= (whole == 2) << e;
+		/* may be less than nothing of a short stretch: it is the sum that counts */
+		f->values[e] += value - less;
+	}
+}
+
+/* The topmost sample counts from now on: the last thing in a hook, which began at begin. */
+static void go_on(const struct at *at, uint64_t begin)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct reading now;
+
+	read_at_entry(at, &now);
+	spend(at, now.tsc - begin);
+	t->since_ticks = spent(at);
+	note(at, t->top - 1, t->since, &now);
+}
+
+/* Rule 8, seen at an entry with sp, or 0. */
+static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t place, uint64_t sp)
+{
+	const struct ip_fperf_thread *t = at->thread;
+
+	return t->top && (t->whole != *(volatile uint32_t *)&at->header->whole ||
+			  (sp && is_dead(shared, &t->frames[t->top - 1], place, sp)));
+}
+
+/* Rule 6. */
+static void enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+			    uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_frame *f;
+	struct reading now;
+	uint64_t begin = cpu_clock();
+	int counted = is_counting(t), takes;
+
+	if (counted)
+		read_at_exit(at, &now);
+	cpu_increment_local(&at->cell->calls);
+	t->entries++;
+	if (is_spoiled(at, shared, IP_DUTY_OFFSET(word), sp)) {
+		cut_from(at, m, shared, 0);
+		counted = 0;
+	}
+	takes = at->header->whole && is_sample(at);
+	if (counted && !takes && t->top >= IP_FPERF_DEPTH) {
+		cut_from(at, m, shared, 0);
+		counted = 0;
+	}
+	if (!counted && !takes) {
+		t->hooks++;
+		note_within(at, IP_DUTY_OFFSET(word), sp);
+		return;
+	}
+	if (!t->ready)
+		learn_bias(at, t->top);
+	if (counted)
+		pause(at, &now);
+	if (!t->top)
+		t->whole = *(volatile uint32_t *)&at->header->whole;
+	f = &t->frames[t->top];
+	*f = (struct ip_fperf_frame){.sp = sp,
+				     .place = IP_DUTY_OFFSET(word),
+				     .turn = *(volatile uint32_t *)&at->control->turn,
+				     .flags = takes ? 0 : IP_FPERF_PAUSE};
+	t->top++;
+	if (takes) {
+		at->cell->begun++;
+		go_on(at, begin);
+	} else {
+		spend(at, cpu_clock() - begin);
+	}
+}
+
+/* Rule 7. */
+static void leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+			    uint32_t kind, uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct reading now;
+	uint64_t begin = cpu_clock();
+	uint32_t found;
+	int counted = is_counting(t);
+
+	if (counted)
+		read_at_exit(at, &now);
+	if (is_spoiled(at, shared, 0, 0))
+		cut_from(at, m, shared, 0);
+	found = t->top ? find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
+	if (found && found < t->top) {
+		cut_from(at, m, shared, 0);
+		found = 0;
+	}
+	if (!found) {
+		if (counted)
+			spend(at, cpu_clock() - begin);
+		else
+			t->hooks++;
+		return;
+	}
+	if (counted) {
+		const struct ip_fperf_frame *f = &t->frames[found - 1];
+
+		pause(at, &now);
+		at->cell->sequence++;
+		cpu_store_order();
+		for (uint32_t e = 0; e < events_of(at->header); e++) {
+			at->cell->sums[e].missing += f->missing >> e & 1;
+			at->cell->sums[e].scaled += f->scaled >> e & 1;
+			if (!(f->missing >> e & 1))
+				add(&at->cell->sums[e], f->values[e] >> 63 ? 0 : f->values[e]);
+		}
+		at->cell->ended++;
+		cpu_store_order();
+		at->cell->sequence++;
+		__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
+	}
+	t->top = found - 1;
+	if (is_counting(t))
+		go_on(at, begin);
+	else
+		spend(at, cpu_clock() - begin);
+}
+
 void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word, uint32_t number,
 	      uint32_t kind, uint64_t sp)
 {
@@ -458,7 +620,11 @@ void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uin
 	}
 	m->busy = sp;
 	cpu_store_order();
-	if (kind == IP_PROBE_ENTRY)
+	if (at.header->exclusive && kind == IP_PROBE_ENTRY)
+		enter_exclusive(&at, m, shared, word, sp);
+	else if (at.header->exclusive && kind != IP_PROBE_POINT)
+		leave_exclusive(&at, m, shared, word, kind, sp);
+	else if (kind == IP_PROBE_ENTRY)
 		enter(&at, m, shared, word, number, sp);
 	else if (kind != IP_PROBE_POINT)
 		leave(&at, m, shared, word, number, kind, sp);

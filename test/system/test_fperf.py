@@ -142,6 +142,31 @@ def test_intervals_hold_the_truth(me, programs, targets, capsys, name, flags):
     assert held >= (0.9 if n >= 100 else 0.4) * n, f"{held} of {n}"
 
 
+@pytest.mark.parametrize("placement", ["fentry", "instrument"])
+def test_exclusive(me, programs, targets, placement):
+    """outer() does nothing but call three() twice; without three() among the selected these calls are its own."""
+    program = programs.simple("paging", placement=placement)
+    result, own = count_around_the_work(me, targets, program, ["-n", 300], ["--budget", "none", "--exclusive"])
+    functions = by_name(result)
+    assert result["exclusive"] and functions["outer"]["samples"] == own["outer"][0]
+    for name, pages in {**EXACT, "outer": 0}.items():
+        assert abs(functions[name]["counters"][FAULTS]["per_call"] - pages) < 0.05, functions[name]
+    result, _ = count_around_the_work(me, targets, program, ["-n", 300], ["--budget", "none", "--exclusive", "-f", "outer,some"])
+    assert abs(by_name(result)["outer"]["counters"][FAULTS]["per_call"] - 6) < 0.05
+
+
+def test_exclusive_within_a_budget(me, programs, targets):
+    """Samples are of windows in which all have probes: hot() would take all that the budget allows."""
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-s", 3000, "-l", "-j"], ["--exclusive"])
+    functions = by_name(result)
+    for name, pages in {**EXACT, "outer": 0}.items():
+        f = functions[name]
+        if f["samples"]:  # where others have the CPU there may be none
+            assert abs(f["counters"][FAULTS]["per_call"] - pages) <= 2 / f["samples"], f
+        assert f["calls"] > 0 and f["counted"] <= own[name][0]
+    assert functions["hot"]["live"] < 0.9
+
+
 def test_threads_that_end_inside(me, programs, targets):
     """A sample that will never end is told as cut, and counts as open no more."""
     result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, "-e", 20], ["--budget", "none"])
