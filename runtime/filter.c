@@ -535,8 +535,10 @@ void rt_careful(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t s
 	if (!m)
 		m = take_memory(slot);
 	if (m) {
-		take_queue(slot, m);
-		event.time = rt_stamp(slot);
+		do { /* what a handler queues behind the reading is later */
+			take_queue(slot, m);
+			event.time = rt_stamp(slot);
+		} while (!is_queue_empty(slot));
 		sift(slot, m, &event);
 	} else {
 		cpu_increment_local(&slot->lost);

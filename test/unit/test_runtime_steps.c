@@ -437,6 +437,30 @@ static void test_handler_in_the_first_hook(void **state)
 	}
 }
 
+/* A handler's calls and the hook's own all last less than is asked for, in whichever order they come: none is written. */
+static void test_handler_among_short_calls(void **state)
+{
+	long step = 0;
+
+	(void)state;
+	what = call_thrice;
+	hook = rt_hooks_base + rt_hooks[IP_PROBE_ENTRY - 1][IP_REGS_CALL];
+	rt_duties[NUMBER] = 0;
+	for (;; step++) {
+		begin(IP_MODE_CAREFUL);
+		*rt_filters = (struct ip_filters){.frames = 1, .min_ticks = 1ull << 40};
+		target = step;
+		call_stepped();
+		if (!happened)
+			break;
+		if (written() || filtered() != 1 + IN_HANDLER || rt_slots[0].held > 1 || rt_slots[0].lost)
+			fail_msg("after %ld steps: %u written, %lu filtered, %u of them held back, %lu lost",
+				 step, written(), (unsigned long)filtered(), rt_slots[0].held,
+				 (unsigned long)rt_slots[0].lost);
+	}
+	assert_in_range(step, 100, 100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_long_minimum),
 		cmocka_unit_test(test_left_while_writing_what_was_held_back),
 		cmocka_unit_test(test_handler_in_the_first_hook),
+		cmocka_unit_test(test_handler_among_short_calls),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
