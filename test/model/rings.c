@@ -6,7 +6,8 @@
  *
  * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time), runtime/recycle.h (O1 to O6), hotpatcher/drain.c (D1 to D4)
  * and hotpatcher/window.h (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a step is at most one
- * access to memory that others write, or one that nobody else can see the middle of.
+ * access to memory that others write, or one that nobody else can see the middle of. Which records may be compact is not looked at: no reader has to do
+ * with that, and context.c explores it.
  *
  * What must hold:
  *   - events lie in the order of their stamps
