@@ -12,7 +12,7 @@
  *   DIR/iprobe/pieces       of such a trace: which pieces there are, and what was removed (common/pieces.h)
  *   DIR/iprobe/session      text, see below
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
- *                           from FROM to TO is at most WIDTH after its stamp, and never before it
+ *                           from FROM to TO is at most WIDTH after its stamp, and never before it. Of what --rotate has removed there is one line
  *   DIR/iprobe/HEX.probes   copies of the probe lists, by build-id
  *   DIR/iprobe/payload.txt  a table of what a payload of the user's has counted, columns separated by tabs (include/iprobe/payload.h)
  *   DIR/iprobe/counts       text, where functions were counted or their durations measured (--payload): see below

@@ -11,7 +11,14 @@
  * processor read ahead, is off by what it reads ahead, some 100 ns, with rdtsc as well.
  *
  * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL ticks), or between the same two powers of two:
- * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, not with time.
+ * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, and a little with time.
+ *
+ * Where only the newest events are kept (--rotate) older runs are put together to one (ip_pulse_condense), by another thread:
+ *
+ *   C1. It writes a new file: that one run, and a copy of the others. Meanwhile ours goes on in the old one.
+ *   C2. It locks the file, copies what has come in between, renames the new one over the old one, and puts it in its place for us.
+ *
+ * We do not wait for that: where the file is locked our run goes on, as wide as is needed. Killed before the renaming, the old file is whole.
  *
  * We sleep in between (pulse_pace.h): for a short time while threads of the target record, for a longer one where that would take a CPU from
  * somebody, and for longer and longer ones while nobody takes stamps. The real-time priority, one above that of draining, is ours where we may
@@ -44,8 +51,14 @@
 #define WRITE                                                                                                \
 	4096 /* refreshes after which a run is written down, lest an iprobe that is killed take it along */
 
+struct run {
+	uint64_t from, to, width;
+};
+
 struct ip_pulse {
 	struct ip_area *area;
+	char *path;
+	pthread_mutex_t writing; /* out */
 	FILE *out;
 	pthread_t thread;
 	atomic_bool stop;
@@ -54,10 +67,8 @@ struct ip_pulse {
 	struct ip_pulse_pace pace;
 	int loadavg;	 /* /proc/loadavg; -1: not there */
 	uint64_t loaded; /* stamp at which it was read last */
-	struct {
-		uint64_t from, to, width;
-		unsigned class;
-	} run;
+	struct run run;
+	unsigned class;	     /* its */
 	uint64_t weight[65]; /* ticks spent with widths of so many bits, where stamps were taken; */
 	uint64_t since[65];  /* since the last look, which will tell whether they were */
 	struct ip_pulse_stats stats;
@@ -68,10 +79,34 @@ static unsigned bits(uint64_t n)
 	return n ? 64 - __builtin_clzll(n) : 0;
 }
 
+static void write_run(FILE *out, const struct run *run)
+{
+	fprintf(out, "%lu %lu %lu\n", run->from, run->to, run->width);
+}
+
+/* false: there is no further one as a whole. What is there of one is read again the next time. */
+static bool read_run(FILE *in, struct run *ret)
+{
+	char line[80];
+
+	while (fgets(line, sizeof(line), in)) {
+		if (!strchr(line, '\n')) {
+			fseeko(in, -(off_t)strlen(line), SEEK_CUR);
+			return false;
+		}
+		if (sscanf(line, "%lu %lu %lu", &ret->from, &ret->to, &ret->width) == 3)
+			return true;
+	}
+	return false;
+}
+
 static void end_run(struct ip_pulse *p)
 {
-	if (p->run.width)
-		fprintf(p->out, "%lu %lu %lu\n", p->run.from, p->run.to, p->run.width);
+	if (!p->run.width || pthread_mutex_trylock(&p->writing))
+		return;
+	write_run(p->out, &p->run);
+	fflush(p->out);
+	pthread_mutex_unlock(&p->writing);
 	p->run.width = 0;
 }
 
@@ -80,11 +115,11 @@ static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
 {
 	unsigned class = bits(width) > USUAL ? bits(width) : 0;
 
-	if (p->run.width && p->run.class != class)
+	if (p->run.width && p->class != class)
 		end_run(p);
 	if (!p->run.width) {
 		p->run.from = v;
-		p->run.class = class;
+		p->class = class;
 	}
 	p->run.to = v;
 	if (width > p->run.width)
@@ -175,15 +210,16 @@ static void *run(void *data)
 }
 
 /* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it has written down on. */
-static void go_on(struct ip_pulse *p, const char *path)
+static void go_on(struct ip_pulse *p)
 {
-	uint64_t last = p->area->clock->now, from, to, width;
-	_cleanup_fclose_ FILE *in = last ? fopen(path, "re") : NULL;
+	uint64_t last = p->area->clock->now;
+	_cleanup_fclose_ FILE *in = last ? fopen(p->path, "re") : NULL;
+	struct run run;
 
-	while (in && fscanf(in, "%lu %lu %lu", &from, &to, &width) == 3) {
-		p->stamp = to + 1;
-		if (width > p->stats.latest)
-			p->stats.latest = width;
+	while (in && read_run(in, &run)) {
+		p->stamp = run.to + 1;
+		if (run.width > p->stats.latest)
+			p->stats.latest = run.width;
 	}
 	if (!p->stamp)
 		return;
@@ -199,31 +235,43 @@ static void destroy(struct ip_pulse *p)
 		fclose(p->out);
 	if (p->loadavg >= 0)
 		close(p->loadavg);
+	pthread_mutex_destroy(&p->writing);
+	free(p->path);
 	free(p);
+}
+
+static char *new_path_of(const struct ip_pulse *p)
+{
+	char *path;
+
+	return asprintf(&path, "%s.new", p->path) < 0 ? NULL : path;
 }
 
 int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *new_path = NULL;
 	struct ip_pulse *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
 	int error;
 
-	if (!p || asprintf(&path, "%s/%s", dir, IP_TRACE_STAMPS) < 0) {
+	if (!p || asprintf(&p->path, "%s/" IP_TRACE_STAMPS, dir) < 0) {
 		free(p);
 		return ip_error("out of memory");
 	}
+	pthread_mutex_init(&p->writing, NULL);
 	p->area = area;
 	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ip_pulse_pace_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
-	p->out = fopen(path, area->clock->now ? "ae" : "we");
+	p->out = fopen(p->path, area->clock->now ? "ae" : "we");
 	if (!p->out) {
-		ip_error_errno("cannot write %s", path);
+		ip_error_errno("cannot write %s", p->path);
 		destroy(p);
 		return -1;
 	}
-	setvbuf(p->out, NULL, _IOLBF, 0);
-	go_on(p, path);
+	new_path = new_path_of(p);
+	if (new_path)
+		unlink(new_path); /* of one that was killed */
+	go_on(p);
 	refresh(p);
 	/* the first run at once: if we are killed, who goes on reckons from there */
 	refresh(p);
@@ -238,6 +286,56 @@ int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
 	}
 	*ret = p;
 	return 0;
+}
+
+static void copy_runs(FILE *in, FILE *out)
+{
+	struct run run;
+
+	clearerr(in);
+	while (read_run(in, &run))
+		write_run(out, &run);
+}
+
+void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
+{
+	_cleanup_free_ char *new_path = new_path_of(p);
+	_cleanup_fclose_ FILE *in = fopen(p->path, "re"), *out = NULL;
+	struct run all = {0}, run;
+	unsigned n = 0;
+	bool more;
+
+	if (!in || !new_path)
+		return;
+	while ((more = read_run(in, &run)) && run.to < before) {
+		if (!n++)
+			all.from = run.from;
+		all.to = run.to;
+		if (run.width > all.width)
+			all.width = run.width;
+	}
+	if (n < 2)
+		return;
+	/* C1 */
+	out = fopen(new_path, "we");
+	if (!out)
+		return;
+	write_run(out, &all);
+	if (more)
+		write_run(out, &run);
+	copy_runs(in, out);
+	/* C2 */
+	pthread_mutex_lock(&p->writing);
+	copy_runs(in, out);
+	if (fflush(out) == 0 && !ferror(out) && rename(new_path, p->path) == 0) {
+		FILE *old = p->out;
+
+		p->out = out;
+		out = old;
+	} else {
+		unlink(new_path);
+	}
+	pthread_mutex_unlock(&p->writing);
 }
 
 /* What 99 % of the time are within: a power of two, or the widest. */

@@ -23,6 +23,10 @@ struct ip_pulse_stats {
  * (common/trace_format.h). Goes on with those of an iprobe that was killed. */
 int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret);
 
+/* Puts what was noted of stamps before that time together in one line, as wide as the widest of it: so that what is on disk does not grow with what is
+ * not there any more. Where it cannot be done (no room on the disk) it stays as it is. Not from two threads at once. */
+void ip_pulse_condense(struct ip_pulse *pulse, uint64_t before);
+
 /* A last time; no hook may take a stamp any more. NULL is fine, and for ret too. */
 void ip_pulse_stop(struct ip_pulse *pulse, struct ip_pulse_stats *ret);
 

@@ -181,6 +181,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	if (s->pulse) {
+		ip_session_condense(s);
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}

@@ -39,6 +39,7 @@ struct ip_session {
 		save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
 	struct ip_pulse *pulse; /* of coarse time; NULL: none */
+	uint64_t condensed;	/* pieces that were removed when its notes were condensed last */
 	struct ip_family *family;
 	struct ip_follow *follow;
 	struct ip_become *become;	 /* NULL: no exec is being followed */
@@ -121,6 +122,9 @@ void ip_session_hurry(struct ip_session *s, bool start);
 
 /* The plan's sites have gone live: look after them (watch.h). */
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan);
+
+/* What --rotate has removed needs no notes of --time coarse any more (pulse.h). */
+void ip_session_condense(struct ip_session *s);
 
 /* Takes over what was counted and writes it to the trace. */
 int ip_session_save_counts(struct ip_session *s);

@@ -34,9 +34,10 @@ int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size);
 bool ip_trace_rotates(const struct ip_trace *trace);
 /* From the next piece on. -1 with an error. */
 int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size);
-/* What was removed, up to now; nothing that happened after tsc was. */
+/* What was removed, up to now; nothing that happened after tsc was. early: when the last of the pieces that were removed began; little of what
+ * happened before that is still there. 0: not known. */
 struct ip_trace_rotated {
-	uint64_t pieces, packets, bytes, events, tsc;
+	uint64_t pieces, packets, bytes, events, tsc, early;
 };
 void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret);
 /* Nanoseconds from the trace's start to tsc, as well as they are known by now. */

@@ -273,15 +273,19 @@ int ip_rotation_settle(struct ip_trace *trace)
 
 void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret)
 {
-	const struct ip_piece *first;
+	const struct ip_piece *first, *before;
 
 	*ret = (struct ip_trace_rotated){0};
 	if (!trace->rotation)
 		return;
 	first = ip_pieces_first(&trace->rotation->pieces);
+	before = first->number ? ip_piece_at(&trace->rotation->pieces, first->number - 1) : NULL;
 	*ret = (struct ip_trace_rotated){.pieces = first->number,
 					 .packets = first->packets,
 					 .bytes = first->bytes,
 					 .events = first->events,
-					 .tsc = first->tsc};
+					 .tsc = first->tsc,
+					 /* who has gone on with the trace may not have read its line */
+					 .early = before && before->number == first->number - 1 ? before->tsc
+												: 0};
 }

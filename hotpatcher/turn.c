@@ -107,6 +107,19 @@ static void watch_text(struct ip_session *s)
 		ip_follow_want(s->follow);
 }
 
+void ip_session_condense(struct ip_session *s)
+{
+	struct ip_trace_rotated rotated;
+
+	if (!s->pulse || !ip_trace_rotates(s->trace))
+		return;
+	ip_trace_rotated(s->trace, &rotated);
+	if (rotated.pieces == s->condensed)
+		return;
+	s->condensed = rotated.pieces;
+	ip_pulse_condense(s->pulse, rotated.early);
+}
+
 /* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
 static void sync_trace(struct ip_session *s, uint64_t now)
 {
@@ -204,6 +217,7 @@ const char *ip_session_turn(struct ip_session *s)
 	if (ip_collector_full(s->collector))
 		return ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	sync_trace(s, now);
+	ip_session_condense(s);
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
 	reason = ip_follow_turn(s);

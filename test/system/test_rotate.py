@@ -4,6 +4,7 @@
 any step of it is gone on with.
 """
 
+import bisect
 import json
 import re
 import select
@@ -13,6 +14,7 @@ import pytest
 
 from iptest import ctf, memory
 from iptest.actor import last_words
+from test_coarse import records, runs_of
 from test_counting import own_counts
 from test_resume import begin, check as check_resumed, counts_of, finish, kill
 
@@ -230,6 +232,27 @@ def test_resumed_with_another_size(me, programs, targets):
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
     check(me, directory, done.summary(), total, 768 << 10, 3)
+
+
+def test_notes_of_coarse_time_go_too(me, programs):
+    """What is noted of its stamps is one line for all that was removed; events that are there have theirs."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "--time", "coarse", "--rotate", 3, "--max-size", "768K", "-o", directory, "--", programs.simple("count"), "-t", 2,
+                     "-r", 400000, "-s", 2)
+    assert done.returncode == 0, repr(done)
+    summary = done.summary()
+    assert summary["rotated_pieces"] > 4
+    check(me, directory, summary, own_counts(done.stdout)[1], 768 << 10, 3)
+    runs = runs_of(directory)
+    began = {int(line.split()[1]): int(line.split()[3]) for line in (directory / "iprobe/pieces").read_text().splitlines()}
+    early = began[summary["rotated_pieces"] - 1]
+    assert runs[0][0] <= began[0] + (early - began[0]) // 10 and runs[1][1] >= early, (runs[:2], began)
+    begins = [run[0] for run in runs]
+    for stream in directory.glob("stream-*"):
+        for stamp, _, _ in records(stream):
+            begin, end, _width = runs[bisect.bisect(begins, stamp) - 1]
+            assert begin <= stamp <= end
+    assert not list((directory / "iprobe").glob("*.new"))
 
 
 @pytest.mark.parametrize("options,why", [(["--rotate", "0"], "from 2 to 64"), (["--rotate", "1"], "from 2 to 64"), (["--rotate", "65"], "from 2 to 64"),
