@@ -10,7 +10,7 @@
  *      handler finds in it that comes before, or leaves behind that never comes back. A handler between the reading and the store leaves top as it
  *      was; frames that it has not left are dead.
  *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the entry's; behind an alloca the entry's lies
- *      above; TAIL_EXIT: the entry's lies below, by 8 in placement fentry), the innermost where there are more. It is taken out
+ *      above; TAIL_EXIT: the entry's lies below, by 8 in placement fentry; the caller's may lie where the exit's does), the innermost where there are more. It is taken out
  *      wherever it stands: its duration is right. What stands above it stays: those are calls that longjmp or an exception has ended, or open
  *      ones on another stack (coroutines, handlers), and nothing tells which.
  *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing such, the oldest frame
@@ -56,6 +56,8 @@
 #define FRAME		 sizeof(struct ip_meters_frame)
 #define BELOW		 (1ull << 20)
 #define NEAR		 (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
+
+_Static_assert(NEAR == FRAME_NEAR, "layout.h");
 
 static struct ip_meters *block(uint32_t i)
 {
@@ -205,7 +207,7 @@ static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t
 		if (f->sp == sp && kind == IP_PROBE_EXIT)
 			return at;
 		away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
-		if (away < nearest) {
+		if (away && away < nearest) {
 			nearest = away;
 			best = at;
 		}

@@ -109,6 +109,7 @@ enum way {
 	HIST_PILED_UP,
 	HIST_BEHIND,
 	HIST_OUTMOST,
+	HIST_MOVED,
 	HIST_OVERSPENT,
 	MODES_CLAIM,
 	MODES_SILENT,
@@ -144,6 +145,7 @@ static const char *const ways[] = {"common",
 				   "piled up",
 				   "behind one that is gone",
 				   "outmost",
+				   "recursive, the stack pointer moved",
 				   "more in it than it took",
 				   "claim with modes",
 				   "silent with modes"};
@@ -227,7 +229,7 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 			: way == COUNT || way == COUNT_SHARED || way == MODES_CLAIM || way == MODES_SILENT
 				? IP_DUTY(IP_DUTY_COUNT, COUNT_AT)
 			: way >= HIST && way <= HIST_OVERSPENT ? IP_DUTY(IP_DUTY_HIST, HIST_AT)
-							      : IP_DUTY_LOG;
+							       : IP_DUTY_LOG;
 	uint64_t own = kind == IP_PROBE_TAIL_EXIT ? sp - 8 : sp;
 
 	memset(blocks, 0, 4096);
@@ -264,7 +266,11 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	inner = way == HIST_OVERSPENT ? 1ull << 40 : INNER;
 	m->frames[1] = (struct ip_meters_frame){own, opened, duty, inner};
 	m->top = 2 * sizeof(struct ip_meters_frame);
-	if (way == HIST_OUTMOST) {
+	if (way == HIST_MOVED &&
+	    kind == IP_PROBE_TAIL_EXIT) { /* in front of the entry's site, placement instrument: the caller's is the exit's */
+		m->frames[0].sp = sp;
+		m->frames[1].sp = sp - 16;
+	} else if (way == HIST_OUTMOST) {
 		m->frames[0] = m->frames[1];
 		m->top = sizeof(struct ip_meters_frame);
 	} else if (way == HIST_BEHIND) { /* longjmp has left one between the caller and the call */

@@ -347,19 +347,28 @@
 	movq %rsi, METERS_FRAMES + FRAME_SP(%rdi)
 	.endm
 
-	/* The topmost frame is the one: rsp + up is its stack pointer, and the next one, or the head, is its caller's. Else C looks for them. */
-	.macro leave_frame up
+	/* The topmost frame is the one, and the next one, or the head, is its caller's. Else C looks for them. rsp + up is the frame's stack pointer; of a function
+	 * that has moved it in front of its entry site (tail 1) its caller's: then the frame's lies below that, and the caller's does not. */
+	.macro leave_frame up, tail=0
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
 	jz 7f
 	addq %rsi, %rdi
 	leaq \up(%rsp), %rax
+	.if \tail == 0
 	cmpq %rax, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
 	jne 7f
+	.endif
 	cmpq %rdx, METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi)
 	jne 7f
 	cmpq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_SP(%rdi)
 	jb 7f
+	.if \tail
+	decq %rax
+	subq METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi), %rax
+	cmpq $FRAME_NEAR - 1, %rax
+	jae 7f
+	.endif
 	rdtsc
 	shlq $32, %rdx
 	orq %rdx, %rax
@@ -451,7 +460,11 @@
 	.elseif \kind == 2
 	leave_frame \up
 	.else
+	.ifc \leave, leave_call
+	leave_frame \up, 1
+	.else
 	leave_frame (\up - 8)
+	.endif
 	.endif
 	movq $0, SLOT_GUARD(%rcx)
 	.endif

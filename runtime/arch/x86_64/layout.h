@@ -38,6 +38,7 @@
 #define FRAME_TIME    8
 #define FRAME_DUTY    16
 #define FRAME_INNER   24
+#define FRAME_NEAR    (1 << 16) /* meters.c: NEAR */
 #define HIST_SUM      0
 #define HIST_SELF     8
 #define HIST_MAX      16
