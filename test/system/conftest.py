@@ -54,11 +54,12 @@ def builddir():
     return path
 
 
-def leftovers():
-    """What a tool could leave on the machine, as comparable sets."""
+def leftovers(top):
+    """What a tool could leave on the machine, as comparable sets. What is in the directory of other tests is theirs."""
     found = {"mounts": set(), "shm": set(), "tracefs": set()}
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
-        found["mounts"] = {line.split()[4] for line in f if "iprobe" in line}
+        found["mounts"] = {path for path in (line.split()[4] for line in f if "iprobe" in line)
+                           if "/iprobe-test-" not in path or path.startswith(f"{top}/")}
     found["shm"] = {p.name for p in pathlib.Path("/dev/shm").iterdir() if "iprobe" in p.name}
     for base in ("/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"):
         if os.access(base, os.R_OK):
@@ -67,13 +68,13 @@ def leftovers():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nothing_left_behind():
+def nothing_left_behind(top):
     """No process, mount, tracefs instance or file in /dev/shm outlives the tests."""
-    before = leftovers()
+    before = leftovers(top)
     yield
     # Tests of another worker (pytest -n) may be at work on this machine: what is theirs goes away.
     deadline = time.monotonic() + 30
-    while (after := leftovers()) and time.monotonic() < deadline:
+    while (after := leftovers(top)) and time.monotonic() < deadline:
         if all(names <= before[what] for what, names in after.items()) and not actors.marked_processes():
             break
         time.sleep(0.2)
