@@ -224,6 +224,7 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
 					 .module = strdup(base ? base + 1 : pf->module->path),
 					 .entry_only = pf->entry_only,
+					 .width = -1,
 					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	if (!fn->name || !fn->module) {

@@ -27,10 +27,10 @@ struct ip_fperf_function {
 	bool out;
 	bool was_live; /* before a window in which nothing counts */
 	bool entry_only;
-	bool used_up;	  /* its quota, as of the last look; */
-	double sampled_s; /* how long after it was granted; */
-	uint64_t granted; /* when that was, in ticks */
-	uint32_t every; /* as granted last */
+	bool used_up;			  /* its quota, as of the last look; */
+	double sampled_s;		  /* how long after it was granted; */
+	uint64_t granted;		  /* when that was, in ticks */
+	uint32_t every;			  /* as granted last */
 	struct ip_fperf_sums ended;	  /* of threads and images that have ended */
 	struct ip_fperf_sums now;	  /* those, and what the blocks hold: as of the last look */
 	uint64_t placed_ns;		  /* when it went live for the first time */
@@ -41,6 +41,8 @@ struct ip_fperf_function {
 	struct ip_fperf_gaps gaps;
 	double looked_s; /* of ip_fperf_undisturbed(), at looked_ns */
 	struct ip_strata strata;
+	double width; /* of its widest interval, as a share of the mean; negative: not known. As of the last look; */
+	bool measured;		      /* strata have become more since */
 	struct ip_fperf_sums divided; /* what of now is in the strata; */
 	double divided_missed;	      /* and of the calls in gaps */
 	uint64_t divided_ns;	      /* as of then */
@@ -92,6 +94,10 @@ struct ip_fperf {
 	double hooks_ns;		   /* of spent_ns, all but stops */
 	uint64_t stops_seen_ns;		   /* of the session's */
 	uint32_t epoch;			   /* of ip_fperf_header.whole */
+	/* what we take of a CPU */
+	double own_turn_s;	   /* a turn: both of its changes, as measured */
+	uint64_t turned_ns;	   /* when the last one began */
+	double own_s, own_start_s; /* all in all; before it began */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */
@@ -107,7 +113,6 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *functio
 double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *function, unsigned event,
 		      double *ret_ci);
 /* Gives a function what it may take, and has it sample (or only count: quota 0). */
-void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t quota,
-		    uint32_t every);
+void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t quota, uint32_t every);
 
 #endif

@@ -74,6 +74,7 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 		stretch.rest_s += stretch.calls_s;
 		stretch.calls_s = 0;
 	}
+	fn->measured |= stretch.n > 0;
 	if (stretch.n || stretch.calls + stretch.rest > 0)
 		ip_strata_add(&fn->strata, f->options.nevents, &stretch, first && stretch.n);
 	fn->divided = *now;
@@ -148,6 +149,7 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 {
 	*ret = (struct ip_fperf_summary){.functions = f->nfunctions, .changes = f->changes};
 	ret->run_s = f->cpu_ns / 1e9;
+	ret->own_s = f->own_s;
 	ret->overhead = f->cpu_ns ? f->spent_ns / f->cpu_ns : 0;
 	ret->stops_share = f->cpu_ns ? f->stops_ns / f->cpu_ns : 0;
 	ret->length_s = f->start_ns ? (end_of(f) - f->start_ns) / 1e9 : 0;

@@ -213,7 +213,7 @@ static void settle(struct ip_strata *s)
 double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, double *ret_ci)
 {
 	struct ip_strata s = *strata;
-	double calls, samples, mean, freedom, variance, least;
+	double calls, samples, first, mean, freedom, variance, least;
 
 	*ret_ci = -1;
 	samples = s.samples > s.missing[e] ? s.samples - s.missing[e] : 0;
@@ -223,6 +223,7 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, d
 	fold(&s, e, NULL);
 	s.n++;
 	calls = s.calls[e] + size_of(&s.first, e);
+	first = size_of(&s.first, e); /* they stand for themselves */
 	mean = (s.total[e] + s.first.sum[e]) / calls;
 	if (samples >= 2) {
 		variance = s.within[e];
@@ -245,7 +246,7 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, d
 		variance += s.bridges[e];
 		freedom = freedom < 1e6 ? freedom : 1e6;
 		*ret_ci = ip_fperf_t95(freedom) * sqrt(variance) / calls;
-		least = RULE_OF_THREE / samples * (1 - samples / calls);
+		least = RULE_OF_THREE / (samples > first ? samples - first : samples) * (1 - samples / calls);
 		if (variance == 0 && mean > 1)
 			least *= mean;
 		if (counts && *ret_ci < least)

@@ -35,11 +35,21 @@
 #define SHOW_NS	     1000000000ull
 #define RETRY_NS     200000000ull /* after a change that failed */
 #define ADVANCE_S    0.05
+#define OWN_SHARE                                                                                            \
+	0.02 /* of a CPU is what changes may take of ours: the budget is the target's, but it may be its CPU, or its core's other half */
 #define MARGIN                                                                                               \
-	0.9 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
+	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
 #define CALL_S	3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
 #define SAVE_S	1.0
 #define SETTLED 0.3 /* of a new measurement goes into costs that are measured */
+
+/* CPU time, s: of this thread, which does all but moving rings; of all of us. */
+static double own_of(clockid_t clock)
+{
+	struct timespec t;
+
+	return clock_gettime(clock, &t) < 0 ? 0 : t.tv_sec + t.tv_nsec / 1e9;
+}
 
 static uint64_t cpu_of(const struct ip_fperf *f)
 {
@@ -77,6 +87,7 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
 	f->stops_ns = new_stops(f, s);
 	f->spent_ns = 0;
+	f->own_start_s = own_of(CLOCK_PROCESS_CPUTIME_ID);
 	ip_fperf_set_whole(f, true);
 }
 
@@ -167,7 +178,7 @@ static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 				       .calls_per_s = fn->calls_per_s,
 				       .out_s = fn->out ? (now - fn->since_ns) / 1e9 : 0,
 				       .samples = fn->now.ended,
-				       .width = width_of(f, fn)};
+				       .width = fn->width};
 }
 
 static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool out, uint64_t now)
@@ -195,7 +206,7 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};
 	struct ip_change_result result = {0};
-	double stopped = 0;
+	double stopped = 0, own = own_of(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t now;
 
 	for (size_t i = 0; i < n; i++)
@@ -220,6 +231,8 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 		stopped += result.stops[i].ns;
 	if (result.nstops)
 		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * f->busy;
+	own = 2 * (own_of(CLOCK_THREAD_CPUTIME_ID) - own);
+	f->own_turn_s = f->own_turn_s ? (1 - SETTLED) * f->own_turn_s + SETTLED * own : own;
 	f->changes++;
 }
 
@@ -251,7 +264,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .sample_ns = f->sample_ns,
 				       .hook_ns = f->hook_ns,
 				       .change_ns = f->change_ns,
-				       .turns = turns,
+				       .turns = turns && now - f->turned_ns > f->own_turn_s / OWN_SHARE * 1e9,
 				       .exclusive = f->options.exclusive,
 				       .run_ns = 1e9 * f->busy};
 
@@ -260,6 +273,10 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	for (size_t i = 0; i < n; i++) {
 		note_rate(f, &f->functions[i], now);
 		ip_fperf_divide(f, &f->functions[i]);
+		if (f->functions[i].measured) {
+			f->functions[i].width = width_of(f, &f->functions[i]);
+			f->functions[i].measured = false;
+		}
 		fill_item(f, &f->functions[i], now, &items[i]);
 	}
 	if (f->options.policy->decide(items, n, &means) < 0)
@@ -282,6 +299,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	if (f->turn_ns && moved)
 		f->window_s = (1 - SETTLED) * f->window_s + SETTLED * (now - f->turn_ns) / 1e9;
 	f->turn_ns = comes ? now : 0;
+	f->turned_ns = comes ? now : f->turned_ns;
 	f->window_end_ns = comes ? now + WINDOW_NS : 0;
 }
 
@@ -392,6 +410,7 @@ void ip_fperf_end(struct ip_fperf *f)
 		return;
 	ip_fperf_look(f);
 	f->end_ns = ip_now_ns();
+	f->own_s = own_of(CLOCK_PROCESS_CPUTIME_ID) - f->own_start_s;
 	spent = ip_fperf_spent(f);
 	for (size_t i = 0; i < f->nfunctions; i++)
 		calls += f->functions[i].now.calls;

@@ -122,7 +122,7 @@ def runs():
     return 200 if os.environ.get("IPROBE_TEST_FULL") == "1" else 5
 
 
-@pytest.mark.parametrize("name, flags", [("some", ["-s", 150]), ("phased", ["-p", "-n", 6000])])
+@pytest.mark.parametrize("name, flags", [("some", ["-n", 3000]), ("phased", ["-p", "-n", 6000])])
 def test_intervals_hold_the_truth(me, programs, targets, capsys, name, flags):
     """As often as they say: 95 of 100; of few runs, most. phased() is called often in one phase of the program, and faults rarely, and the other
     way round in the next: samples that are taken for all alike are off by far."""

@@ -175,6 +175,23 @@ static void make_rare(struct run *r)
 	r->total += 1e-9; /* there may be none */
 }
 
+/* What test/programs/paging has in a run of which it gets little: a handful of samples of 0 to 8, each as likely. */
+static void make_handful(struct run *r)
+{
+	double values[300];
+	bool is_sample[300];
+	unsigned n = 2 + 3 * even();
+
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < 300; k++)
+			values[k] = floor(9 * even());
+		choose(is_sample, 300, i ? n : 0);
+		is_sample[0] |= !i;
+		is_sample[1] |= !i;
+		add_stretch(r, values, 300, is_sample, !i);
+	}
+}
+
 /* The first two calls are samples, and take ten times as long. */
 static void make_cold(struct run *r)
 {
@@ -214,6 +231,14 @@ static void test_few_samples(void **state)
 
 	(void)state;
 	assert_true(o.held > 0.93 && fabs(o.bias) < 0.005);
+}
+
+static void test_handful(void **state)
+{
+	struct outcome o = repeat(make_handful);
+
+	(void)state;
+	assert_true(o.held > 0.93);
 }
 
 static void test_clusters(void **state)
@@ -359,7 +384,7 @@ int main(void)
 		cmocka_unit_test(test_few_samples),   cmocka_unit_test(test_clusters),
 		cmocka_unit_test(test_rare_events),   cmocka_unit_test(test_cold_beginning),
 		cmocka_unit_test(test_what_is_known), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_bridges),
+		cmocka_unit_test(test_bridges),	      cmocka_unit_test(test_handful),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
