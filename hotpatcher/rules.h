@@ -19,6 +19,8 @@
  *      takes snapshots; where both are wanted, by what the first of them wants. The others wait, and the log says so.
  *   3. When something fires while it is watched the watch ends first. Between the two are some tens of milliseconds in which nothing is recorded.
  *
+ * The functions that are watched cost some 30 ns a call meanwhile, and nothing else of the process does.
+ *
  * What may go wrong. A process that ends takes its session with it. A session that fails is tried again, after a second, two, four, up to ten
  * minutes. A session that is killed is followed by iprobe detach. Before a session begins the state directory has a note of it: should all of us be
  * killed at once, the next one puts back what is live. When we end, or iprobed does, sessions end properly.
