@@ -13,7 +13,7 @@
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
-#define REAP_OFTEN_NS	 10000000ull /* while a look costs little: how well ends of threads are known */
+#define REAP_OFTEN_NS	 20000000ull /* while a look costs little: how well ends of threads are known */
 #define REAP_OFTEN_SLOTS 32u
 #define FLUSH_TURNS	 1000
 #define PRESS_NAP_NS	 1000000ull /* while packets are being compressed */

@@ -45,6 +45,7 @@ struct ip_collector {
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
 	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
 	void *family;
+	bool same_namespace; /* our ids of processes are the target's own; false: or that is not known yet */
 	struct ip_counters *counters;
 	struct ip_hot *hot; /* NULL: nobody asks */
 	uint8_t *pids; /* bitmap of processes that have recorded */

@@ -102,8 +102,8 @@ int ip_reap(struct ip_collector *c)
 	_cleanup_free_ uint8_t *gone = calloc(IP_AREA_SLOTS, 1); /* slots are claimed meanwhile */
 	_cleanup_free_ uint64_t *claims = calloc(used + 1, sizeof(*claims));
 	_cleanup_free_ pid_t *threads = NULL;
-	bool same = same_pid_namespace(c->target->pid);
 	uint64_t at;
+	bool same;
 	size_t ngone = 0;
 	ssize_t n;
 	bool ended;
@@ -111,6 +111,7 @@ int ip_reap(struct ip_collector *c)
 
 	if (!gone || !claims)
 		return 0;
+	same = c->same_namespace = c->same_namespace || same_pid_namespace(c->target->pid);
 	/* The claims are read before the threads are listed: a claim whose thread is not in the list is of
 	 * one that ended. */
 	for (uint32_t i = 0; i < used; i++) {

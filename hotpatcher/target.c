@@ -126,18 +126,22 @@ long ip_proc_status(pid_t pid, const char *key)
 	return -1;
 }
 
+/* The file of the thread, not of the process, which adds up what all threads have used. */
 bool ip_proc_is_zombie(pid_t pid)
 {
-	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[512];
-	const char *comm_end;
+	_cleanup_close_ int fd = -1;
+	const char *state;
+	ssize_t n;
 
-	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	file = fopen(name, "re");
-	if (!file || !fgets(line, sizeof(line), file))
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", pid, pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (n <= 0)
 		return false;
-	comm_end = strrchr(line, ')');
-	return comm_end && (!strncmp(comm_end, ") Z", 3) || !strncmp(comm_end, ") X", 3));
+	line[n] = '\0';
+	state = strrchr(line, ')'); /* a name may have some, too */
+	return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
 }
 
 /* The last field of NSpid. */
