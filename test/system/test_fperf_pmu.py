@@ -295,3 +295,13 @@ def test_metrics(me, programs, targets):
     assert 0 < float(rows["eleven"]["CPU"]) <= 2, rows
     done = me.run([fperf_path(me), "-e", "perf::TASK-CLOCK", "--", programs.simple("paging"), "-n", 2], input="\n\n")
     assert done.returncode == 0 and "CPU" not in done.stdout.splitlines()[1].split(), repr(done)
+
+
+def test_exclusive(me, programs, targets):
+    """What called functions count is not in, by the kernel's counters either."""
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 100],
+                                        ["--budget", "none", "--exclusive", "-e", f"{FAULTS},{SPLITS}"])
+    functions = by_name(result)
+    for name, pages in {**EXACT, "outer": 0}.items():
+        check(functions, name, pages)
+        assert functions[name]["samples"] == own[name][0]
