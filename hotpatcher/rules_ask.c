@@ -21,7 +21,7 @@
 
 #define REQUEST_MAX 256
 #define REPLY_MAX   (192u << 10)
-#define PATIENCE_S  10
+#define PATIENCE_S  60
 
 static int address_of(const char *state, struct sockaddr_un *ret)
 {

@@ -71,7 +71,13 @@ static void meet(struct ip_rules *e, pid_t pid, uint64_t now_ns)
 		struct ip_rules_state *state = &e->states[i];
 		struct ip_rules_arm arm = {.state = state, .fresh = !e->first};
 
-		if (!ip_rules_match(state->rule, &process))
+		if (!ip_rules_may_match(state->rule, t ? &t->process : &process))
+			continue;
+		if (!t && ip_rules_cmdline_read(&process) < 0) {
+			ip_rules_log(state, NULL, "%s: it is left out", ip_error_message());
+			break;
+		}
+		if (!ip_rules_match(state->rule, t ? &t->process : &process))
 			continue;
 		if (arms_of(e, state) >= state->rule->processes) {
 			if (!state->told_processes)

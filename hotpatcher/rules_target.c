@@ -120,11 +120,15 @@ static void failed(struct ip_rules_target *t, const struct ip_rules_state *state
 {
 	char again[16];
 
+	if (!ip_pidfd_lives(t->pidfd)) {
+		t->gone = true;
+		return;
+	}
 	t->patience_ns = t->patience_ns ? 2 * t->patience_ns : PATIENCE_NS;
 	if (t->patience_ns > PATIENCE_LIMIT_NS)
 		t->patience_ns = PATIENCE_LIMIT_NS;
 	t->retry_ns = now_ns + t->patience_ns;
-	if (strcmp(t->said, what) && !t->gone)
+	if (strcmp(t->said, what))
 		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often", what,
 			     ip_format_ns(t->patience_ns, again));
 	snprintf(t->said, sizeof(t->said), "%s", what);

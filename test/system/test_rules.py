@@ -412,8 +412,9 @@ def test_targets_that_vanish(rules, targets, me, program):
 
 
 def test_programs_that_are_not_prepared(rules, targets, me):
-    t = targets.start(me, ["sleep", "600"], preload=False, wait=False)
-    rules.start(rule(LATENCY, match="{exe: sleep, cmdline: 'sleep 600'}"))
+    seconds = 100_000 + os.getpid()  # nobody else's
+    t = targets.start(me, ["sleep", seconds], preload=False, wait=False)
+    rules.start(rule(LATENCY, match=f"{{exe: sleep, cmdline: 'sleep {seconds}'}}"))
     rules.wait_log(f"pid {t.pid} ", "it is tried again in 1.00 s, and then less and less often")
     time.sleep(4)
     assert rules.log().count("it is tried again") == 1 and t.alive()

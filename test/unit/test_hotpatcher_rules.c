@@ -269,6 +269,8 @@ static void test_processes(void **state)
 	assert_int_equal(ip_rules_stat_parse("1 (a", &stat), -1);
 	assert_int_equal(ip_rules_stat_parse("1 (a) S 1 2", &stat), -1);
 	assert_int_equal(ip_rules_process_read(getpid(), &p), 0);
+	assert_null(p.cmdline);
+	assert_int_equal(ip_rules_cmdline_read(&p), 0);
 	assert_true(p.start && p.uid == getuid() && strstr(p.exe, "test_hotpatcher_rules") &&
 		    strstr(p.cmdline, "test_hotpatcher_rules"));
 	ip_rules_process_clear(&p);
