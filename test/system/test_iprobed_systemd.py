@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+iprobed as systemd runs it: a systemd of its own in namespaces of its own (processes, mounts, network, control groups), on a copy of this machine's file
+system that is thrown away, with the units that are shipped.
+
+A program inside (SCENARIO) does what is to be done, and writes what it saw, which is compared here.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from iptest.actor import ORDINARY_UID
+
+pytestmark = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
+                                reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+
+SYSTEMD = "/lib/systemd/systemd"
+
+# Its arguments: a directory for it, a directory to write to, the build folder, and the folder of the tests' programs. Until "ready" is written
+# a failure is this machine's.
+OUTSIDE = r"""
+set -e
+room=$1 out=$2 build=$3 programs=$4
+mount --make-rprivate /
+mount -t tmpfs tmpfs "$room"
+mkdir "$room/upper" "$room/work" "$room/root"
+root=$room/root
+mount -t overlay -o "lowerdir=/,upperdir=$room/upper,workdir=$room/work" overlay "$root"
+for place in "$build" "$programs" "$out"; do
+    mkdir -p "$root$place"
+    mount --bind "$place" "$root$place"
+done
+# shared libraries and the like may lie on file systems of their own
+for place in /usr /lib /lib64 /bin; do
+    if [ ! -L "$place" ] && mountpoint -q "$place"; then mount --bind "$place" "$root$place"; fi
+done
+mount -t proc proc "$root/proc"
+mount --bind "$root/proc/sys" "$root/proc/sys"
+mount -o remount,bind,ro "$root/proc/sys"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for name in null zero full random urandom tty; do
+    : >"$root/dev/$name"
+    mount --bind "/dev/$name" "$root/dev/$name"
+done
+mkdir "$root/dev/shm" "$root/dev/pts"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+# nothing of this machine's own: its services, its disks
+rm -rf "$root"/etc/systemd/system/*.wants "$root"/usr/lib/systemd/system/*.wants "$root"/lib/systemd/system/*.wants "$root/etc/fstab"
+rm -rf "$root/etc/iprobe" "$root/var/lib/iprobe" "$root/etc/machine-id"
+echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+mkdir "$root/etc/systemd/system/iprobed.service.d"
+printf '[Service]\nStandardError=append:%s/log\n' "$out" >"$root/etc/systemd/system/iprobed.service.d/log.conf"
+cp "$out/iprobed.service" "$out/iprobed.socket" "$out/test.target" "$out/scenario.service" "$root/etc/systemd/system/"
+touch "$out/ready"
+export container=iprobe-test
+exec chroot "$root" /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=info --show-status=no
+"""
+
+TARGET = """
+[Unit]
+Requires=iprobed.socket scenario.service
+After=iprobed.socket
+AllowIsolate=yes
+"""
+
+SERVICE = """
+[Unit]
+DefaultDependencies=no
+After=iprobed.socket
+[Service]
+Type=oneshot
+ExecStart=/usr/bin/python3 {out}/scenario.py {out} {build} {program} {uid}
+ExecStopPost=/bin/sh -c 'touch {out}/over'
+StandardOutput=file:{out}/scenario.log
+StandardError=inherit
+TimeoutStartSec=200
+"""
+
+SCENARIO = r'''
+import json, os, subprocess, sys, time
+out, build, program, uid = sys.argv[1:]
+saw = {}
+me = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+place = out + "/mine"
+env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "IPROBE_DAEMON": "always"}
+
+
+def run(*args, user=True):
+    done = subprocess.run([*(me if user else []), *map(str, args)], capture_output=True, text=True, env=env, cwd=place, timeout=60)
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
+
+
+def leave(*options):
+    """The session has our standard output: a pipe would not end."""
+    return subprocess.run([*me, iprobe, "attach", "--leave", "-q", *options, str(target.pid)], env=env, cwd=place, timeout=60,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
+def show(unit, *names):
+    done = run("systemctl", "show", unit, "-p", ",".join(names), user=False)
+    return dict(line.split("=", 1) for line in done["out"].splitlines())
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def patched():
+    return json.loads(run(build + "/cli/iprobe", "status", "--json", target.pid)["out"])["patched"]
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if condition():
+                return True
+        except (OSError, ValueError, KeyError):
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def workers(pid):
+    done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == "iprobe"]
+
+
+iprobe = build + "/cli/iprobe"
+target = subprocess.Popen([*me, program, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+target.stdout.readline()
+
+# The socket is there, the service is not, until somebody asks.
+saw["before"] = {**show("iprobed.socket", "ActiveState", "SubState"), "service": show("iprobed.service", "ActiveState")["ActiveState"]}
+saw["first"] = run(iprobe, "attach", "--json", "--duration", "200ms", "-o", "first", target.pid)
+saw["owner"] = os.stat(place + "/first").st_uid
+saw["running"] = show("iprobed.service", "ActiveState", "SubState", "NRestarts", "StatusErrno", "MainPID", "Result")
+main = int(saw["running"]["MainPID"])
+saw["main"] = status(main)
+
+# A session, what its worker may do, and a snapshot of it, into a place that is read-only for the service.
+saw["leave"] = leave("--overwrite", "-o", "left")
+saw["live"] = wait_for(lambda: patched() > 0)
+worker = workers(main)
+saw["worker"] = status(worker[0]) if worker else {}
+saw["snapshot"] = wait_for(lambda: run(iprobe, "snapshot", "-o", "snap", target.pid)["code"] == 0) or run(iprobe, "snapshot", "-o", "snap", target.pid)
+saw["snapshot is mine"] = os.path.exists(place + "/snap") and os.stat(place + "/snap").st_uid
+
+# All of the service's processes are killed at once; systemd starts it again, and it puts back what is live.
+saw["notes"] = len([n for n in os.listdir("/run/iprobe") if n.startswith("session-")])
+run("systemctl", "kill", "--kill-who=all", "-s", "KILL", "iprobed.service", user=False)
+saw["restarted"] = wait_for(lambda: show("iprobed.service", "ActiveState", "NRestarts") == {"ActiveState": "active", "NRestarts": "1"})
+saw["idle again"] = wait_for(lambda: patched() == 0)
+saw["no notes"] = wait_for(lambda: not [n for n in os.listdir("/run/iprobe") if n.startswith("session-")])
+saw["second"] = run(iprobe, "attach", "--json", "--duration", "200ms", "-o", "second", target.pid)
+
+# Its end ends sessions, not the target.
+leave("-o", "third")
+saw["live once more"] = wait_for(lambda: patched() > 0)
+saw["stop"] = run("systemctl", "stop", "iprobed.service", user=False)
+saw["stopped"] = show("iprobed.service", "ActiveState", "Result")
+saw["idle at last"] = patched() == 0  # which starts it again
+saw["third is whole"] = run(iprobe, "report", "third")["code"]
+saw["state"] = os.path.isdir("/var/lib/iprobe")
+saw["target lives"] = target.poll() is None
+target.kill()
+with open(out + "/saw", "w", encoding="utf-8") as f:
+    json.dump(saw, f, indent=1)
+os.rename(out + "/saw", out + "/saw.json")
+'''
+
+
+def own_control_group(top):
+    """A control group that systemd may have for its own, below ours; None: there is none to be had."""
+    place = top / "cgroup"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "cgroup2", "cgroup2", place], check=False).returncode:
+        return None
+    mine = place / f"iprobe-test-{os.getpid()}"
+    try:
+        mine.mkdir()
+    except OSError:
+        subprocess.run(["umount", place], check=False)
+        return None
+    return mine
+
+
+def remove_control_group(group):
+    deadline = time.monotonic() + 30
+    for path in [path for path, _, _ in os.walk(group, topdown=False)]:
+        while time.monotonic() < deadline:
+            try:
+                os.rmdir(path)
+                break
+            except OSError:
+                time.sleep(0.1)  # its last process is about to go
+    subprocess.run(["umount", "-l", group.parent], check=True)
+
+
+@pytest.fixture(scope="module")
+def saw(top, builddir, programs):
+    if os.getuid():
+        pytest.skip("not root")
+    if not os.access(SYSTEMD, os.X_OK) or not shutil.which("systemctl"):
+        pytest.skip("no systemd is installed")
+    program = programs.simple("standing", placement="fentry")
+    out, room = top / "systemd", top / "systemd-room"
+    for path in (out, room, out / "mine"):
+        path.mkdir()
+        path.chmod(0o755)
+    os.chown(out / "mine", ORDINARY_UID, ORDINARY_UID)
+    service = (builddir / "system" / "iprobed.service").read_text(encoding="utf-8")
+    begin, end = service.split("ExecStart=", 1)
+    service = f"{begin}ExecStart={builddir}/cli/iprobed\n" + end.split("\n", 1)[1]
+    source = pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket"
+    for name, text in (("iprobed.service", service), ("iprobed.socket", source.read_text(encoding="utf-8")), ("test.target", TARGET),
+                       ("scenario.service", SERVICE.format(out=out, build=builddir, program=program, uid=ORDINARY_UID)),
+                       ("scenario.py", SCENARIO)):
+        (out / name).write_text(text, encoding="utf-8")
+    group = own_control_group(top)
+    if not group:
+        pytest.skip("no control group of our own (cgroup2) here")
+    said = (out / "said").open("w+", encoding="utf-8")
+    try:
+        proc = subprocess.Popen(["sh", "-c", 'echo $$ >"$1/cgroup.procs" || exit 77; shift; exec "$@"', "sh", group,
+                               "unshare", "--pid", "--mount", "--uts", "--ipc", "--net", "--cgroup", "--fork", "--kill-child",
+                               "sh", "-c", OUTSIDE, "sh", room, out, builddir, pathlib.Path(program).parent],
+                              stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        # its way out takes longer than all the rest; killed, it takes everything with it that is in its namespace
+        deadline = time.monotonic() + 240
+        while time.monotonic() < deadline and proc.poll() is None and not (out / "over").exists():
+            time.sleep(0.1)
+        proc.kill()
+        proc.wait()
+        said.seek(0)
+        words = said.read()
+    finally:
+        said.close()
+        remove_control_group(group)
+    if not (out / "ready").exists():
+        pytest.skip(f"systemd cannot run in namespaces here: {words.strip()[-300:]}")
+    log = out / "scenario.log"
+    assert (out / "saw.json").exists(), (log.read_text() if log.exists() else "") + words[-3000:]
+    found = json.loads((out / "saw.json").read_text(encoding="utf-8"))
+    found["log"] = (out / "log").read_text(encoding="utf-8")
+    return found
+
+
+def test_socket_activation(saw):
+    assert saw["before"] == {"ActiveState": "active", "SubState": "listening", "service": "inactive"}
+    assert saw["first"]["code"] == 0 and json.loads(saw["first"]["out"].splitlines()[-1])["events"] > 0, saw["first"]
+    assert saw["owner"] == ORDINARY_UID
+    # Type=notify: it is active when it has said READY=1
+    assert saw["running"]["ActiveState"] == "active" and saw["running"]["NRestarts"] == "0"
+
+
+def test_what_it_may(saw):
+    """The unit takes away what can be taken without a seccomp filter, which would be the workers', too."""
+    assert saw["main"]["Seccomp"] == "0" and saw["main"]["NoNewPrivs"] == "1"
+    assert int(saw["main"]["CapEff"], 16) == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23
+    assert saw["worker"]["Seccomp"] == "0" and int(saw["worker"]["CapEff"], 16) == 1 << 19 | 1 << 23
+    assert set(saw["worker"]["Uid"].split()) == {str(ORDINARY_UID)}
+
+
+def test_a_snapshot_is_written_where_the_service_may_not(saw):
+    assert saw["leave"] == 0 and saw["live"] is True
+    assert saw["snapshot"] is True, saw["snapshot"]
+    assert saw["snapshot is mine"] == ORDINARY_UID
+
+
+def test_killed_service_is_started_again_and_cleans_up(saw):
+    assert saw["notes"] == 1
+    assert saw["restarted"] and saw["idle again"] and saw["no notes"]
+    assert "an iprobed before this one has left it" in saw["log"]
+    assert saw["second"]["code"] == 0, saw["second"]
+
+
+def test_stopped_service_ends_its_sessions(saw):
+    assert saw["live once more"] is True
+    assert saw["stop"]["code"] == 0 and saw["stopped"] == {"ActiveState": "inactive", "Result": "success"}
+    assert saw["idle at last"] is True and saw["third is whole"] == 0 and saw["target lives"] is True
+
+
+def test_units(builddir, tmp_path):
+    """systemd finds nothing to complain of, and few exposures. Not more than they are now, with the reasons in the unit."""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("no systemd-analyze is installed")
+    service = (builddir / "system" / "iprobed.service").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in service if not line.startswith(("ExecStart=", "Documentation="))]
+    lines.insert(lines.index("[Service]") + 1, "ExecStart=/bin/true")
+    (tmp_path / "iprobed.service").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    socket = (pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket").read_text(encoding="utf-8")
+    (tmp_path / "iprobed.socket").write_text(socket.replace("Documentation=man:iprobed(8)\n", ""), encoding="utf-8")
+    env = {**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    done = subprocess.run(["systemd-analyze", "verify", tmp_path / "iprobed.service", tmp_path / "iprobed.socket"], capture_output=True, text=True,
+                          env=env, timeout=60, check=False)
+    assert done.returncode == 0 and not [line for line in done.stderr.splitlines() if "iprobed" in line], done.stderr
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=75", tmp_path / "iprobed.service"], capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr
