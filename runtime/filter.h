@@ -28,13 +28,6 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested);
 /* record.c: the time, as the session stamps its events. */
 uint64_t rt_stamp(struct ip_slot *slot);
 
-/* record.c: a sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0: there is none. */
-uint32_t rt_take_memory(void);
-/* Gives one back that was not used. */
-void rt_give_memory(uint32_t taken);
-/* The words of it. */
-void *rt_memory(uint32_t taken);
-
 /* record.c: whether a hook at sp is on top of the hook that has set the guard; where it is not, the guard is stale, and what it may still
  * write is marked. */
 int rt_is_nested(struct ip_slot *slot, uint64_t sp);

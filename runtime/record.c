@@ -37,8 +37,7 @@
  *       addition must do no harm: so the last words of a sub-buffer (IP_SUBBUF_SPARE) are no room, and without a sub-buffer the position is that
  *       of the first of them. Whoever finds it beyond sets it back.
  *
- * Nothing here allocates, locks or calls out. System calls: gettid and getpid at a thread's first event, none where self.h
- * does without.
+ * Nothing here allocates, locks or calls out, nor does what it calls: claim.c at a thread's first event, subbufs.c where a sub-buffer is full.
  */
 #include <stddef.h>
 
@@ -47,15 +46,11 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
 #include "runtime/meters.h"
+#include "runtime/ring.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
-#define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
-#define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
-#define WORD_INDEX(cur)	 ((cur) & (IP_SUBBUF_WORDS - 1))
-#define CUR(subbuf, pos) ((uint64_t)(subbuf) << IP_POSITION_BITS | (pos))
 #define SIGNAL_FRAME_MIN 512
-#define PAD_WORD	 8ull /* event id 0, not zero: filled, but no event */
 
 _Static_assert(offsetof(struct ip_slot, meters) == SLOT_METERS && offsetof(struct ip_slot, modes) == SLOT_MODES &&
 		       offsetof(struct ip_area_clock, now) == 0 && IP_SESSION_MARK == SESSION_MARK &&
@@ -108,11 +103,6 @@ static inline uint64_t clock_of(struct ip_slot *slot)
 	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot) : cpu_clock();
 }
 
-static inline int is_coarse(const struct ip_slot *slot)
-{
-	return rt_unlikely(slot->modes & IP_MODE_COARSE);
-}
-
 /* What slot->epoch is to be after a record at that time, and whether it tells that the upper bits are others. */
 static inline uint64_t epoch_at(const struct ip_slot *slot, uint64_t now)
 {
@@ -122,217 +112,6 @@ static inline uint64_t epoch_at(const struct ip_slot *slot, uint64_t now)
 static inline int is_another_epoch(const struct ip_slot *slot, uint64_t now)
 {
 	return now >> IP_TIME_BITS != (is_coarse(slot) ? slot->epoch >> IP_TIME_BITS : slot->epoch);
-}
-
-static inline int has_room(const struct ip_slot *slot, uint64_t cur, uint64_t words)
-{
-	return WORD_INDEX(cur) != 0 && WORD_INDEX(cur) + words <= IP_SUBBUF_WORDS - (is_coarse(slot) ? IP_SUBBUF_SPARE : 0);
-}
-
-/* cur without a sub-buffer: of the ordinal that the next one is to have. */
-static inline uint64_t cur_of_none(const struct ip_slot *slot, uint64_t position)
-{
-	return CUR(IP_NO_SUBBUF, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + (is_coarse(slot) ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0));
-}
-
-static inline uint64_t *word_at(uint64_t cur)
-{
-	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
-}
-
-/*
- * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live sites included, so that its next hook
- * comes here. Where the session follows forks (the area, which parent and child share, says so) it opens the gate by itself, with
- * a number of its own: the slot that its thread has inherited is the parent's, and belongs to another number. So it records
- * from its first call on, nobody stops it, and the parent does not notice. Else it counts itself once, without a system call, so
- * that the hotpatcher looks for it and puts its sites back.
- *
- *   1. follow is read; 0: silent.
- *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may be at it, too.
- *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the gates of all children that
- *      it finds then: who opened too late to be found sees the change here, and closes again.
- *
- * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a forked child that was never in a
- * hook before, it opens it in its own name, and its parent's threads count as unserved: lost, not silent.
- */
-uint32_t rt_follow(void)
-{
-	struct ip_gate *gate = (struct ip_gate *)rt_gate;
-	uint32_t session, number, nobody = 0;
-
-	if (!gate)
-		return 0;
-	session = __atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST);
-	if (!session) {
-		if (!gate->told) {
-			gate->told = 1;
-			__atomic_fetch_add(&rt_header->nforked, 1, __ATOMIC_RELAXED);
-		}
-		return 0;
-	}
-	gate->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
-	gate->base = session;
-	do
-		number = IP_SESSION_NUMBER(__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
-	while (!number);
-	if (!__atomic_compare_exchange_n(&gate->session, &nobody, number, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		return nobody;
-	if (__atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST) != session) {
-		__atomic_store_n(&gate->session, 0, __ATOMIC_SEQ_CST);
-		return 0;
-	}
-	return number;
-}
-
-/* What --tid and --thread say of a thread that is new to us. */
-static uint32_t is_wanted(uint32_t tid)
-{
-	const struct ip_filters *f = rt_filters;
-
-	for (uint32_t i = 0; f->threads & 1 && i < f->nthreads && i < IP_FILTER_THREADS; i++)
-		if (f->thread[i] == tid)
-			return IP_SLOT_WANTED;
-	return f->threads & 2 ? IP_SLOT_UNDECIDED : f->threads ? IP_SLOT_UNWANTED : IP_SLOT_WANTED;
-}
-
-/* Step 1: a slot for this thread in the session of the gate; NULL: stay silent. */
-static __attribute__((noinline, cold)) struct ip_slot *claim_slot(void)
-{
-	uint32_t session = rt_session();
-	struct ip_slot *mine;
-	uint32_t pid, tid;
-
-	if (!session)
-		session = rt_follow();
-	if (!session)
-		return NULL;
-	mine = rt_self_slot();
-	if (mine)
-		return mine;
-	pid = rt_gate->pid;
-	tid = rt_self_tid();
-	if (!tid || !rt_self_is_in(pid)) {
-		cpu_increment_shared(&rt_header->unserved);
-		return NULL;
-	}
-
-	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
-		struct ip_slot *slot = &rt_slots[i];
-		uint32_t expected = IP_SLOT_FREE;
-		uint32_t used;
-
-		if (slot->state != IP_SLOT_FREE ||
-		    !__atomic_compare_exchange_n(&slot->state, &expected, IP_SLOT_CLAIMING, 0,
-						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			continue;
-		slot->modes = rt_header->modes;
-		slot->cur = cur_of_none(slot, 0);
-		slot->guard = 0;
-		slot->last_sp = 0;
-		slot->epoch = ~0ull;
-		slot->lost = 0;
-		slot->leaving = 0;
-		slot->tail = 0;
-		slot->tid = tid;
-		slot->pid = pid;
-		slot->meters = 0;
-		slot->block = 0;
-		if (slot->modes & IP_MODE_PAYLOADS)
-			rt_meters_take(slot);
-		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
-		slot->claimed = cpu_clock();
-		slot->last_time = 0;
-		slot->filtered = 0;
-		slot->held = 0;
-		slot->memory = 0;
-		slot->wanted = is_wanted(tid);
-		slot->oldest = 0;
-		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
-		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
-								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			;
-		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
-		return rt_self_set(slot, slot->session);
-	}
-	cpu_increment_shared(&rt_header->unserved);
-	return NULL;
-}
-
-static int64_t take_subbuf(void)
-{
-	uint32_t n = rt_header->nsubbufs;
-	uint32_t start = rt_header->hint;
-
-	if (__atomic_load_n(&rt_header->nfree, __ATOMIC_RELAXED) <= 0)
-		return -1;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = start + i < n ? start + i : (start + i) % n;
-		uint32_t expected = IP_SUBBUF_FREE;
-
-		if (rt_subbufs[k].state == IP_SUBBUF_FREE &&
-		    __atomic_compare_exchange_n(&rt_subbufs[k].state, &expected, IP_SUBBUF_OWNED, 0,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-			rt_header->hint = k + 1;
-			__atomic_fetch_sub(&rt_header->nfree, 1, __ATOMIC_RELAXED);
-			return k;
-		}
-	}
-	return -1;
-}
-
-/* One that was taken and not used. */
-static void put_subbuf_back(int64_t taken)
-{
-	rt_subbufs[taken].slot = IP_NO_SLOT;
-	__atomic_store_n(&rt_subbufs[taken].state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
-}
-
-#include "runtime/recycle.h"
-
-/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. */
-static int change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
-{
-	uint64_t index = SUBBUF(cur), position = POSITION(cur);
-	int64_t taken;
-
-	if (index != IP_NO_SUBBUF) {
-		uint64_t end = (position + IP_SUBBUF_WORDS - 1) & ~(uint64_t)(IP_SUBBUF_WORDS - 1);
-
-		slot->leaving = index + 1;
-		cpu_store_order();
-		if (!cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, end)))
-			return 1;
-		cpu_add_local16(&rt_subbufs[index].surplus, end - position);
-		for (; position < end; position++)
-			cpu_store_word(word_at(CUR(index, position)), PAD_WORD);
-		if (outermost)
-			__atomic_store_n(&rt_subbufs[index].state, IP_SUBBUF_FULL, __ATOMIC_RELEASE);
-		cur = cur_of_none(slot, end);
-		position = POSITION(cur);
-	}
-	taken = slot->modes & IP_MODE_OVERWRITE
-			? take_or_recycle(slot, position / IP_SUBBUF_WORDS, outermost)
-			: take_subbuf();
-	if (taken < 0 && cur != cur_of_none(slot, position)) { /* A3 */
-		cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, position));
-		return 1;
-	}
-	if (taken < 0)
-		return *(volatile uint64_t *)&slot->cur != cur; /* a handler may have found one */
-	rt_subbufs[taken].ordinal = position / IP_SUBBUF_WORDS;
-	rt_subbufs[taken].lost = slot->lost;
-	rt_subbufs[taken].suspect = 0;
-	rt_subbufs[taken].surplus = 0;
-	cpu_store_order(); /* until it is named, the collector does not look at the rest */
-	rt_subbufs[taken].slot = slot - rt_slots;
-	if (!cpu_cmpxchg_local(&slot->cur, cur, CUR(taken, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + 1))) {
-		/* a handler took one in between */
-		put_subbuf_back(taken);
-	} else if (slot->leaving) {
-		rt_subbufs[slot->leaving - 1].next = taken;
-	}
-	return 1;
 }
 
 /* Fills the words of an extended record; number: with the stack pointer's bits. caller: 0 where it is not recorded. */
@@ -371,7 +150,7 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		uint64_t now;
 
 		if (!has_room(slot, cur, words)) {
-			if (change_subbuf(slot, cur, outermost))
+			if (rt_change_subbuf(slot, cur, outermost))
 				continue;
 			cpu_increment_local(&slot->lost);
 			return;
@@ -408,7 +187,7 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 			words = IP_EXT_WORDS;
 		if (!has_room(slot, cur, words)) {
 			slot->epoch = ~0ull;
-			if (change_subbuf(slot, cur, !nested))
+			if (rt_change_subbuf(slot, cur, !nested))
 				continue;
 			cpu_increment_local(&slot->lost);
 			return 0;
@@ -436,26 +215,6 @@ int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 uint64_t rt_stamp(struct ip_slot *slot)
 {
 	return clock_of(slot);
-}
-
-uint32_t rt_take_memory(void)
-{
-	int64_t taken = take_subbuf();
-
-	if (taken < 0)
-		return 0;
-	rt_subbufs[taken].slot = IP_NO_SLOT;
-	return taken + 1;
-}
-
-void rt_give_memory(uint32_t taken)
-{
-	put_subbuf_back(taken - 1);
-}
-
-void *rt_memory(uint32_t taken)
-{
-	return rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE;
 }
 
 int rt_is_nested(struct ip_slot *slot, uint64_t sp)
@@ -494,7 +253,7 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 	/* 1 */
 	slot = rt_self_slot();
 	if (rt_unlikely(!slot)) {
-		slot = claim_slot();
+		slot = rt_claim_slot();
 		if (!slot)
 			return;
 	}

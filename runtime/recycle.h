@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread that overwrites: in sessions with IP_MODE_OVERWRITE a full ring goes on in the oldest of its own sub-buffers. Part of record.c,
- * which has the protocol of records; test/model explores both, by these steps.
+ * A thread that overwrites: in sessions with IP_MODE_OVERWRITE a full ring goes on in the oldest of its own sub-buffers. Part of subbufs.c;
+ * record.c has the protocol of records; test/model explores both, by these steps.
  *
  *   O1. Read the tail. Between the oldest ordinal that is kept and the one to take lie the sub-buffers that are ours; none: give up.
  *   O2. Find the oldest one. It must be FULL; or OWNED (left by a hook in a handler), if we are the outermost hook: else a hook below may

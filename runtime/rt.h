@@ -93,8 +93,11 @@ static inline uint32_t rt_session(void)
 }
 
 /* For who finds the gate closed. A forked child of a session that follows forks opens it, for itself; its number, or 0: be
- * silent (record.c). */
+ * silent (claim.c). */
 uint32_t rt_follow(void);
+
+/* A slot for this thread in the session of the gate; NULL: stay silent. */
+__attribute__((cold)) struct ip_slot *rt_claim_slot(void);
 
 /* The hooks that stubs jump to (arch/ARCH/hooks.S), by kind - 1 and registers, and those that jump stubs call: offsets from
  * rt_hooks_base. */

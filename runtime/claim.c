@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked child, the session. System calls: gettid and getpid,
+ * none where self.h does without.
+ */
+#include "runtime/arch/cpu.h"
+#include "runtime/meters.h"
+#include "runtime/ring.h"
+#include "runtime/rt.h"
+#include "runtime/self.h"
+
+/*
+ * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live sites included, so that its next hook
+ * comes here. Where the session follows forks (the area, which parent and child share, says so) it opens the gate by itself, with
+ * a number of its own: the slot that its thread has inherited is the parent's, and belongs to another number. So it records
+ * from its first call on, nobody stops it, and the parent does not notice. Else it counts itself once, without a system call, so
+ * that the hotpatcher looks for it and puts its sites back.
+ *
+ *   1. follow is read; 0: silent.
+ *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may be at it, too.
+ *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the gates of all children that
+ *      it finds then: who opened too late to be found sees the change here, and closes again.
+ *
+ * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a forked child that was never in a
+ * hook before, it opens it in its own name, and its parent's threads count as unserved: lost, not silent.
+ */
+uint32_t rt_follow(void)
+{
+	struct ip_gate *gate = (struct ip_gate *)rt_gate;
+	uint32_t session, number, nobody = 0;
+
+	if (!gate)
+		return 0;
+	session = __atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST);
+	if (!session) {
+		if (!gate->told) {
+			gate->told = 1;
+			__atomic_fetch_add(&rt_header->nforked, 1, __ATOMIC_RELAXED);
+		}
+		return 0;
+	}
+	gate->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	gate->base = session;
+	do
+		number = IP_SESSION_NUMBER(__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
+	while (!number);
+	if (!__atomic_compare_exchange_n(&gate->session, &nobody, number, 0, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return nobody;
+	if (__atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST) != session) {
+		__atomic_store_n(&gate->session, 0, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	return number;
+}
+
+/* What --tid and --thread say of a thread that is new to us. */
+static uint32_t is_wanted(uint32_t tid)
+{
+	const struct ip_filters *f = rt_filters;
+
+	for (uint32_t i = 0; f->threads & 1 && i < f->nthreads && i < IP_FILTER_THREADS; i++)
+		if (f->thread[i] == tid)
+			return IP_SLOT_WANTED;
+	return f->threads & 2 ? IP_SLOT_UNDECIDED : f->threads ? IP_SLOT_UNWANTED : IP_SLOT_WANTED;
+}
+
+struct ip_slot *rt_claim_slot(void)
+{
+	uint32_t session = rt_session();
+	struct ip_slot *mine;
+	uint32_t pid, tid;
+
+	if (!session)
+		session = rt_follow();
+	if (!session)
+		return NULL;
+	mine = rt_self_slot();
+	if (mine)
+		return mine;
+	pid = rt_gate->pid;
+	tid = rt_self_tid();
+	if (!tid || !rt_self_is_in(pid)) {
+		cpu_increment_shared(&rt_header->unserved);
+		return NULL;
+	}
+
+	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
+		struct ip_slot *slot = &rt_slots[i];
+		uint32_t expected = IP_SLOT_FREE;
+		uint32_t used;
+
+		if (slot->state != IP_SLOT_FREE ||
+		    !__atomic_compare_exchange_n(&slot->state, &expected, IP_SLOT_CLAIMING, 0,
+						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			continue;
+		slot->modes = rt_header->modes;
+		slot->cur = cur_of_none(slot, 0);
+		slot->guard = 0;
+		slot->last_sp = 0;
+		slot->epoch = ~0ull;
+		slot->lost = 0;
+		slot->leaving = 0;
+		slot->tail = 0;
+		slot->tid = tid;
+		slot->pid = pid;
+		slot->meters = 0;
+		slot->block = 0;
+		if (slot->modes & IP_MODE_PAYLOADS)
+			rt_meters_take(slot);
+		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;
+		slot->claimed = cpu_clock();
+		slot->last_time = 0;
+		slot->filtered = 0;
+		slot->held = 0;
+		slot->memory = 0;
+		slot->wanted = is_wanted(tid);
+		slot->oldest = 0;
+		used = __atomic_load_n(&rt_header->slots_used, __ATOMIC_RELAXED);
+		while (used < i + 1 && !__atomic_compare_exchange_n(&rt_header->slots_used, &used, i + 1, 0,
+								    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			;
+		__atomic_store_n(&slot->state, IP_SLOT_CLAIMED, __ATOMIC_RELEASE);
+		return rt_self_set(slot, slot->session);
+	}
+	cpu_increment_shared(&rt_header->unserved);
+	return NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread's ring, inside of the runtime: what its position says (common/rt_abi.h), and the sub-buffers that it goes through (subbufs.c).
+ */
+#ifndef IP_RT_RING_H
+#define IP_RT_RING_H
+
+#include "runtime/rt.h"
+
+#define POSITION(cur)	 ((cur)&IP_POSITION_MASK)
+#define SUBBUF(cur)	 ((cur) >> IP_POSITION_BITS)
+#define WORD_INDEX(cur)	 ((cur) & (IP_SUBBUF_WORDS - 1))
+#define CUR(subbuf, pos) ((uint64_t)(subbuf) << IP_POSITION_BITS | (pos))
+
+static inline int is_coarse(const struct ip_slot *slot)
+{
+	return rt_unlikely(slot->modes & IP_MODE_COARSE);
+}
+
+static inline int has_room(const struct ip_slot *slot, uint64_t cur, uint64_t words)
+{
+	return WORD_INDEX(cur) != 0 &&
+	       WORD_INDEX(cur) + words <= IP_SUBBUF_WORDS - (is_coarse(slot) ? IP_SUBBUF_SPARE : 0);
+}
+
+/* cur without a sub-buffer: of the ordinal that the next one is to have. */
+static inline uint64_t cur_of_none(const struct ip_slot *slot, uint64_t position)
+{
+	return CUR(IP_NO_SUBBUF, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) +
+					 (is_coarse(slot) ? IP_SUBBUF_WORDS - IP_SUBBUF_SPARE : 0));
+}
+
+static inline uint64_t *word_at(uint64_t cur)
+{
+	return (uint64_t *)(rt_data + SUBBUF(cur) * IP_SUBBUF_SIZE) + WORD_INDEX(cur);
+}
+
+/* Leaves the sub-buffer in cur, if any, and takes a new one. 1: look at slot->cur again; 0: there is none. outermost: no hook below may still
+ * have to fill words. */
+int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost);
+
+/* A sub-buffer of the pool for other use; the collector does not look at it. Its index + 1; 0: there is none. */
+uint32_t rt_take_memory(void);
+/* Gives one back that was not used. */
+void rt_give_memory(uint32_t taken);
+/* The words of it. */
+void *rt_memory(uint32_t taken);
+
+#endif
