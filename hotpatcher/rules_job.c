@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/worker.h"
 
 #define TARGET_FD   3
 #define PATIENCE_NS 30000000000ull
@@ -32,6 +33,8 @@ static void fail(const char *what)
 
 static void run_child(char *const *argv, char **env, const char *directory, const int fds[4], pid_t parent)
 {
+	/* whose rules they are has set none */
+	const struct ip_peer_limits none_of_his = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	sigset_t none;
 	int from[4];
 
@@ -50,6 +53,8 @@ static void run_child(char *const *argv, char **env, const char *directory, cons
 	if (setsid() < 0 ||
 	    syscall(SYS_close_range, fds[TARGET_FD] < 0 ? TARGET_FD : TARGET_FD + 1, ~0u, 0) < 0)
 		fail("cannot start");
+	if (ip_worker_set_limits(&none_of_his) < 0)
+		fail("limits");
 	if (chdir(directory) < 0)
 		fail(directory);
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
@@ -73,14 +78,16 @@ static int make_pipe(int *ret_read, int *ret_write)
 int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory, int pidfd,
 		       char *const *environment)
 {
-	char *env[VARIABLES] = {(char *)"PATH=/usr/bin:/bin", (char *)"LC_ALL=C.UTF-8",
-				(char *)"IPROBE_DAEMON=never"};
+	char *env[VARIABLES] = {IP_WORKER_ENVIRONMENT};
+	size_t nenv = 0;
 	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC), out = -1, err = -1;
 	pid_t parent = getpid();
 
 	*job = (struct ip_rules_job){.out = -1, .err = -1, .since_ns = ip_now_ns()};
-	for (size_t i = 0; environment && environment[i] && i + 4 < VARIABLES; i++)
-		env[3 + i] = environment[i];
+	while (env[nenv])
+		nenv++;
+	for (size_t i = 0; environment && environment[i] && nenv < VARIABLES - 1; i++)
+		env[nenv++] = environment[i];
 	if (null < 0 || make_pipe(&job->out, &out) < 0 || make_pipe(&job->err, &err) < 0) {
 		ip_rules_job_clear(job);
 		return -1;

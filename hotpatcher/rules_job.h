@@ -5,6 +5,7 @@
  *
  *   1. It gets a session of its own, no terminal, a pipe for each output, and the descriptor that holds the process (permit.h): should the
  *      number mean another process by the time when it begins, it refuses.
+ *      It has the limits of memory, and the few variables, that workers have (worker.h).
  *   2. When we die it gets SIGTERM, and puts every byte back. So it does when its time is over: what takes longer than that, by
  *      half a minute, is killed. What was killed may have left sites live: that is the caller's to put right (iprobe detach).
  */

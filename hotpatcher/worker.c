@@ -163,7 +163,7 @@ static int set_limit(int what, uint64_t his, uint64_t ours)
 }
 
 /* He has as much as he would have had without us. Beyond that: programs are large, and so are their symbols, but not without end. */
-static int set_limits(const struct ip_peer_limits *his)
+int ip_worker_set_limits(const struct ip_peer_limits *his)
 {
 	return set_limit(RLIMIT_FSIZE, his->file_size, UINT64_MAX) < 0 ||
 			       set_limit(RLIMIT_NPROC, his->processes, UINT64_MAX) < 0 ||
@@ -197,7 +197,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 		fail("setsid");
 	if (w->channel >= 0 && put_in_place(ours, TARGET_FD, 3) < 0)
 		fail("descriptors");
-	if (set_limits(&w->who->limits) < 0)
+	if (ip_worker_set_limits(&w->who->limits) < 0)
 		fail("limits");
 	if (become(w->who, kind_of(w)) < 0)
 		fail("cannot become who asks");
@@ -218,7 +218,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 
 pid_t ip_worker_start(const struct ip_worker *w)
 {
-	char *argv[IP_REQUEST_OPTIONS_MAX + 8], *env[6];
+	char *argv[IP_REQUEST_OPTIONS_MAX + 8];
 	_cleanup_free_ char *permit = NULL, *variable = NULL;
 	const struct ip_request *r = w->request;
 	char number[16];
@@ -245,16 +245,10 @@ pid_t ip_worker_start(const struct ip_worker *w)
 		ip_error("out of memory");
 		return -1;
 	}
-	env[0] = (char *)"PATH=/usr/bin:/bin";
-	env[1] = (char *)"LC_ALL=C.UTF-8";
-	env[2] = variable;
-	env[3] = (char *)"IPROBE_DAEMON=never"; /* where it may not either it would ask us */
-	env[4] = (char *)"TMPDIR=/dev/shm";	/* where a unit may make all else read-only */
-	env[5] = NULL;
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		run_child(w, argv, env, parent);
+		run_child(w, argv, (char *[]){IP_WORKER_ENVIRONMENT, variable, NULL}, parent);
 	return pid >= 0 ? pid : ip_error_errno("cannot start a worker");
 }
 

@@ -36,6 +36,15 @@ struct ip_worker {
 /* Its process id, or -1 with an error. */
 pid_t ip_worker_start(const struct ip_worker *worker);
 
+/* Variables that all have who do our work, whoever asked. */
+#define IP_WORKER_ENVIRONMENT                                                                                \
+	(char *)"PATH=/usr/bin:/bin", (char *)"LC_ALL=C.UTF-8",                                              \
+		(char *)"IPROBE_DAEMON=never", /* where it may not either it would ask us */                 \
+		(char *)"TMPDIR=/dev/shm"      /* where a unit may make all else read-only */
+
+/* Step 6, for this process. 0 or -1. */
+int ip_worker_set_limits(const struct ip_peer_limits *his);
+
 /* Gives up, for good, what no worker needs: for iprobed itself. 0 or -1. */
 int ip_worker_limit(void);
 

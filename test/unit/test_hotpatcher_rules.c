@@ -5,10 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "hotpatcher/probes_d.h"
+#include "hotpatcher/rules_job.h"
 #include "hotpatcher/rules_match.h"
+#include "hotpatcher/stop.h"
 #include "hotpatcher/until.h"
 #include "test.h"
 
@@ -403,6 +407,28 @@ static void test_until(void **state)
 	ip_until_condition_clear(&c);
 }
 
+/* What a command for a rule starts with: somewhere to write where a unit has made /tmp read-only, no memory without end, no core. */
+static void test_jobs(void **state)
+{
+	char *const argv[] = {(char *)"/bin/sh", (char *)"-c",
+			      (char *)"echo $TMPDIR $MORE `ulimit -v` `ulimit -d` `ulimit -c`; pwd; exit 3",
+			      NULL};
+	char *const more[] = {(char *)"MORE=more", NULL};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	unsigned long space, data;
+	struct ip_rules_job job;
+	int length = 0;
+
+	(void)state;
+	assert_int_equal(ip_rules_job_start(&job, argv, "/", -1, more), 0);
+	while (!ip_rules_job_turn(&job, ip_now_ns()))
+		nanosleep(&nap, NULL);
+	assert_int_equal(WEXITSTATUS(job.status), 3);
+	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length), 2);
+	assert_true(length && space <= 16 << 20 && data <= 2 << 20); /* KiB; less where we have less */
+	ip_rules_job_clear(&job);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,7 +436,7 @@ int main(void)
 		cmocka_unit_test(test_references),    cmocka_unit_test(test_matching),
 		cmocka_unit_test(test_processes),     cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_levels),	      cmocka_unit_test(test_how_often),
-		cmocka_unit_test(test_until),
+		cmocka_unit_test(test_until),	      cmocka_unit_test(test_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
