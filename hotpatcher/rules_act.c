@@ -49,19 +49,19 @@ static void add(struct command *c, const char *format, ...)
 
 /* Runs it, and forgets it. */
 static int start(const struct ip_rules *e, const struct ip_rules_target *t, struct command *c,
-		 const char *directory, bool permit, struct ip_rules_job *job)
+		 const char *directory, struct ip_rules_job *job)
 {
-	_cleanup_free_ char *text = permit ? ip_permit_text(IP_PERMIT_ANY, 3, NULL) : NULL, *variable = NULL;
+	_cleanup_free_ char *text = ip_permit_text(IP_PERMIT_ANY, 3, NULL), *variable = NULL;
 	char *environment[3] = {e->environment, NULL, NULL};
 	int done = -1;
 
-	if (permit && (!text || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", text) < 0))
+	if (!text || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", text) < 0)
 		variable = NULL;
 	environment[1] = variable;
-	if (c->failed || (permit && !variable))
+	if (c->failed || !variable)
 		ip_error("out of memory");
 	else
-		done = ip_rules_job_start(job, c->words, directory, permit ? t->pidfd : -1, environment);
+		done = ip_rules_job_start(job, c->words, directory, t->pidfd, environment);
 	for (size_t i = 0; i < c->n; i++)
 		free(c->words[i]);
 	return done;
@@ -157,7 +157,7 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 		add(&c, "--");
 		add(&c, "%d", p->pid);
 	}
-	if (start(e, t, &c, t->dir, r->action != IP_RULES_FPERF, &t->job) < 0) {
+	if (start(e, t, &c, t->dir, &t->job) < 0) {
 		ip_rules_store_remove(t->dir);
 		free(ip_steal_ptr(t->dir));
 		ip_rules_forget(e, p);
@@ -286,7 +286,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	}
 	add(&c, "--");
 	add(&c, "%d", t->process.pid);
-	if (start(e, t, &c, e->options->state, true, &t->job) < 0) {
+	if (start(e, t, &c, e->options->state, &t->job) < 0) {
 		free(ip_steal_ptr(t->dir));
 		ip_rules_forget(e, &t->process);
 		return -1;
@@ -308,7 +308,7 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	iprobe(e, &c, "detach");
 	add(&c, "--");
 	add(&c, "%d", t->process.pid);
-	if (start(e, t, &c, "/", true, &t->job) < 0)
+	if (start(e, t, &c, "/", &t->job) < 0)
 		return -1;
 	t->job.limit_ns = ip_now_ns() + PATIENCE_NS;
 	t->doing = IP_RULES_CLEAN;
@@ -331,7 +331,7 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 	add(&c, "trace");
 	add(&c, "--");
 	add(&c, "%d", p->pid);
-	if (start(e, t, &c, t->side_dir, true, &t->side) < 0) {
+	if (start(e, t, &c, t->side_dir, &t->side) < 0) {
 		ip_rules_store_remove(t->side_dir);
 		free(ip_steal_ptr(t->side_dir));
 		return -1;
