@@ -18,7 +18,7 @@
 #include "hotpatcher/stop.h"
 
 #define SCAN_NS	      200000000ull
-#define SCAN_SHARE    100
+#define SCAN_SHARE    250 /* one part in so many of the time goes there; forks and their ends come on top */
 #define SCAN_LIMIT_NS 5000000000ull
 
 static uint64_t hash_of(const char *text)
