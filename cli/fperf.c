@@ -36,7 +36,8 @@ static const char help[] =
 	"that was\n"
 	"built with iprobe-cc, by samples, such that it costs no more than a budget. Inclusive (unless "
 	"--exclusive):\n"
-	"with what the function calls. Functions that are too hot for the budget have no probes for most of the time.\n\n"
+	"with what the function calls. Functions that are too hot for the budget have no probes for most of "
+	"the time.\n\n"
 	"  -p, --pid PID         a running process; until --duration, Ctrl-C or its end\n"
 	"  -e, --events LIST     comma-separated, at most 8; fperf list-events names them\n"
 	"                        (default " IP_FPERF_NAMES_DEFAULT ")\n"
@@ -391,6 +392,10 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 				longest = s->stops[i].ns > longest ? s->stops[i].ns : longest;
 			longest / 1e6;
 		}));
+	if (sum.confined)
+		fputs("fperf: the process has put itself under seccomp: no samples were taken from then on, "
+		      "calls were counted\n",
+		      stderr);
 	if (sum.left_out)
 		fprintf(stderr,
 			"fperf: %lu samples were not taken: too many others were open in their thread, or a "

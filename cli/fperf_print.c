@@ -160,6 +160,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_double(&j, "stops_share", sum.stops_share);
 	ip_json_double(&j, "run_s", sum.run_s);
 	ip_json_double(&j, "own_s", sum.own_s);
+	ip_json_bool(&j, "confined", sum.confined);
 	ip_json_double(&j, "duration_s", sum.length_s);
 	ip_json_uint(&j, "samples", sum.samples);
 	ip_json_uint(&j, "changes", sum.changes);

@@ -70,6 +70,7 @@ struct ip_fperf_summary {
 	double stops_share; /* of it to stops */
 	double run_s;	    /* CPU time of the process */
 	double length_s;
+	bool confined; /* it has come under seccomp meanwhile: from then on there were no samples */
 	double own_s; /* CPU time that we have had ourselves since it began */
 	uint64_t samples, changes;
 	size_t functions, called,

@@ -94,6 +94,7 @@ struct ip_fperf {
 	double hooks_ns;		   /* of spent_ns, all but stops */
 	uint64_t stops_seen_ns;		   /* of the session's */
 	uint32_t epoch;			   /* of ip_fperf_header.whole */
+	bool confined; /* the process has come under seccomp: there were no samples any more */
 	/* what we take of a CPU */
 	double own_turn_s;	   /* a turn: both of its changes, as measured */
 	uint64_t turned_ns;	   /* when the last one began */

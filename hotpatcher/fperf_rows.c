@@ -150,6 +150,7 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 	*ret = (struct ip_fperf_summary){.functions = f->nfunctions, .changes = f->changes};
 	ret->run_s = f->cpu_ns / 1e9;
 	ret->own_s = f->own_s;
+	ret->confined = f->confined;
 	ret->overhead = f->cpu_ns ? f->spent_ns / f->cpu_ns : 0;
 	ret->stops_share = f->cpu_ns ? f->stops_ns / f->cpu_ns : 0;
 	ret->length_s = f->start_ns ? (end_of(f) - f->start_ns) / 1e9 : 0;

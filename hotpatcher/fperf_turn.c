@@ -410,6 +410,7 @@ void ip_fperf_end(struct ip_fperf *f)
 		return;
 	ip_fperf_look(f);
 	f->end_ns = ip_now_ns();
+	f->confined = ip_fperf_makes_calls(f) && !f->area->header->may_read;
 	f->own_s = own_of(CLOCK_PROCESS_CPUTIME_ID) - f->own_start_s;
 	spent = ip_fperf_spent(f);
 	for (size_t i = 0; i < f->nfunctions; i++)

@@ -24,7 +24,8 @@
  *   9. No function is only counted: a call in a sample must be seen.
  *
  * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
- * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp there are none, and no samples.
+ * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp, or one of them has failed, there are none any more, and no samples;
+ * those that were open are cut.
  */
 #include "runtime/fperf.h"
 
@@ -67,17 +68,29 @@ struct at {
 	uint32_t tid;
 };
 
+/* Calls of the kernel are allowed. They are not any more where one has failed, which is a filter's doing: so iprobe need not have noticed it. */
+static int may_read(const struct at *at)
+{
+	return !at->header->reads || *(volatile uint32_t *)&rt_header->may_read;
+}
+
+static void check(long result)
+{
+	if (result < 0)
+		*(volatile uint32_t *)&rt_header->may_read = 0;
+}
+
 static void read_usage(struct usage *u)
 {
 	u->minor = u->major = u->voluntary = u->forced = 0;
-	cpu_syscall(SYS_getrusage, RUSAGE_OF_THREAD, u, 0, 0);
+	check(cpu_syscall(SYS_getrusage, RUSAGE_OF_THREAD, u, 0, 0));
 }
 
 static uint64_t read_clock(void)
 {
 	int64_t time[2] = {0, 0};
 
-	cpu_syscall(SYS_clock_gettime, THREAD_CPUTIME, time, 0, 0);
+	check(cpu_syscall(SYS_clock_gettime, THREAD_CPUTIME, time, 0, 0));
 	return time[0] * 1000000000ull + time[1];
 }
 
@@ -272,6 +285,13 @@ static void cut_from(const struct at *at, struct ip_meters *m, struct ip_meters 
 	at->thread->top = from;
 }
 
+/* The process has come under seccomp since they began: no sample ends any more. */
+static void forget_unreadable(const struct at *at, struct ip_meters *m, struct ip_meters *shared)
+{
+	if (at->thread->top && !may_read(at))
+		cut_from(at, m, shared, 0);
+}
+
 /* Step 5. */
 static void only_count(const struct at *at, uint32_t word, uint32_t number)
 {
@@ -295,7 +315,7 @@ static int is_sample(const struct at *at)
 		at->cell->skip--;
 		return 0;
 	}
-	if (at->header->reads && !*(volatile uint32_t *)&rt_header->may_read)
+	if (!may_read(at))
 		return 0;
 	if (at->set && !rt_pmu_ready(at->set, at->pmu, at->tid))
 		return 0;
@@ -409,14 +429,21 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	struct rt_pmu_values pmu;
 	struct reading now;
 	uint64_t hooks_ticks;
-	uint32_t found = t->top ? find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
+	uint32_t found;
 
+	forget_unreadable(at, m, shared);
+	found = t->top ? find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
 	if (!found) {
 		t->hooks++;
 		only_count(at, word, number);
 		return;
 	}
 	read_at_exit(at, &now);
+	if (!may_read(at)) {
+		forget_unreadable(at, m, shared);
+		spend(at, cpu_clock() - now.tsc);
+		return;
+	}
 	pmu_since(at, found - 1, &now, &pmu);
 	cut_from(at, m, shared, found);
 	f = &t->frames[found - 1];
@@ -497,7 +524,7 @@ static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t pl
 {
 	const struct ip_fperf_thread *t = at->thread;
 
-	return t->top && (t->whole != *(volatile uint32_t *)&at->header->whole ||
+	return t->top && (!may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
 			  (sp && is_dead(shared, &t->frames[t->top - 1], place, sp)));
 }
 
@@ -509,8 +536,10 @@ static void enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_
 	struct ip_fperf_frame *f;
 	struct reading now;
 	uint64_t begin = cpu_clock();
-	int counted = is_counting(t), takes;
+	int counted, takes;
 
+	forget_unreadable(at, m, shared);
+	counted = is_counting(t);
 	if (counted)
 		read_at_exit(at, &now);
 	cpu_increment_local(&at->cell->calls);
@@ -557,8 +586,10 @@ static void leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_
 	struct reading now;
 	uint64_t begin = cpu_clock();
 	uint32_t found;
-	int counted = is_counting(t);
+	int counted;
 
+	forget_unreadable(at, m, shared);
+	counted = is_counting(t);
 	if (counted)
 		read_at_exit(at, &now);
 	if (is_spoiled(at, shared, 0, 0))

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -245,6 +246,48 @@ def test_seccomp_is_refused(root, programs, targets):
     line = actors.one_line(root.run([fperf_path(root), "-q", "-p", target.pid]))
     assert "seccomp" in line
     assert patched(root, target.pid) == 0
+
+
+@pytest.mark.parametrize("how", ["errno", "kill"])
+def test_a_process_that_confines_itself(me, programs, how):
+    """A call of the kernel that fails ends the samples; where the filter would kill for it there are none once fperf has seen it. main() is one that is open
+    all the while: its exit makes no call either. (That of the function that sets the filter would come before anybody can know.)"""
+    output = me.top / f"{how}.json"
+    proc = me.popen([fperf_path(me), "-q", "--json", "-o", output, "-e", "perf::TASK-CLOCK", "--budget", "none", "-f", "step,main",
+                     "--", programs.simple("confining"), how])
+
+    def say(line, answer):
+        proc.stdin.write(line + "\n")
+        proc.stdin.flush()
+        assert proc.stdout.readline() == answer + "\n", repr(actors.last_words(proc))
+
+    assert proc.stdout.readline() == "ready\n"
+    say("call", "called")
+    say("confine", "confined")
+    if how == "kill":
+        time.sleep(3)  # what is not seen by then would be a defect even on a busy machine
+    say("call", "called")
+    proc.stdin.close()
+    assert proc.wait(60) == 0
+    result = json.loads(output.read_text(encoding="utf-8"))
+    functions = by_name(result)
+    assert result["confined"]
+    assert functions["step"]["calls"] == 2000 and functions["step"]["samples"] == 1000, functions
+    assert functions["main"]["samples"] == 0 and functions["main"]["cut"] == 1, functions
+
+
+@pytest.mark.parametrize("link", ["-static", "-static-pie"])
+def test_static_programs(me, programs, targets, link):
+    """The runtime is put there."""
+    target = targets.start(me, [programs.simple("paging", extra=[link]), "-n", 200], preload=False)
+    proc = start_fperf(me, target, "--budget", "none")
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0, repr(said)
+    target.say()
+    check_exact(by_name(json.loads(said.stdout)), own_counts(target.finish().stdout))
 
 
 def test_unknown_and_absent_events(me, programs):
