@@ -4,16 +4,17 @@
  *
  * The program may do what it wants with its descriptors: close all it has (close_range, as daemons do), put others in their place, run out of them. So:
  *   1. Opening. perf_event_open gives the lowest number that is free; it is moved up at once (LOW), so that what the program opens gets the numbers that it
- *      would have got. Closed by exec. Not more than the program's limit leaves room for (SPARE).
+ *      would have got, but for what another thread opens in these microseconds. That thread may put a file of its own there, too (dup2, close_range): a number is
+ *      closed, and a copy kept, only after it has answered with the counter's number. Closed by exec. Not more than a part of the program's limit (SHARE).
  *   2. Each counter has its page mapped, where it is one of a PMU. If the kernel lets all of them be read there by rdpmc, the descriptors are closed: a mapping
  *      keeps the counter. From then on nothing of ours is in the table of descriptors, and reading is no system call.
  *   3. Else it is read(2), once for all where they are a group. Before each use the descriptor is asked for the number of its counter
  *      (PERF_EVENT_IOC_ID, which is an error for any other file, and changes nothing there): numbers never repeat, so it is ours, or it is left alone. What was
  *      read names the counters once more.
- *      A thread that closes ours and has another file put at its high number between the question and the reading, by dup2 in the same
+ *      A thread that closes ours and has another file put at its number between the question and the reading or closing, by dup2 in the same
  *      microsecond, is not held off.
  *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened anew. A sample that is open then has no value of them.
- *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares our memory (vfork) is not tid, and opens none.
+ *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares our memory (vfork) is not tid: it opens and closes none.
  *   6. The thread ends without telling us. What it held stays noted in its block: the next one that takes the block closes it first,
  *      and iprobe what is left at the end (hotpatcher/fperf_pmu.c). What another image of the process has opened is closed by exec.
  *
@@ -28,12 +29,11 @@
 
 #define PAGE	     4096ul
 #define LOW	     512 /* descriptors are moved there, or to half of the limit */
-#define SPARE	     8	 /* a part of so many of the limit stays the program's */
+#define SHARE	     8	 /* no more than one in so many that the limit allows is ours */
 #define READ_TRIES   64
 #define RLIMIT_FILES 7
 #define DUP_CLOEXEC  1030 /* F_DUPFD_CLOEXEC */
 #define EINTR	     4
-#define EIO	     5
 #define EMFILE	     24
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
@@ -58,13 +58,17 @@ static uint32_t counters_of(const struct ip_pmu_set *set)
 	return n < IP_PMU_COUNTERS ? n : IP_PMU_COUNTERS;
 }
 
-/* Step 3. */
-static int is_ours(const struct ip_pmu_held *h)
+static uint64_t id_of(long fd)
 {
 	uint64_t id = 0;
 
-	return h->fd >= 0 && h->id && cpu_syscall(SYS_ioctl, h->fd, PERF_EVENT_IOC_ID, &id, 0) == 0 &&
-	       id == h->id;
+	return cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) == 0 ? id : 0;
+}
+
+/* Step 3. */
+static int is_ours(const struct ip_pmu_held *h)
+{
+	return h->fd >= 0 && h->id && id_of(h->fd) == h->id;
 }
 
 static void close_fd(struct ip_pmu_held *h)
@@ -107,17 +111,32 @@ static uint64_t limit_of_files(void)
 	return limit[0];
 }
 
-/* Step 1. The descriptor, or an error. */
-static long move_up(long fd, uint64_t limit)
+static void close_counter(long fd, uint64_t id)
 {
-	uint64_t from = limit / 2 < LOW ? limit / 2 : LOW;
-	long up = cpu_syscall(SYS_fcntl, fd, DUP_CLOEXEC, from, 0);
+	if (id_of(fd) == id)
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+}
 
-	cpu_syscall(SYS_close, fd, 0, 0, 0);
-	if (!FAILED(up) && (uint64_t)up >= limit - limit / SPARE) {
+/* Step 1. The descriptor, and the number of its counter; or an error: EINTR if another thread has put something else at the low number meanwhile. */
+static long move_up(long fd, uint64_t limit, uint64_t *ret_id)
+{
+	uint64_t id = id_of(fd), from = limit / 2 < LOW ? limit / 2 : LOW;
+	long up;
+
+	if (!id)
+		return -EINTR;
+	up = cpu_syscall(SYS_fcntl, fd, DUP_CLOEXEC, from, 0);
+	close_counter(fd, id);
+	if (!FAILED(up) && id_of(up) != id) {
+		/* a copy of what is the program's */
 		cpu_syscall(SYS_close, up, 0, 0, 0);
+		return -EINTR;
+	}
+	if (!FAILED(up) && (uint64_t)up >= from + limit / SHARE) {
+		close_counter(up, id);
 		return -EMFILE;
 	}
+	*ret_id = id;
 	return up;
 }
 
@@ -161,14 +180,10 @@ static int hold(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t 
 	uint64_t id = 0;
 
 	if (!FAILED(fd))
-		fd = move_up(fd, limit);
+		fd = move_up(fd, limit, &id);
 	if (FAILED(fd))
 		return -fd;
 	/* from here on it can be closed by whoever finds it */
-	if (cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) != 0 || !id) {
-		cpu_syscall(SYS_close, fd, 0, 0, 0);
-		return EIO;
-	}
 	h->fd = fd;
 	cpu_store_order();
 	h->id = id;
@@ -240,13 +255,19 @@ static void open_all(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint
 
 int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t tid)
 {
-	if (t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image())) {
-		rt_pmu_close(t);
-		t->error = 0;
+	int stale = t->state && (t->state == IP_PMU_LEFT || t->tid != tid || t->image != this_image());
+
+	if (stale || t->state == IP_PMU_NONE) {
+		/* 5 */
+		if (cpu_syscall(SYS_gettid, 0, 0, 0, 0) != tid)
+			return 0;
+		if (stale) {
+			rt_pmu_close(t);
+			t->error = 0;
+		}
+		if (t->state == IP_PMU_NONE)
+			open_all(set, t, tid);
 	}
-	/* 5 */
-	if (t->state == IP_PMU_NONE && cpu_syscall(SYS_gettid, 0, 0, 0, 0) == tid)
-		open_all(set, t, tid);
 	return t->state >= IP_PMU_PAGES && t->state <= IP_PMU_SINGLE;
 }
 
