@@ -3,6 +3,7 @@
  * A process that is hard, or not, to come near for others: standing MODE [COMMAND ARGS].
  *
  *   plain         as it is
+ *   idle          likewise, but work() is called at a line "work" alone
  *   undumpable    prctl(PR_SET_DUMPABLE, 0)
  *   own-userns    in a user namespace that it has made itself
  *   userns UID    (root) as user UID, in a user namespace that root has made
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,7 @@ static void enter_userns(const char *user, char **argv)
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "plain";
+	bool idle = !strcmp(mode, "idle");
 	char line[64];
 
 	if (!strcmp(mode, "undumpable") && prctl(PR_SET_DUMPABLE, 0) < 0)
@@ -103,12 +106,14 @@ int main(int argc, char **argv)
 	for (;;) {
 		struct pollfd p = {.fd = 0, .events = POLLIN};
 
-		for (int i = 0; i < 50; i++)
+		for (int i = 0; i < 50 && !idle; i++)
 			sink = work(sink);
-		if (poll(&p, 1, 1) <= 0)
+		if (poll(&p, 1, idle ? -1 : 1) <= 0)
 			continue;
 		if (!fgets(line, sizeof(line), stdin))
 			return 0;
+		if (!strcmp(line, "work\n"))
+			sink = work(sink);
 		if (!strcmp(line, "exec\n") && argc > 2) {
 			execv(argv[2], argv + 2);
 			return 1;

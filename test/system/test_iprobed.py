@@ -537,6 +537,41 @@ def test_kills_at_any_moment(daemon, user, target):
     memory.wait_for("notes stay", lambda: not list(daemon.state.iterdir()), 30)
 
 
+@pytest.mark.slow
+def test_many_targets(root, user, targets, program):
+    """Sessions beside each other, and one after the other: iprobed's memory and descriptors come back, and processes with them."""
+    count, at_once = 200, 40
+    daemon = Daemon(root, root.dir()).start("--sessions", at_once + 1, "--sessions-per-user", at_once + 1)
+    directory = user.dir()
+
+    def size():
+        status = status_of(daemon.proc.pid)
+        return int(status["VmRSS"].split()[0]), len(os.listdir(f"/proc/{daemon.proc.pid}/fd"))
+    pids = [targets.start(user, [program, "idle"], preload=False).pid for _ in range(count)]
+    for round_ in range(0, count, at_once):
+        now = pids[round_:round_ + at_once]
+        for pid in now:
+            done = daemon.attach(user, pid, "--leave", "-q", "--memory", "1M", directory=f"trace-{pid}", cwd=directory,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            assert done.returncode == 0, daemon.log()[-2000:]
+        for pid in now:
+            wait_until_live(pid)
+        assert len(daemon.workers()) == at_once and len(list(daemon.state.iterdir())) == at_once
+        memory_kb, descriptors = size()
+        # a pidfd of the target and one of who asked each
+        assert memory_kb < 16 << 10 and descriptors <= 2 * at_once + 20, (memory_kb, descriptors)
+        for pid in now:
+            done = user.iprobe("detach", pid, env=daemon.env)
+            assert done.returncode == 0, repr(done)
+        memory.wait_for("workers stay", lambda: not daemon.workers() and not list(daemon.state.iterdir()), 60)
+        assert all(idle(pid) for pid in now)
+    memory.wait_for("processes stay", lambda: len(daemon.children()) == 1, 30)
+    memory_kb, descriptors = size()
+    assert memory_kb < 16 << 10 and descriptors <= 16, (memory_kb, descriptors)
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert daemon.end() == 0 and daemon.log().count("ended with code 0") == 2 * count, daemon.log()[-2000:]
+
+
 # What it is sent
 
 
