@@ -38,9 +38,11 @@ static const char help[] =
 	"      --check              read probes.d and the policy, say what is in them, and end\n"
 	"      --probes-d DIR       another directory than " IP_PROBES_D "\n"
 	"      --traces DIR         what rules record (default " IP_TRACES ")\n"
-	"      --rule NAME          carry out this rule, enabled or not, and only those that are named so; repeatable\n"
+	"      --rule NAME          carry out this rule, enabled or not, and only those that are named so; "
+	"repeatable\n"
 	"      --no-rules           carry out none\n"
-	"      --fire RULE[:PID]    ask the iprobed that runs to let a rule fire, for PID or all processes that it is for\n"
+	"      --fire RULE[:PID]    ask the iprobed that runs to let a rule fire, for PID or all processes "
+	"that it is for\n"
 	"      --rules              list the rules that the iprobed which runs carries out; --json\n"
 	"  -h, --help\n"
 	"  -V, --version\n";
@@ -149,7 +151,8 @@ static int check(const char *dir, const char *policy_path)
 		       probes.profiles[i].description ? probes.profiles[i].description
 						      : probes.profiles[i].events);
 	for (size_t i = 0; i < probes.nrules; i++)
-		printf("  rule %s%s: %s\n", probes.rules[i].name, probes.rules[i].enabled ? "" : " (not enabled)",
+		printf("  rule %s%s: %s\n", probes.rules[i].name,
+		       probes.rules[i].enabled ? "" : " (not enabled)",
 		       probes.rules[i].description ? probes.rules[i].description
 						   : ip_rules_action_name(probes.rules[i].action));
 	ip_probes_d_clear(&probes);
@@ -163,7 +166,7 @@ static int check(const char *dir, const char *policy_path)
 /* "RULE:PID" or "RULE". */
 static int ask(const char *state, const char *fire, bool json)
 {
-	_cleanup_free_ char *request = NULL, *reply = NULL;
+	_cleanup_free_ char *request = NULL, *reply = NULL, *plain = NULL;
 	const char *colon = fire ? strchr(fire, ':') : NULL;
 
 	if (fire ? asprintf(&request, "fire %.*s%s%s", colon ? (int)(colon - fire) : (int)strlen(fire), fire,
@@ -175,8 +178,14 @@ static int ask(const char *state, const char *fire, bool json)
 	}
 	if (ip_rules_ask(state, request, &reply) < 0)
 		return fail();
-	fputs(reply, stdout);
-	return 0;
+	/* processes have chosen some of it; in JSON it is escaped already, but for letters beyond ASCII, which stay as they are */
+	plain = ip_rules_plain(reply, !json);
+	if (!plain) {
+		ip_error("out of memory");
+		return fail();
+	}
+	fputs(plain, stdout);
+	return fflush(stdout) == 0 ? 0 : (ip_error_errno("cannot write to stdout"), fail());
 }
 
 int main(int argc, char **argv)

@@ -49,4 +49,8 @@ pid_t ip_rules_start(const struct ip_rules_options *options);
  * malloc'ed. 0, or -1 with an error, its own or ours. */
 int ip_rules_ask(const char *state, const char *request, char **ret);
 
+/* The text for a terminal: bytes that would have it do things stand as \xNN, those beyond ASCII too, if all. Newlines stay. malloc'ed; NULL: no
+ * memory. */
+char *ip_rules_plain(const char *text, bool all);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests: iprobed --fire and --rules, and who serves them. One packet each way over a Unix socket in the state directory, that only root and who
- * we are may connect to. The reply begins with "ok" or "no", and a newline.
+ * Requests: iprobed --fire and --rules, and who serves them. A Unix socket in the state directory, that only root and who
+ * we are may connect to. The reply begins with "ok" or "no", its size and a newline, and comes in as many packets as it takes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@
 #include "hotpatcher/rules_internal.h"
 
 #define REQUEST_MAX 256
-#define REPLY_MAX   (192u << 10)
+#define PACKET_MAX  (32u << 10)
+#define REPLY_MAX   (64ul << 20)
 #define PATIENCE_S  60
 
 static int address_of(const char *state, struct sockaddr_un *ret)
@@ -101,6 +102,31 @@ static void list_json(const struct ip_rules *e, FILE *out)
 	ip_json_end_object(&j);
 }
 
+char *ip_rules_plain(const char *text, bool all)
+{
+	char *plain = malloc(4 * strlen(text) + 1), *p = plain;
+
+	for (; plain && *text; text++) {
+		unsigned char c = *text;
+
+		if (c == '\n' || (c >= 0x20 && c < 0x7f) || (c >= 0x80 && !all))
+			*p++ = c;
+		else
+			p += sprintf(p, "\\x%02x", c);
+	}
+	if (plain)
+		*p = '\0';
+	return plain;
+}
+
+/* The process has chosen its name: it is for no terminal to obey, and makes no lines. */
+static void put_program(const char *text, FILE *out)
+{
+	for (; *text; text++)
+		fprintf(out, *text >= 0x20 && *text < 0x7f ? "%c" : "\\x%02x", (unsigned char)*text);
+	putc('\n', out);
+}
+
 static void list_text(const struct ip_rules *e, FILE *out)
 {
 	for (size_t i = 0; i < e->nstates; i++) {
@@ -110,9 +136,11 @@ static void list_text(const struct ip_rules *e, FILE *out)
 			ip_rules_action_name(s->rule->action), s->fired, *s->last ? ", last " : "", s->last);
 		for (size_t k = 0; k < e->ntargets; k++)
 			for (size_t a = 0; a < e->targets[k]->narms; a++)
-				if (e->targets[k]->arms[a].state == s && !e->targets[k]->gone)
-					fprintf(out, "  pid %d  %s  %s\n", e->targets[k]->process.pid,
-						doing_name(e->targets[k]), e->targets[k]->process.exe);
+				if (e->targets[k]->arms[a].state == s && !e->targets[k]->gone) {
+					fprintf(out, "  pid %d  %s  ", e->targets[k]->process.pid,
+						doing_name(e->targets[k]));
+					put_program(e->targets[k]->process.exe, out);
+				}
 	}
 	if (!e->nstates)
 		fputs("no rules are carried out\n", out);
@@ -166,6 +194,20 @@ static int carry_out(struct ip_rules *e, char *request, uint64_t now_ns, FILE *o
 	return fire(e, first, pid, now_ns, out);
 }
 
+/* Who asks and does not read is not waited for. */
+static void send_all(int fd, const char *text, size_t size)
+{
+	const struct timeval patience = {.tv_usec = 200000};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	for (size_t sent = 0; sent < size; sent += PACKET_MAX) {
+		size_t rest = size - sent;
+
+		if (send(fd, text + sent, rest < PACKET_MAX ? rest : PACKET_MAX, MSG_NOSIGNAL) < 0)
+			return;
+	}
+}
+
 static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 {
 	const struct timeval patience = {.tv_usec = 200000};
@@ -187,15 +229,15 @@ static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 	if (!out)
 		return;
 	done = carry_out(e, request, now_ns, out);
-	if (fclose(out) != 0 ||
-	    asprintf(&reply, "%s\n%s", done == 0 ? "ok" : "no", done == 0 ? text : ip_error_message()) < 0) {
-		reply = NULL;
+	if (fclose(out) != 0)
 		return;
-	}
-	length = REPLY_MAX;
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &length, sizeof(length));
-	size = strlen(reply);
-	send(fd, reply, size < REPLY_MAX ? size : REPLY_MAX, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (done < 0)
+		size = strlen(ip_error_message());
+	if (asprintf(&reply, "%s %zu\n%s", done == 0 ? "ok" : "no", size,
+		     done == 0 ? text : ip_error_message()) < 0)
+		reply = NULL;
+	else
+		send_all(fd, reply, strlen(reply));
 }
 
 void ip_rules_serve(struct ip_rules *e, uint64_t now_ns)
@@ -206,16 +248,42 @@ void ip_rules_serve(struct ip_rules *e, uint64_t now_ns)
 		serve(e, fd, now_ns);
 }
 
+/* All that comes until the other end is closed; malloc'ed. NULL with an error. */
+static char *receive_all(int fd)
+{
+	_cleanup_free_ char *all = NULL;
+	size_t size = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && size < REPLY_MAX) {
+		char *grown = realloc(all, size + PACKET_MAX + 1);
+
+		if (!grown) {
+			ip_error("out of memory");
+			return NULL;
+		}
+		all = grown;
+		n = recv(fd, all + size, PACKET_MAX, 0);
+		size += n > 0 ? n : 0;
+	}
+	if (n < 0) {
+		ip_error_errno("iprobed's rules do not answer");
+		return NULL;
+	}
+	all[size] = '\0';
+	return ip_steal_ptr(all);
+}
+
 int ip_rules_ask(const char *state, const char *request, char **ret)
 {
 	const struct timeval patience = {.tv_sec = PATIENCE_S};
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	_cleanup_free_ char *reply = malloc(REPLY_MAX + 1);
+	_cleanup_free_ char *reply = NULL;
 	struct sockaddr_un address;
-	ssize_t n;
+	char word[3] = "";
+	size_t size = 0;
+	int head = 0;
 
-	if (!reply)
-		return ip_error("out of memory");
 	if (address_of(state, &address) < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -226,13 +294,17 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 			       : ip_error_errno("%s", address.sun_path);
 	if (strlen(request) > REQUEST_MAX)
 		return ip_error("the request is too long");
-	if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 || (n = recv(fd, reply, REPLY_MAX, 0)) < 0)
+	if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
 		return ip_error_errno("%s does not answer", address.sun_path);
-	reply[n] = '\0';
-	if (!strncmp(reply, "no\n", 3))
-		return ip_error("%s", reply + 3);
-	if (strncmp(reply, "ok\n", 3))
+	reply = receive_all(fd);
+	if (!reply)
+		return -1;
+	if (sscanf(reply, "%2s %zu%n", word, &size, &head) != 2 || reply[head] != '\n')
 		return ip_error("%s: no answer", address.sun_path);
-	*ret = strdup(reply + 3);
+	if (strlen(reply + head + 1) != size)
+		return ip_error("%s: the answer is not whole: ask again", address.sun_path);
+	if (strcmp(word, "ok"))
+		return ip_error("%s", reply + head + 1);
+	*ret = strdup(reply + head + 1);
 	return *ret ? 0 : ip_error("out of memory");
 }

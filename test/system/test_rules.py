@@ -264,6 +264,20 @@ def test_request(rules, serving, me):
     assert "off" not in text
 
 
+def test_names_that_terminals_obey(rules, targets, me, program):
+    """And that do not fit into one packet."""
+    name = rules.path / "a\x1b]0;title\x07\nok\u00e4"
+    shutil.copy(program, name)
+    t = targets.start(me, [name], preload=False)
+    long = "r" * 60
+    rules.start("rules:\n" + "".join(f"  {long}{i}: {{match: {{exe: '{rules.path}/a*'}}, when: request, do: trace}}\n" for i in range(1000)))
+    memory.wait_for("the process is not found", lambda: rules.listed()[f"{long}999"]["processes"], WAIT)
+    assert len(rules.listed()) == 1000 and rules.listed()[f"{long}1"]["processes"][0]["program"] == str(name)
+    text = rules.command("--rules").stdout
+    assert f"  pid {t.pid}  nothing  {rules.path}/a\\x1b]0;title\\x07\\x0aok\\xc3\\xa4\n" in text and len(text) > 2**17
+    assert text.isascii() and min(set(text) - {"\n"}) >= " "
+
+
 def test_requests_are_for_the_same_user(root, user, serving, program):
     rules = Rules(root, root.dir(), program).start(rule("request"))
     rules.wait_log("1 carried out")

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "hotpatcher/probes_d.h"
+#include "hotpatcher/rules.h"
 #include "hotpatcher/rules_job.h"
 #include "hotpatcher/rules_match.h"
 #include "hotpatcher/stop.h"
@@ -429,6 +430,18 @@ static void test_jobs(void **state)
 	ip_rules_job_clear(&job);
 }
 
+static void test_plain(void **state)
+{
+	char *text = ip_rules_plain("a\033]0;x\007\n\t\177\303\244 \233", true);
+
+	(void)state;
+	assert_string_equal(text, "a\\x1b]0;x\\x07\n\\x09\\x7f\\xc3\\xa4 \\x9b");
+	free(text);
+	text = ip_rules_plain("a\033\303\244\n", false);
+	assert_string_equal(text, "a\\x1b\303\244\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_processes),     cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_levels),	      cmocka_unit_test(test_how_often),
 		cmocka_unit_test(test_until),	      cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_plain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
