@@ -27,13 +27,14 @@
 
 #define TRIES 100 /* of 10 ms */
 #define LOOKS 10  /* 200 ms apart */
+#define WAITS 50  /* of 20 ms: processes of an iprobe that was killed are gone by then */
 
 static const char help[] =
-	"usage: iprobe detach [--no-stop] [--list FILE] [--json] PID\n\n"
+	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it "
 	"and however it ended.\n"
 	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
-	"threads.\n";
+	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n";
 
 /* Where the file is not to be had the address at which it is mapped must do. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
@@ -73,8 +74,19 @@ static int tidy(struct ip_target *target)
 	return 0;
 }
 
+/* Whether a session is there whose iprobe is alive. */
+static bool is_held(const struct ip_area *area)
+{
+	const struct timespec nap = {.tv_nsec = 20000000};
+	int i;
+
+	for (i = 0; i < WAITS && ip_area_has_session(area); i++)
+		nanosleep(&nap, NULL);
+	return i == WAITS;
+}
+
 /* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
-static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
+static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
 	struct ip_modules modules = {0};
@@ -88,6 +100,10 @@ static int detach(pid_t pid, bool no_stop, struct ip_patch_result *result)
 		return -1;
 	/* without the runtime nothing can be live, and without its memory we still can put text back */
 	if (target->has_runtime && ip_area_open(target, &area) == 0) {
+		if (left_over && is_held(area)) {
+			ret = 0;
+			goto out;
+		}
 		if (ip_area_lock_patch(area, pid) < 0)
 			goto out;
 		/* a forked child shares the area with its parent: only the target's own session ends */
@@ -152,13 +168,12 @@ out:
 
 int cmd_detach(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"list", required_argument, NULL, 'l'},
-						     {"json", no_argument, NULL, 'j'},
-						     {"no-stop", no_argument, NULL, 'n'},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
+	static const struct option long_options[] = {
+		{"list", required_argument, NULL, 'l'}, {"json", no_argument, NULL, 'j'},
+		{"no-stop", no_argument, NULL, 'n'},	{"left-over", no_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},	{0}};
 	struct ip_patch_result result = {0};
-	bool json = false, no_stop = false;
+	bool json = false, no_stop = false, left_over = false;
 	int option, pid, code;
 
 	opterr = 0;
@@ -170,6 +185,8 @@ int cmd_detach(int argc, char **argv)
 			json = true;
 		} else if (option == 'n') {
 			no_stop = true;
+		} else if (option == 'o') {
+			left_over = true;
 		} else if (option == 'h') {
 			fputs(help, stdout);
 			return 0;
@@ -184,7 +201,7 @@ int cmd_detach(int argc, char **argv)
 	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, "h", long_options);
 	if (code >= 0)
 		return code;
-	if (detach(pid, no_stop, &result) < 0)
+	if (detach(pid, no_stop, left_over, &result) < 0)
 		return cli_fail();
 	free(result.inside);
 	if (json) {

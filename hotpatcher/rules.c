@@ -145,15 +145,22 @@ static void load(struct ip_rules *e)
 	}
 	if (e->nstates)
 		ip_rules_log(NULL, NULL, "%zu carried out, of %s", e->nstates, e->probes.dir);
-	else
+	else if (!e->ntargets)
 		close_down(e);
 }
 
 static void reload(struct ip_rules *e)
 {
-	while (e->ntargets)
-		ip_rules_target_free(e->targets[--e->ntargets]);
-	free(ip_steal_ptr(e->targets));
+	for (size_t i = 0; i < e->ntargets; i++) {
+		struct ip_rules_target *t = e->targets[i];
+
+		if (t->doing == IP_RULES_NOTHING) {
+			ip_rules_target_free(t);
+			e->targets[i--] = e->targets[--e->ntargets];
+		} else {
+			ip_rules_target_disarm(t); /* it is still to be put right */
+		}
+	}
 	clear_states(e);
 	ip_probes_d_clear(&e->probes);
 	ip_rules_scan_clear(e);
@@ -219,7 +226,8 @@ static void loop(struct ip_rules *e, int signals)
 	uint64_t limit = 0;
 
 	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us again */
-	for (bool rest = true; e->ending ? !rest && ip_now_ns() < limit : e->nstates || e->reloading;) {
+	for (bool rest = true;
+	     e->ending ? !rest && ip_now_ns() < limit : e->nstates || e->ntargets || e->reloading;) {
 		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
 					  {.fd = e->listening, .events = POLLIN}};
 

@@ -145,9 +145,11 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 	struct command c;
 
 	make_room(e, firing->arm->state);
-	if (ip_rules_note(e, p) < 0 ||
-	    ip_rules_store_begin(e->options->traces, r, p->pid, p->exe, p->cmdline, firing->why, &t->dir) < 0)
+	if (ip_rules_note(e, p) < 0 || ip_rules_store_begin(e->options->traces, r, p->pid, p->exe, p->cmdline,
+							    firing->why, &t->dir) < 0) {
+		ip_rules_forget(e, p);
 		return -1;
+	}
 	if (r->action == IP_RULES_FPERF) {
 		fperf(e, r, &c, p->pid);
 	} else {
@@ -269,8 +271,12 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
 	if (!first)
 		return 0;
-	if (ip_rules_note(e, &t->process) < 0 || name_watch(e, t) < 0)
+	if (name_watch(e, t) < 0)
 		return -1;
+	if (ip_rules_note(e, &t->process) < 0) {
+		free(ip_steal_ptr(t->dir));
+		return -1;
+	}
 	ip_rules_store_remove(t->dir);
 	iprobe(e, &c, "attach");
 	if (r->until) {
@@ -306,6 +312,7 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	struct command c;
 
 	iprobe(e, &c, "detach");
+	add(&c, "--left-over"); /* a session of somebody else's is not ours to end */
 	add(&c, "--");
 	add(&c, "%d", t->process.pid);
 	if (start(e, t, &c, "/", &t->job) < 0)

@@ -47,7 +47,7 @@ enum ip_rules_doing {
 	IP_RULES_NOTHING,
 	IP_RULES_WATCH,
 	IP_RULES_ACT,
-	IP_RULES_CLEAN, /* puts back what one that was killed has left */
+	IP_RULES_CLEAN, /* puts back what one that was killed, or failed, may have left; between two tries there is no job */
 };
 
 struct ip_rules_target {
@@ -72,6 +72,7 @@ struct ip_rules_target {
 	size_t nwaiting;
 	uint64_t retry_ns, patience_ns; /* after something has failed: when again, and how long it was */
 	char said[IP_RULES_JOB_WORD];	/* what was logged last about that */
+	bool unclean;			/* that was putting back */
 	bool told_watch;
 	bool gone; /* it has ended, or is another program now */
 };
@@ -115,6 +116,8 @@ void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_n
 /* rules_target.c */
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret);
 void ip_rules_target_free(struct ip_rules_target *t);
+/* No rule is for it any more. */
+void ip_rules_target_disarm(struct ip_rules_target *t);
 /* Goes on with it. False: it is gone, and nothing of it is left. */
 bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 /* Whether nothing is being done to it. */
@@ -135,7 +138,7 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
 
-/* rules_notes.c. Notes of processes that have a session. */
+/* rules_notes.c. Notes of processes that have a session, or have had one that may have left something. */
 int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *process);
 void ip_rules_forget(const struct ip_rules *e, const struct ip_rules_process *process);
 /* Whether one before us has ended in another way than it should. */

@@ -30,6 +30,11 @@ static void name_of(const struct ip_rules *e, pid_t pid, char name[4096])
 	snprintf(name, 4096, "%s/rule-%d", e->options->state, pid);
 }
 
+static bool is_note(const char *name)
+{
+	return !strncmp(name, "rule-", 5) && isdigit((unsigned char)name[5]);
+}
+
 int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *p)
 {
 	char name[4096], text[64];
@@ -96,8 +101,13 @@ static int lock(struct ip_rules *e)
 
 bool ip_rules_were_here(const struct ip_rules *e)
 {
+	_cleanup_closedir_ DIR *dir = opendir(e->options->state);
+	const struct dirent *entry;
 	char name[4096];
 
+	while (dir && (entry = readdir(dir)))
+		if (is_note(entry->d_name))
+			return true;
 	name_lock(e, name);
 	return access(name, F_OK) == 0;
 }
@@ -114,31 +124,37 @@ void ip_rules_unlock(struct ip_rules *e)
 	e->lock = -1;
 }
 
-/* Runs iprobe detach on the process of a note, and waits for it. */
-static void clean(struct ip_rules *e, const char *name)
+/* Runs iprobe detach on the process of a note, and waits for it. Whether the note is done with. */
+static bool clean(struct ip_rules *e, const char *name)
 {
 	_cleanup_fclose_ FILE *file = fopen(name, "re");
-	struct ip_rules_target t = {.job = {.out = -1, .err = -1}, .side = {.out = -1, .err = -1}};
-	struct ip_rules_stat stat;
-	unsigned long long start;
 	uint64_t limit = ip_now_ns() + CLEAN_NS;
+	struct ip_rules_process process;
+	struct ip_rules_target *t;
+	unsigned long long start;
+	pid_t pid;
 
-	if (!file || fscanf(file, "%d %llu", &t.process.pid, &start) != 2 || t.process.pid <= 0)
-		return;
-	t.pidfd = ip_pidfd_open(t.process.pid);
-	if (t.pidfd < 0)
-		return;
-	if (ip_rules_stat_read(t.process.pid, &stat) == 0 && stat.start == start && ip_pidfd_lives(t.pidfd) &&
-	    ip_rules_clean_begin(e, &t) == 0) {
-		ip_rules_log(NULL, &t, "rules before these have left a session: what is live is put back");
-		while (!ip_rules_job_turn(&t.job, ip_now_ns()) && ip_now_ns() < limit)
-			nap();
-		if (t.job.pid || t.job.status)
-			ip_rules_log(NULL, &t, "that failed: %s",
-				     *t.job.word ? t.job.word : "it takes too long");
+	if (!file || fscanf(file, "%d %llu", &pid, &start) != 2 || pid <= 0 ||
+	    ip_rules_process_read(pid, &process) < 0)
+		return true;
+	if (process.start != start) {
+		ip_rules_process_clear(&process);
+		return true;
 	}
-	close(t.pidfd);
-	ip_rules_job_clear(&t.job);
+	if (ip_rules_target_add(e, &process, &t) < 0) {
+		ip_rules_process_clear(&process);
+		return false;
+	}
+	ip_rules_log(NULL, t, "rules before these have left a session: what is live is put back");
+	/* with all of its steps: where it fails the loop goes on with it */
+	t->doing = IP_RULES_CLEAN;
+	while (ip_rules_target_turn(e, t, ip_now_ns()) && !ip_rules_target_rests(t) && ip_now_ns() < limit)
+		nap();
+	if (t->doing != IP_RULES_NOTHING)
+		return false;
+	ip_rules_target_free(t);
+	e->ntargets--;
+	return true;
 }
 
 int ip_rules_left_over(struct ip_rules *e)
@@ -150,7 +166,7 @@ int ip_rules_left_over(struct ip_rules *e)
 		return -1;
 	dir = opendir(e->options->state);
 	while (dir && (entry = readdir(dir))) {
-		bool rule = !strncmp(entry->d_name, "rule-", 5) && isdigit((unsigned char)entry->d_name[5]);
+		bool rule = is_note(entry->d_name);
 		bool watch = !strncmp(entry->d_name, "watch-", 6) && isdigit((unsigned char)entry->d_name[6]);
 		char name[4096];
 
@@ -158,8 +174,8 @@ int ip_rules_left_over(struct ip_rules *e)
 						  entry->d_name) >= (int)sizeof(name))
 			continue;
 		if (rule) {
-			clean(e, name);
-			unlink(name);
+			if (clean(e, name))
+				unlink(name);
 		} else {
 			ip_rules_store_remove(name);
 		}

@@ -55,9 +55,18 @@ void ip_rules_target_free(struct ip_rules_target *t)
 	free(t);
 }
 
+void ip_rules_target_disarm(struct ip_rules_target *t)
+{
+	free(ip_steal_ptr(t->arms));
+	t->narms = t->nwaiting = t->nwatched = 0;
+	t->by = t->side_by = NULL;
+}
+
 bool ip_rules_target_rests(const struct ip_rules_target *t)
 {
-	return t->doing == IP_RULES_NOTHING && !t->side.pid;
+	/* what cannot be put back now is tried again later, and else by the next iprobed */
+	return (t->doing == IP_RULES_NOTHING || (t->doing == IP_RULES_CLEAN && !t->job.pid && t->unclean)) &&
+	       !t->side.pid;
 }
 
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns)
@@ -167,28 +176,44 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 /* The job of the process has ended. */
 static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH;
+	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
+	     cleaned = t->doing == IP_RULES_CLEAN;
+	bool good = !killed && !WEXITSTATUS(t->job.status);
 
 	if (t->doing == IP_RULES_ACT && ip_rules_act_end(e, t, now_ns))
 		t->patience_ns = 0;
 	else if (watched)
 		watch_ended(e, t, now_ns);
-	else if (t->doing == IP_RULES_CLEAN && !killed && WEXITSTATUS(t->job.status) &&
-		 ip_pidfd_lives(t->pidfd))
+	else if (cleaned && !good)
 		failed(t, NULL, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
 	if (watched && t->dir)
 		ip_rules_store_remove(t->dir);
 	free(ip_steal_ptr(t->dir));
 	t->by = NULL;
-	t->doing = IP_RULES_NOTHING;
 	ip_rules_job_clear(&t->job);
-	if (killed && ip_pidfd_lives(t->pidfd)) {
-		ip_rules_log(NULL, t, "its session was killed: what is live is put back");
-		if (ip_rules_clean_begin(e, t) == 0)
-			return;
-		failed(t, NULL, ip_error_message(), now_ns);
+	t->unclean = cleaned && !good;
+	if (good) {
+		t->doing = IP_RULES_NOTHING;
+		ip_rules_forget(e, &t->process);
+		return;
 	}
-	ip_rules_forget(e, &t->process);
+	/* Also one that has ended by itself may have left sites live. */
+	if (killed && !cleaned && ip_pidfd_lives(t->pidfd))
+		ip_rules_log(NULL, t, "its session was killed: what is live is put back");
+	t->doing = IP_RULES_CLEAN;
+}
+
+/* Nothing else is begun, and the note stays, until it has worked or the process has ended. */
+static void clean(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	if (!ip_pidfd_lives(t->pidfd)) {
+		t->gone = true;
+		t->doing = IP_RULES_NOTHING;
+		ip_rules_forget(e, &t->process);
+	} else if ((!t->unclean || now_ns >= t->retry_ns) && ip_rules_clean_begin(e, t) < 0) {
+		failed(t, NULL, ip_error_message(), now_ns);
+		t->unclean = true;
+	}
 }
 
 static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
@@ -243,14 +268,18 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 		ip_rules_snapshot_end(e, t);
 		ip_rules_job_clear(&t->side);
 	}
-	if (t->doing != IP_RULES_NOTHING && ip_rules_job_turn(&t->job, now_ns))
+	if (t->job.pid && ip_rules_job_turn(&t->job, now_ns))
 		job_ended(e, t, now_ns);
+	if (t->doing == IP_RULES_CLEAN && !t->job.pid && (!t->unclean || !e->ending))
+		clean(e, t, now_ns);
+	t->gone |= !t->narms;
+	draining |= t->gone;
 	if (draining) {
 		t->nwaiting = 0;
 		/* what is being recorded is worth having, unless we end */
 		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && e->ending)
 			ip_rules_job_end(&t->job, now_ns);
-		return !t->gone || !ip_rules_target_rests(t);
+		return !t->gone || t->doing != IP_RULES_NOTHING || t->side.pid;
 	}
 	ip_rules_look(e, t, now_ns);
 	put_actions_first(t);
