@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_yaml.h"
 
 /* Makes DIR if need be. Only root, or who we are, may be able to write there. 0, or -1 with an error. */

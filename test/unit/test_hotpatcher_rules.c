@@ -12,6 +12,7 @@
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/rules.h"
 #include "hotpatcher/rules_job.h"
+#include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_match.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/until.h"
