@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exclusive samples (fperf_abi.h, exclusive). A sample counts while it is the topmost frame: what comes between is measured off at both of its ends.
+ *
+ *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well (IP_FPERF_PAUSE), since its exit has to be known; within that one no others
+ *      but samples do.
+ *   7. Exit. The topmost frame goes; the sample below it, if that is one, counts on.
+ *   8. It is all or nothing: where a frame has lost its exit, or a function has lost its probes (whole), nobody knows whose the counts are. All are cut.
+ *   9. No function is only counted: a call in a sample must be seen.
+ *
+ * Rules 1 to 5 are in fperf.c.
+ */
+#include "runtime/fperf_internal.h"
+
+#include "common/fperf_abi.h"
+#include "runtime/arch/cpu.h"
+#include "runtime/fperf_pmu.h"
+#include "runtime/rt.h"
+
+/* Whether a frame is on top, and a sample. */
+static int is_counting(const struct ip_fperf_thread *t)
+{
+	return t->top && !(t->frames[t->top - 1].flags & IP_FPERF_PAUSE);
+}
+
+/* What the topmost sample has counted is added up: up to now, which was read first of all in this hook. */
+static void pause(const struct at *at, const struct reading *now)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_frame *f = &t->frames[t->top - 1];
+	/* and half of the hook that it began in, and of this one */
+	uint64_t hooks = rt_fperf_spent(at) - t->since_ticks + at->header->hook_ticks;
+	struct rt_pmu_values pmu;
+
+	rt_fperf_pmu_since(at, t->top - 1, now, &pmu);
+	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
+		uint32_t source = at->header->source[e];
+		uint64_t value = 0, less = t->bias[e];
+		int whole;
+
+		if (source == IP_FPERF_TSC)
+			less += hooks;
+		else if (source == IP_FPERF_TASK_CLOCK)
+			less += rt_fperf_to_ns(at->header, hooks);
+		whole = rt_fperf_since(at->header, e, t->since, now, &pmu, &value);
+		f->missing |= !whole << e;
+		f->scaled |= (whole == 2) << e;
+		/* may be less than nothing of a short stretch: it is the sum that counts */
+		f->values[e] += value - less;
+	}
+}
+
+/* The topmost sample counts from now on: the last thing in a hook, which began at begin. */
+static void go_on(const struct at *at, uint64_t begin)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct reading now;
+
+	rt_fperf_read_at_entry(at, &now);
+	rt_fperf_spend(at, now.tsc - begin);
+	t->since_ticks = rt_fperf_spent(at);
+	rt_fperf_note(at, t->top - 1, t->since, &now);
+}
+
+/* Rule 8, seen at an entry with sp, or 0. */
+static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t place, uint64_t sp)
+{
+	const struct ip_fperf_thread *t = at->thread;
+
+	return t->top && (!rt_fperf_may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
+			  (sp && rt_fperf_is_dead(shared, &t->frames[t->top - 1], place, sp)));
+}
+
+/* Rule 6. */
+void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			      uint32_t word, uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_frame *f;
+	struct reading now;
+	uint64_t begin = cpu_clock();
+	int counted, takes;
+
+	rt_fperf_forget_unreadable(at, m, shared);
+	counted = is_counting(t);
+	if (counted)
+		rt_fperf_read_at_exit(at, &now);
+	cpu_increment_local(&at->cell->calls);
+	t->entries++;
+	if (is_spoiled(at, shared, IP_DUTY_OFFSET(word), sp)) {
+		rt_fperf_cut_from(at, m, shared, 0);
+		counted = 0;
+	}
+	takes = at->header->whole && rt_fperf_is_sample(at);
+	if (counted && !takes && t->top >= IP_FPERF_DEPTH) {
+		rt_fperf_cut_from(at, m, shared, 0);
+		counted = 0;
+	}
+	if (!counted && !takes) {
+		t->hooks++;
+		rt_fperf_note_within(at, IP_DUTY_OFFSET(word), sp);
+		return;
+	}
+	if (!t->ready)
+		rt_fperf_learn_bias(at, t->top);
+	if (counted)
+		pause(at, &now);
+	if (!t->top)
+		t->whole = *(volatile uint32_t *)&at->header->whole;
+	f = &t->frames[t->top];
+	*f = (struct ip_fperf_frame){.sp = sp,
+				     .place = IP_DUTY_OFFSET(word),
+				     .turn = *(volatile uint32_t *)&at->control->turn,
+				     .flags = takes ? 0 : IP_FPERF_PAUSE};
+	t->top++;
+	if (takes) {
+		at->cell->begun++;
+		go_on(at, begin);
+	} else {
+		rt_fperf_spend(at, cpu_clock() - begin);
+	}
+}
+
+/* Rule 7. */
+void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			      uint32_t word, uint32_t kind, uint64_t sp)
+{
+	struct ip_fperf_thread *t = at->thread;
+	struct reading now;
+	uint64_t begin = cpu_clock();
+	uint32_t found;
+	int counted;
+
+	rt_fperf_forget_unreadable(at, m, shared);
+	counted = is_counting(t);
+	if (counted)
+		rt_fperf_read_at_exit(at, &now);
+	if (is_spoiled(at, shared, 0, 0))
+		rt_fperf_cut_from(at, m, shared, 0);
+	found = t->top ? rt_fperf_find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
+	if (found && found < t->top) {
+		rt_fperf_cut_from(at, m, shared, 0);
+		found = 0;
+	}
+	if (!found) {
+		if (counted)
+			rt_fperf_spend(at, cpu_clock() - begin);
+		else
+			t->hooks++;
+		return;
+	}
+	if (counted) {
+		const struct ip_fperf_frame *f = &t->frames[found - 1];
+
+		pause(at, &now);
+		at->cell->sequence++;
+		cpu_store_order();
+		for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
+			at->cell->sums[e].missing += f->missing >> e & 1;
+			at->cell->sums[e].scaled += f->scaled >> e & 1;
+			if (!(f->missing >> e & 1))
+				rt_fperf_add(&at->cell->sums[e], f->values[e] >> 63 ? 0 : f->values[e]);
+		}
+		at->cell->ended++;
+		cpu_store_order();
+		at->cell->sequence++;
+		__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
+	}
+	t->top = found - 1;
+	if (is_counting(t))
+		go_on(at, begin);
+	else
+		rt_fperf_spend(at, cpu_clock() - begin);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of FPerf in a process share: fperf_read.c reads, fperf.c keeps samples, fperf_exclusive.c those without what called functions count.
+ */
+#ifndef IP_RT_FPERF_INTERNAL_H
+#define IP_RT_FPERF_INTERNAL_H
+
+#include <stdint.h>
+
+#include "common/fperf_abi.h"
+#include "runtime/fperf_pmu.h"
+#include "runtime/rt.h"
+
+/* What getrusage(2) fills in. */
+struct usage {
+	long user[2], system[2];
+	long maxrss, ixrss, idrss, isrss;
+	long minor, major;
+	long rest[6];
+	long voluntary, forced;
+};
+
+struct reading {
+	uint64_t tsc, clock;
+	struct usage usage;
+	struct rt_pmu_reading pmu;
+};
+
+/* Where a probe finds its own: of the session, the thread, the function, and the function in the thread. */
+struct at {
+	struct ip_fperf_header *header;
+	struct ip_fperf_thread *thread;
+	struct ip_fperf_control *control;
+	struct ip_fperf_cell *cell;
+	const struct ip_pmu_set *set; /* NULL, as pmu: no such counters */
+	struct ip_pmu_thread *pmu;
+	uint32_t tid;
+};
+
+/* Calls of the kernel are allowed. They are not any more where one has failed, which is a filter's doing: so iprobe need not have noticed it. */
+static inline int rt_fperf_may_read(const struct at *at)
+{
+	return !at->header->reads || *(volatile uint32_t *)&rt_header->may_read;
+}
+
+static inline uint32_t rt_fperf_events_of(const struct ip_fperf_header *h)
+{
+	uint32_t n = *(const volatile uint32_t *)&h->nevents;
+
+	return n < IP_FPERF_EVENTS ? n : IP_FPERF_EVENTS;
+}
+
+/* The thread has spent them in our code. */
+static inline void rt_fperf_spend(const struct at *at, uint64_t ticks)
+{
+	uint32_t most = at->header->most_ticks;
+
+	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
+}
+
+/* All that hooks have taken in this thread so far. */
+static inline uint64_t rt_fperf_spent(const struct at *at)
+{
+	return at->thread->ticks + at->thread->hooks * at->header->hook_ticks;
+}
+
+void rt_fperf_read_at_entry(const struct at *at, struct reading *r);
+void rt_fperf_read_at_exit(const struct at *at, struct reading *r);
+
+/* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
+int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *values,
+		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret);
+void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct reading *now,
+			struct rt_pmu_values *ret);
+/* Remembers a reading in values, and of the kernel's counters for that frame. */
+void rt_fperf_note(const struct at *at, uint32_t frame, uint64_t *values, const struct reading *now);
+
+/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. */
+void rt_fperf_learn_bias(const struct at *at, uint32_t frame);
+
+/* Rules 1, 2 and 4 of fperf.c. */
+int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp);
+int rt_fperf_is_sample(const struct at *at);
+uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint64_t sp);
+
+/* A call that is no sample, inside of an open one of the same function. */
+void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp);
+
+/* Nothing open is above from. */
+void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from);
+
+/* The process has come under seccomp since they began: no sample ends any more. */
+void rt_fperf_forget_unreadable(const struct at *at, struct ip_meters *m, struct ip_meters *shared);
+
+void rt_fperf_add(struct ip_fperf_sum *s, uint64_t value);
+uint64_t rt_fperf_to_ns(const struct ip_fperf_header *h, uint64_t ticks);
+
+/* Rules 6 and 7 of fperf_exclusive.c. */
+void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			      uint32_t word, uint64_t sp);
+void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+			      uint32_t word, uint32_t kind, uint64_t sp);
+
+#endif
