@@ -197,7 +197,7 @@ static int carry_out(struct ip_rules *e, char *request, uint64_t now_ns, FILE *o
 /* Who asks and does not read is not waited for. */
 static void send_all(int fd, const char *text, size_t size)
 {
-	const struct timeval patience = {.tv_usec = 200000};
+	const struct timeval patience = {.tv_sec = 2};
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	for (size_t sent = 0; sent < size; sent += PACKET_MAX) {
@@ -210,7 +210,8 @@ static void send_all(int fd, const char *text, size_t size)
 
 static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 {
-	const struct timeval patience = {.tv_usec = 200000};
+	const struct timeval patience = {
+		.tv_sec = 2}; /* nobody connects whom we do not trust; the machine may be busy */
 	_cleanup_free_ char *text = NULL, *reply = NULL;
 	char request[REQUEST_MAX + 1];
 	struct ucred who;
