@@ -57,7 +57,9 @@ static int check_safe(const char *path)
 	if (stat(path, &st) < 0)
 		return ip_error_errno("%s", path);
 	return (st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 022)
-		       ? ip_error("%s can be written by others, and has rules: chown it, chmod go-w", path)
+		       ? ip_error("%s can be written by others, and rules are made of it: chown it, chmod "
+				  "go-w",
+				  path)
 		       : 0;
 }
 
@@ -82,6 +84,7 @@ static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
 		ip_rules_store_history(e->options->traces, rule->name, ip_now_ns(),
 				       &e->states[e->nstates].history);
 	e->nstates++;
+	e->users |= rule->user.n != 0;
 	return 0;
 }
 
@@ -91,21 +94,49 @@ static void clear_states(struct ip_rules *e)
 		ip_rules_history_clear(&e->states[i].history);
 	free(ip_steal_ptr(e->states));
 	e->nstates = 0;
+	e->users = false;
+}
+
+/* All that defines anything: selections and profiles are what rules are made of. */
+static int check_files(const struct ip_probes_d *probes)
+{
+	int done = check_safe(probes->dir);
+
+	for (size_t i = 0; i < probes->nrules && done == 0; i++)
+		done = check_safe(probes->rules[i].file);
+	for (size_t i = 0; i < probes->nselections && done == 0; i++)
+		done = check_safe(probes->selections[i].place.file);
+	for (size_t i = 0; i < probes->nprofiles && done == 0; i++)
+		done = check_safe(probes->profiles[i].place.file);
+	return done;
+}
+
+/* Reads the files, and all that can be wrong is found here. 0, or -1 with an error. */
+static int read_files(const struct ip_rules *e, struct ip_probes_d *ret)
+{
+	bool any = false;
+	int done = ip_probes_d_load(e->options->probes_d, ret);
+
+	if (done < 0)
+		return -1;
+	for (size_t i = 0; i < e->options->nonly && done == 0; i++)
+		if (!ip_probes_d_rule(ret, e->options->only[i]))
+			done = ip_error("no rule '%s' in %s", e->options->only[i], ret->dir);
+	for (size_t i = 0; i < ret->nrules; i++)
+		any |= is_wanted(e->options, &ret->rules[i]);
+	if (done == 0 && any)
+		done = check_files(ret) < 0 ? -1 : ip_rules_store_open(e->options->traces);
+	if (done < 0)
+		ip_probes_d_clear(ret);
+	return done;
 }
 
 /* Of files that have been read. */
-static int take_over(struct ip_rules *e, const struct ip_probes_d *probes)
+static int take_over(struct ip_rules *e)
 {
-	for (size_t i = 0; i < e->options->nonly; i++)
-		if (!ip_probes_d_rule(probes, e->options->only[i]))
-			return ip_error("no rule '%s' in %s", e->options->only[i], probes->dir);
-	for (size_t i = 0; i < probes->nrules; i++) {
-		if (!is_wanted(e->options, &probes->rules[i]))
-			continue;
-		if (check_safe(probes->dir) < 0 || check_safe(probes->rules[i].file) < 0 ||
-		    ip_rules_store_open(e->options->traces) < 0 || add_state(e, &probes->rules[i]) < 0)
+	for (size_t i = 0; i < e->probes.nrules; i++)
+		if (is_wanted(e->options, &e->probes.rules[i]) && add_state(e, &e->probes.rules[i]) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -125,18 +156,16 @@ static void close_down(struct ip_rules *e)
 	ip_rules_unlock(e);
 }
 
-/* With an error nothing is carried out. */
-static void load(struct ip_rules *e)
+/* What has been read (done: or not), and now is what counts. With an error nothing is carried out. */
+static void load(struct ip_rules *e, int done)
 {
-	int done = ip_probes_d_load(e->options->probes_d, &e->probes);
-
 	free(ip_steal_ptr(e->environment));
 	if (done == 0 && asprintf(&e->environment, "IPROBE_PROBES_D=%s", e->probes.dir) < 0) {
 		e->environment = NULL;
 		done = ip_error("out of memory");
 	}
 	if (done == 0)
-		done = take_over(e, &e->probes);
+		done = take_over(e);
 	if (done == 0)
 		done = get_ready(e);
 	if (done < 0) {
@@ -163,21 +192,26 @@ static void reload(struct ip_rules *e)
 	}
 	clear_states(e);
 	ip_probes_d_clear(&e->probes);
-	ip_rules_scan_clear(e);
+	e->probes = e->next;
+	e->next = (struct ip_probes_d){0};
+	ip_rules_scan_again(e);
 	e->reloading = false;
-	load(e);
+	load(e, 0);
 }
 
 /* Files that cannot be used are not taken: what is at work goes on. */
-static void begin_reload(struct ip_rules *e)
+static void begin_reload(struct ip_rules *e, uint64_t now_ns)
 {
 	struct ip_probes_d probes;
 
-	if (ip_probes_d_load(e->options->probes_d, &probes) < 0) {
+	if (read_files(e, &probes) < 0) {
 		ip_rules_log(NULL, NULL, "all stays as it was: %s", ip_error_message());
 		return;
 	}
-	ip_probes_d_clear(&probes);
+	ip_probes_d_clear(&e->next); /* of one that has not come to its end */
+	e->next = probes;
+	if (!e->reloading)
+		e->reload_ns = now_ns;
 	e->reloading = true;
 }
 
@@ -198,7 +232,7 @@ static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
 		if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
 			e->ending = true;
 		else if (signal.ssi_signo == SIGHUP)
-			begin_reload(e);
+			begin_reload(e, now_ns);
 		else if (signal.ssi_signo == SIGUSR1 || signal.ssi_signo == SIGUSR2)
 			fire_by_signal(e, signal.ssi_signo, now_ns);
 }
@@ -214,6 +248,7 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 		if (!ip_rules_target_turn(e, t, now_ns)) {
 			ip_rules_target_free(t);
 			e->targets[i--] = e->targets[--e->ntargets];
+			e->room = true;
 		} else {
 			rest &= ip_rules_target_rests(t);
 		}
@@ -305,7 +340,7 @@ static void run(const struct ip_rules_options *options)
 		ip_rules_log(NULL, NULL, "none are carried out: %s", ip_error_message());
 		_exit(1);
 	}
-	load(&e);
+	load(&e, read_files(&e, &e.probes));
 	loop(&e, signals);
 	close_down(&e);
 	_exit(0);

@@ -82,6 +82,12 @@ struct ip_rules_seen {
 	pid_t pid;
 	unsigned long long start;
 	uint64_t exe; /* a hash */
+	long uid;
+	uint64_t since_ns; /* when it was found, or had another program */
+	bool fresh;	   /* that was after we had begun */
+	bool again;	   /* to be read once more, when what has just been executed has its command line */
+	bool left_out;	   /* a rule had enough processes */
+	bool pending;	   /* to be met when its session has ended */
 };
 
 struct ip_rules {
@@ -96,10 +102,15 @@ struct ip_rules {
 	struct ip_rules_seen *seen; /* by pid */
 	size_t nseen;
 	bool first;	  /* what is found now has been there before us */
+	bool room;	  /* a process has gone: one that was left out may take its place */
+	bool all;	  /* rules are others than they were */
+	bool users;	  /* some of them are for users */
 	uint64_t scan_ns; /* when next */
 	int listening;	  /* for requests; -1: not */
 	int lock;	  /* -1: not taken */
 	bool ending, reloading;
+	struct ip_probes_d next; /* while reloading: what is to be carried out then */
+	uint64_t reload_ns;	 /* since when */
 };
 
 /* Of a rule (may be NULL) and a process (may be NULL). */
@@ -108,7 +119,8 @@ void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_targ
 
 /* rules_scan.c. Looks for processes where it is time to. */
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
-void ip_rules_scan_clear(struct ip_rules *e);
+/* Rules are others: all processes are looked at anew. Which have been there before is known still. */
+void ip_rules_scan_again(struct ip_rules *e);
 
 /* rules_when.c. Conditions of a process that are looked at now and then; fires what is due. */
 void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);

@@ -175,7 +175,7 @@ void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 	e->scan_ns = now_ns + (next < SCAN_NS ? SCAN_NS : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS : next);
 }
 
-void ip_rules_scan_clear(struct ip_rules *e)
+void ip_rules_scan_again(struct ip_rules *e)
 {
 	free(ip_steal_ptr(e->seen));
 	e->nseen = 0;

@@ -19,6 +19,7 @@
 
 #define PATIENCE_NS	  1000000000ull
 #define PATIENCE_LIMIT_NS 600000000000ull
+#define RELOAD_NS	  5000000000ull
 #define COSTLY_NS	  60000000000ull /* a watch that costs too much is left alone */
 
 int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret)
@@ -262,7 +263,7 @@ static void put_actions_first(struct ip_rules_target *t)
 
 bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
-	bool draining = e->ending || e->reloading || t->gone;
+	bool draining = e->ending || e->reloading || t->gone, hurry;
 
 	if (t->side.pid && ip_rules_job_turn(&t->side, now_ns)) {
 		ip_rules_snapshot_end(e, t);
@@ -276,8 +277,9 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	draining |= t->gone;
 	if (draining) {
 		t->nwaiting = 0;
-		/* what is being recorded is worth having, unless we end */
-		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && e->ending)
+		/* what is being recorded is worth having, but neither our end nor others wait for it: it is ended whole */
+		hurry = e->ending || (e->reloading && now_ns - e->reload_ns > RELOAD_NS);
+		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && hurry)
 			ip_rules_job_end(&t->job, now_ns);
 		return !t->gone || t->doing != IP_RULES_NOTHING || t->side.pid;
 	}

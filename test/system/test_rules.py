@@ -80,7 +80,7 @@ class Rules:
 
     def listed(self):
         done = self.command("--rules", "--json")
-        assert done.returncode == 0, repr(done)
+        assert done.returncode == 0, f"{done!r}\n{self.log()}"
         return {r["name"]: r for r in json.loads(done.stdout)["rules"]}
 
     def rules_pid(self):
@@ -412,8 +412,45 @@ def test_files_of_others(rules, serving):
     rules.write(rule("request"))
     (rules.files / "rules.yaml").chmod(0o666)
     rules.start()
-    rules.wait_log("none are carried out: ", "rules.yaml can be written by others, and has rules")
+    rules.wait_log("none are carried out: ", "rules.yaml can be written by others, and rules are made of it")
     assert "nobody listens" in one_line(rules.command("--rules"))
+
+
+def test_files_of_others_that_rules_use(rules, serving):
+    rules.write(rule("request", do="{trace: '@some'}"))
+    (rules.files / "some.yaml").write_text("selections: {some: handle}\n")
+    (rules.files / "some.yaml").chmod(0o664)
+    rules.start()
+    rules.wait_log("none are carried out: ", "some.yaml can be written by others, and rules are made of it")
+
+
+def test_an_error_changes_nothing(rules, serving):
+    """Also where the file can be read."""
+    rules.start(rule(LATENCY), "--rule", "r")
+    wait_until_live(serving.pid)
+    rules.write(rule("request", name="other"))
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: no rule 'r' in ")
+    rules.write(rule("request"))
+    (rules.files / "rules.yaml").chmod(0o666)
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    rules.wait_log("all stays as it was: ", "rules.yaml can be written by others")
+    assert rules.listed()["r"]["processes"] and rules.carried_out() == 1 and not idle(serving.pid)
+
+
+def test_a_long_action_holds_nobody_up(rules, serving, me):
+    """It ends when the files are read again, with what it has."""
+    rules.start(rule("request", more="for: 30m"))
+    memory.wait_for("the process is not found", lambda: rules.listed()["r"]["processes"], WAIT)
+    assert rules.command("--fire", "r").returncode == 0
+    wait_until_live(serving.pid)
+    rules.write(rule("request", name="new"))
+    os.kill(rules.daemon.proc.pid, signal.SIGHUP)
+    memory.wait_for("the new rule is not there", lambda: rules.carried_out() == 2, WAIT)
+    path, = rules.recorded("r")
+    assert "handle" in report(me, path) and set(rules.listed()) == {"new"}
+    memory.wait_for("the process is not found again", lambda: rules.listed()["new"]["processes"], WAIT)
+    assert idle(serving.pid)
 
 
 def test_targets_that_vanish(rules, targets, me, program):
