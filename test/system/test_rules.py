@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -451,6 +452,33 @@ def test_a_long_action_holds_nobody_up(rules, serving, me):
     assert "handle" in report(me, path) and set(rules.listed()) == {"new"}
     memory.wait_for("the process is not found again", lambda: rules.listed()["new"]["processes"], WAIT)
     assert idle(serving.pid)
+
+
+def test_places_are_taken_again(rules, targets, me, program):
+    several = {t.pid: t for t in (targets.start(me, [program], preload=False) for _ in range(2))}
+    rules.start(rule("request", more="processes: 1"))
+    rules.wait_log("is for 1 processes at the same time at most (processes)")
+    first, = memory.wait_for("the process is not found", lambda: rules.listed()["r"]["processes"], WAIT)
+    several.pop(first["pid"]).proc.kill()
+    other, = several
+    memory.wait_for("the other one does not take its place",
+                    lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [other], WAIT)
+
+
+def test_who_changes_the_user(root):
+    rules = Rules(root, root.dir(), "none")
+    word = f"test-{os.getpid()}"
+    proc = root.popen([sys.executable, "-c", f"import os; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); input()", word],
+                      stdin=subprocess.PIPE, text=True)
+    rules.start(rule("request", match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}")
+                + f"  before: {{match: {{cmdline: '*{word}', user: 0}}, when: request, do: trace}}\n")
+    memory.wait_for("the process is not found", lambda: rules.listed()["before"]["processes"], WAIT)
+    assert not rules.listed()["r"]["processes"]
+    proc.stdin.write("\n")
+    proc.stdin.flush()
+    memory.wait_for("it is not found again", lambda: rules.listed()["r"]["processes"], WAIT)
+    assert not rules.listed()["before"]["processes"]
+    assert rules.daemon.end() == 0
 
 
 def test_targets_that_vanish(rules, targets, me, program):
