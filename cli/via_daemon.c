@@ -212,7 +212,8 @@ static int receive(int socket, char *text, size_t size)
 	}
 }
 
-static int converse(int socket, const struct ip_request *request)
+/* overwrites: standard output is a file of which nothing is to stay once the session begins. */
+static int converse(int socket, const struct ip_request *request, bool overwrites)
 {
 	char text[4096];
 	int number;
@@ -230,7 +231,11 @@ static int converse(int socket, const struct ip_request *request)
 				 number);
 			return cli_fail();
 		}
-		if (request->leave && sscanf(text, "started %d", &number) == 1) {
+		if (sscanf(text, "started %d", &number) != 1)
+			continue;
+		if (overwrites && ftruncate(STDOUT_FILENO, 0) < 0 && errno != EINVAL)
+			ip_error_errno("cannot empty the file of results");
+		if (request->leave) {
 			fprintf(stderr,
 				"iprobe: pid %d: session %d of iprobed goes on by itself; iprobe detach %d "
 				"ends it\n",
@@ -242,13 +247,19 @@ static int converse(int socket, const struct ip_request *request)
 	return cli_fail();
 }
 
-int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
+static int ask(int socket, struct ip_request *request, const char *dir, bool overwrites)
 {
-	int code = send_request(socket, request, dir) < 0 ? cli_fail() : converse(socket, request);
+	int code =
+		send_request(socket, request, dir) < 0 ? cli_fail() : converse(socket, request, overwrites);
 
 	close(socket);
 	ip_request_clear(request);
 	return code;
+}
+
+int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
+{
+	return ask(socket, request, dir, false);
 }
 
 /* Where the session's iprobe finds it, which may see other file systems than we do, as our user. */
@@ -265,10 +276,10 @@ static int add_path(struct ip_request *request, const char *dir)
 	return cli_via_daemon_add(request, "output", path);
 }
 
-/* What is written to standard output goes to a file of ours. */
+/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has said yes. */
 static int redirect(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
 	return fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
 }
@@ -290,5 +301,5 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		return cli_fail();
 	}
 	cli_catch_signals();
-	return cli_via_daemon(socket, &request, NULL);
+	return ask(socket, &request, NULL, what == IP_REQUEST_FPERF && dir);
 }

@@ -308,13 +308,20 @@ def test_top_by_iprobed(daemon, user, target):
 def test_fperf_by_iprobed(daemon, user, other, target):
     directory = user.dir()
     fperf = user.builddir / "cli" / "fperf"
+    # of an older, longer file nothing stays
+    (directory / "counts").write_text("old " * 100000)
+    os.chown(directory / "counts", user.uid, -1)
     done = user.run([fperf, "-p", target.pid, "--json", "--duration", "500ms", "-n", "5", "-o", "counts", "-q"], env=daemon.env, cwd=directory)
     assert done.returncode == 0, repr(done)
     assert (directory / "counts").stat().st_uid == user.uid
     assert json.loads((directory / "counts").read_text())["functions"]
     assert idle(target.pid) and not list(daemon.state.iterdir())
-    done = other.run([fperf, "-p", target.pid, "--duration", "100ms"], env=daemon.env, cwd=other.dir())
+    kept = other.dir()
+    (kept / "counts").write_text("earlier results")
+    os.chown(kept / "counts", other.uid, -1)
+    done = other.run([fperf, "-p", target.pid, "--duration", "100ms", "-o", "counts"], env=daemon.env, cwd=kept)
     assert done.returncode == 1 and "iprobed refuses: " in done.stderr, repr(done)
+    assert (kept / "counts").read_text() == "earlier results"
 
 
 def test_from_another_process_namespace(daemon, root, target):
