@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server without clients: handles a request each millisecond. SIGUSR1 makes one of the functions that it calls slow (20 ms a call), and quick again;
- * SIGUSR2 makes it compute without a pause, and again with. SIGTERM ends it. grow MIB: takes so much memory first.
+ * SIGUSR2 makes it compute without a pause, and again with. SIGTERM ends it. grow MIB: takes so much memory first. become PROGRAM: on SIGUSR2 it
+ * executes that.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define QUIET __attribute__((no_instrument_function))
 #define KEEP  __attribute__((noinline))
@@ -72,6 +74,8 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	while (!ended) {
+		if (busy && argc > 2 && !strcmp(argv[1], "become"))
+			execl(argv[2], argv[2], NULL);
 		handle();
 		if (!busy)
 			wait_ms(1);

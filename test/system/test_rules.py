@@ -465,6 +465,22 @@ def test_places_are_taken_again(rules, targets, me, program):
                     lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [other], WAIT)
 
 
+def test_another_program(rules, targets, me, program):
+    """A process that is watched executes another one, which is watched then; and each time there is one session and one note."""
+    names = [rules.path / name for name in ("one-serving", "two-serving")]
+    for name in names:
+        shutil.copy(program, name)
+    t = targets.start(me, [names[0], "become", names[1]], preload=False)
+    rules.start(rule("{latency: {functions: handle, p99: '> 10s'}, request: true}", match="{exe: '*-serving'}", more="for: 100ms"))
+    wait_until_live(t.pid)
+    os.kill(t.pid, signal.SIGUSR2)
+    memory.wait_for("the other program is not found", lambda: [(p["pid"], p["program"], p["doing"]) for p in rules.listed()["r"]["processes"]]
+                    == [(t.pid, str(names[1]), "watch")], WAIT)
+    wait_until_live(t.pid)
+    recorded_functions(rules, me, "r", {"handle"})
+    assert len(list(rules.daemon.state.glob("rule-*"))) <= 1 and "failed" not in rules.log(), rules.log()
+
+
 def test_who_changes_the_user(root):
     rules = Rules(root, root.dir(), "none")
     word = f"test-{os.getpid()}"
