@@ -128,9 +128,12 @@ int ip_reap(struct ip_collector *c)
 	for (uint32_t i = 0; i < used; i++) {
 		pid_t tid = c->area->slots[i].tid, pid = c->area->slots[i].pid;
 		struct ip_claim *s = &c->slots[i];
+		bool known = true;
 
-		if (claims[i] && pid != c->target->inner_pid && c->family_gone)
+		if (claims[i] && pid != c->target->inner_pid && c->family_gone) {
 			gone[i] = c->family_gone(c->family, pid, tid);
+			known = same; /* else it is no answer to be told that it is not gone */
+		}
 		else if (ended)
 			gone[i] = claims[i] != 0;
 		/* A listing can miss a living thread while others come and go: two in a row must agree. */
@@ -138,7 +141,7 @@ int ip_reap(struct ip_collector *c)
 			s->missing = 0;
 		else if (s->missing++)
 			gone[i] = same ? !is_alive(c->target->pid, tid) : 1;
-		if (!gone[i] && !s->missing)
+		if (!gone[i] && !s->missing && known)
 			saw(s, at);
 		ngone += gone[i];
 	}
