@@ -116,7 +116,7 @@ struct ip_fperf_cell {
 	uint64_t begun;	   /* samples; */
 	uint64_t cut;	   /* of these: that never saw their exit */
 	uint32_t sequence; /* odd while what follows is being changed */
-	uint32_t skip;	   /* calls until the next sample */
+	uint32_t skip;	   /* calls until the next sample, that one included; 0: not known yet */
 	uint64_t ended;	   /* samples in the sums */
 	struct ip_fperf_sum sums[];
 };

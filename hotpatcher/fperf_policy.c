@@ -102,7 +102,7 @@ static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m)
 
 	i->stay = true;
 	i->quota = i->samples_none ? 0 : least(TURN_SAMPLES, calls / 2 + 2);
-	i->every = i->quota ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
+	i->every = i->quota && i->samples >= 2 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
 }
 
 /* The turn of all, where samples are exclusive. */
@@ -174,7 +174,8 @@ static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, s
 		if (i->samples < 2 && i->quota < 2)
 			i->quota = 2;
 		i->every = 1;
-		if (!i->quota || calls <= i->quota)
+		/* who has none yet may get none for long, of threads that call it less than once in so many */
+		if (!i->quota || calls <= i->quota || i->samples < 2)
 			continue;
 		/* 4 */
 		if (2 * calls * m->hook_ns <= spreading) {

@@ -37,10 +37,23 @@
 
 static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 {
+	/* of threads that begin one after the other the first draws must differ in their upper bits, too */
+	if (!t->random)
+		t->random = (cpu_clock() ^ (uintptr_t)t) * 0x9e3779b97f4a7c15 | 1;
 	t->random ^= t->random << 13;
 	t->random ^= t->random >> 7;
 	t->random ^= t->random << 17;
 	return ((t->random >> 32) * n) >> 32;
+}
+
+/* Calls to pass over up to a first sample, such that each call has the same chance, 1 / every, given what is drawn behind a sample (any of 0 to 2 * every - 2
+ * alike): k of them with a probability in proportion to 2 * every - 1 - k, as the lesser one of two different numbers below 2 * every is. */
+static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
+{
+	uint32_t a = random_below(t, 2 * every), b = random_below(t, 2 * every - 1);
+
+	b += b >= a;
+	return a < b ? a : b;
 }
 
 static struct ip_fperf_control *control_of(struct ip_meters *shared, const struct ip_fperf_frame *f)
@@ -116,7 +129,10 @@ int rt_fperf_is_sample(const struct at *at)
 
 	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
 		return 0;
-	if (at->cell->skip) {
+	/* the first call of a thread is colder than others, and where threads are short there are many */
+	if (!at->cell->skip)
+		at->cell->skip = every > 1 ? 1 + first_skip(at->thread, every) : 1;
+	if (at->cell->skip > 1) {
 		at->cell->skip--;
 		return 0;
 	}
@@ -136,7 +152,7 @@ int rt_fperf_is_sample(const struct at *at)
 	}
 	if (left == 1)
 		__atomic_store_n(&at->control->used_up, cpu_clock(), __ATOMIC_RELAXED);
-	at->cell->skip = every > 1 ? random_below(at->thread, 2 * every - 1) : 0;
+	at->cell->skip = every > 1 ? 1 + random_below(at->thread, 2 * every - 1) : 1;
 	return 1;
 }
 

@@ -147,6 +147,5 @@ void rt_fperf_learn_bias(const struct at *at, uint32_t frame)
 	}
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = t->bias[e] == ~0ull ? 0 : t->bias[e];
-	t->random = cpu_clock() | 1;
 	t->ready = 1;
 }

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which calls become samples: threads come and go, and quotas change, with the runtime's own objects.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fperf_abi.h"
+#include "common/probe_list.h"
+#include "runtime/fperf.h"
+#include "runtime/fperf_internal.h"
+#include "runtime/rt.h"
+#include "test/unit/test.h"
+
+#define PLACE  1024u /* offsets in a block */
+#define CELL   (PLACE + (((uint32_t)IP_FPERF_PLACE_SIZE + 63) & ~63u))
+#define BLOCK  (CELL + 1024u)
+#define NUMBER 3u
+#define STACK  0x7f0000001000ull
+
+struct ip_area_header *rt_header;
+struct ip_slot *rt_slots;
+uint32_t *rt_duties;
+
+struct fixture {
+	struct ip_meters *shared, *own;
+	struct ip_fperf_control *control;
+	struct ip_fperf_cell *cell;
+	struct ip_fperf_thread *thread;
+};
+
+static void *zeroed(size_t size)
+{
+	void *p = calloc(1, size);
+
+	assert_non_null(p);
+	return p;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = zeroed(sizeof(*f));
+	struct ip_fperf_header *h;
+
+	rt_header = (struct ip_area_header *)zeroed(4096);
+	rt_slots = (struct ip_slot *)zeroed(IP_AREA_SLOTS * sizeof(*rt_slots));
+	rt_duties = (uint32_t *)zeroed(IP_AREA_DUTIES * sizeof(*rt_duties));
+	f->shared = (struct ip_meters *)zeroed(BLOCK);
+	f->own = (struct ip_meters *)zeroed(BLOCK);
+	h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
+	h->abi = IP_FPERF_ABI;
+	h->nevents = 1;
+	h->source[0] = IP_FPERF_TSC;
+	h->most_ticks = 60000;
+	h->ns_per_tick = 1ull << 31;
+	f->control = (struct ip_fperf_control *)((char *)f->shared + CELL);
+	f->thread = (struct ip_fperf_thread *)((char *)f->own + PLACE);
+	f->cell = (struct ip_fperf_cell *)((char *)f->own + CELL);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->own);
+	free(f->shared);
+	free(f);
+	free(rt_header);
+	free(rt_slots);
+	free(rt_duties);
+	return 0;
+}
+
+static void grant(struct fixture *f, int32_t quota, uint32_t every)
+{
+	f->control->quota = quota;
+	f->control->every = every;
+	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_FPERF, CELL);
+}
+
+static void hook(struct fixture *f, uint32_t kind)
+{
+	rt_fperf(f->own, f->shared, PLACE, IP_DUTY(IP_DUTY_FPERF, CELL), NUMBER, kind, STACK);
+}
+
+/* Whether the call was a sample. */
+static int call(struct fixture *f)
+{
+	uint64_t before = f->cell->begun;
+
+	hook(f, IP_PROBE_ENTRY);
+	hook(f, IP_PROBE_EXIT);
+	return f->cell->begun != before;
+}
+
+/* Another thread has the block: it is clean. */
+static void new_thread(struct fixture *f)
+{
+	memset(f->own, 0, BLOCK);
+}
+
+/* Threads that make ten calls each, then end: of the first ones, which are cold, as large a share are samples as of the others. */
+static void test_each_call_has_the_same_chance(void **state)
+{
+	enum { THREADS = 20000, CALLS = 10, EVERY = 10 };
+	unsigned samples[CALLS] = {0}, expected = THREADS / EVERY;
+	struct fixture *f = *state;
+
+	grant(f, INT32_MAX, EVERY);
+	for (int t = 0; t < THREADS; t++) {
+		new_thread(f);
+		for (int c = 0; c < CALLS; c++)
+			samples[c] += call(f);
+	}
+	/* 2000 each with a deviation of 42 */
+	for (int c = 0; c < CALLS; c++)
+		if (samples[c] < expected - 300 || samples[c] > expected + 300)
+			fail_msg("call %d was a sample %u times, not about %u", c, samples[c], expected);
+}
+
+/* The same in a thread that goes on for long. */
+static void test_one_in_so_many(void **state)
+{
+	enum { CALLS = 200000, EVERY = 20 };
+	struct fixture *f = *state;
+	unsigned samples = 0;
+
+	grant(f, INT32_MAX, EVERY);
+	for (int c = 0; c < CALLS; c++)
+		samples += call(f);
+	assert_in_range(samples, CALLS / EVERY * 0.9, CALLS / EVERY * 1.1);
+	assert_int_equal(f->cell->ended, samples);
+	assert_int_equal(f->cell->calls, CALLS);
+}
+
+/* Where each call is to be a sample the first one is. */
+static void test_first_quota(void **state)
+{
+	struct fixture *f = *state;
+
+	grant(f, 2, 1);
+	assert_true(call(f) && call(f) && !call(f));
+	new_thread(f);
+	grant(f, 2, 1);
+	assert_true(call(f));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_each_call_has_the_same_chance, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_in_so_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_quota, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
