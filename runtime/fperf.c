@@ -129,8 +129,9 @@ int rt_fperf_is_sample(const struct at *at)
 
 	if (__atomic_load_n(&at->control->quota, __ATOMIC_RELAXED) <= 0)
 		return 0;
-	/* the first call of a thread is colder than others, and where threads are short there are many */
-	if (!at->cell->skip)
+	/* The first call of a thread is colder than others, and where threads are short there are many. And what was drawn when few calls were to be samples would
+	 * pass over all that are to be now. */
+	if (!at->cell->skip || at->cell->skip - 1 >= 2 * (uint64_t)(every ? every : 1) - 1)
 		at->cell->skip = every > 1 ? 1 + first_skip(at->thread, every) : 1;
 	if (at->cell->skip > 1) {
 		at->cell->skip--;

@@ -147,12 +147,30 @@ static void test_first_quota(void **state)
 	assert_true(call(f));
 }
 
+/* What was drawn for a rare sample does not hold up those of a phase in which they are to be frequent. */
+static void test_more_samples_from_now_on(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned every = 1; every < 50; every += 7) {
+		new_thread(f);
+		grant(f, 1000, 100000);
+		for (int c = 0; c < 3; c++)
+			call(f);
+		f->cell->skip = 150000;
+		grant(f, 1000, every);
+		for (unsigned c = 1; !call(f); c++)
+			assert_in_range(c, 1, 2 * every - 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_each_call_has_the_same_chance, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_in_so_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_quota, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_samples_from_now_on, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
