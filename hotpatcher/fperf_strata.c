@@ -84,7 +84,6 @@ static void fold(struct ip_strata *s, unsigned e, const double *after)
 
 	if (n < 1)
 		return;
-	within = weight * variance_of(&s->last, e) / n;
 	s->weight[e] += weight;
 	between = spread_of(s->n ? s->before[e] : -1, after ? after[e] : -1);
 	if (between >= 0) {
@@ -94,9 +93,13 @@ static void fold(struct ip_strata *s, unsigned e, const double *after)
 	}
 	s->calls[e] += s->last.calls;
 	s->total[e] += s->last.calls * mean_of(&s->last, e);
+	/* of one value nobody knows the variance: it is as in the others */
+	if (n < 2)
+		return;
+	within = weight * variance_of(&s->last, e) / n;
+	s->within_weight[e] += weight;
 	s->within[e] += within;
-	if (n > 1)
-		s->within_squares[e] += square(within) / (n - 1);
+	s->within_squares[e] += square(within) / (n - 1);
 }
 
 static double rate_of(double calls, double seconds)
@@ -134,8 +137,10 @@ static double bridge(const struct ip_strata *s, unsigned e, double rest, double 
 
 static void close_open(struct ip_strata *s, unsigned nevents)
 {
-	double after[IP_FPERF_EVENTS] = {0};
+	double after[IP_FPERF_EVENTS];
 
+	for (unsigned e = 0; e < IP_FPERF_EVENTS; e++)
+		after[e] = -1;
 	s->open.rate = rate_of(s->open.calls, s->open.calls_s);
 	if (s->last.n) {
 		double rest = s->last.rest, share = share_of(s);
@@ -226,18 +231,25 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, d
 	first = size_of(&s.first, e); /* they stand for themselves */
 	mean = (s.total[e] + s.first.sum[e]) / calls;
 	if (samples >= 2) {
-		variance = s.within[e];
-		freedom = s.within_squares[e] > 0 ? square(variance) / s.within_squares[e] : samples;
+		bool known = s.weight[e] <= 0 || s.within_weight[e] > 0;
+
+		variance = s.within_weight[e] > 0 ? s.within[e] * s.weight[e] / s.within_weight[e] : 0;
+		freedom = s.within_squares[e] > 0 ? square(s.within[e]) / s.within_squares[e] : samples;
 		if (s.n >= BETWEEN_LEAST && s.inner_weight[e] > 0) {
 			double between = s.between[e] * s.weight[e] / s.inner_weight[e];
 
-			if (between > variance) {
+			if (between > variance || !known) {
+				known = true;
 				variance = between;
-				freedom = square(s.between[e]) / s.between_squares[e];
+				freedom = s.between_squares[e] > 0
+						  ? square(s.between[e]) / s.between_squares[e]
+						  : 0;
 				/* where hardly any differ from their neighbours these few would decide */
 				freedom = freedom > s.n / 3. ? freedom : s.n / 3.;
 			}
 		}
+		if (!known)
+			return mean;
 		/* how far a bridge may be off is known */
 		if (s.bridges[e] > 0 && variance > 0)
 			freedom *= square(1 + s.bridges[e] / variance);

@@ -12,7 +12,8 @@
  *      (a bridge).
  *   2. One of fewer than IP_STRATUM_LEAST samples is not closed: the next stretch joins it.
  *   3. The first samples are a function's first calls, not any: caches are cold. They are a stratum of as many calls, which is known exactly.
- *   4. Variance, within: of each stratum, from its own samples, less the share of its calls that were measured: what was measured is not uncertain.
+ *   4. Variance, within: of each stratum, from its own samples, less the share of its calls that were measured: what was measured is not uncertain. One of a
+ *      single value (the counter had none for the other samples) is taken to vary as the others do.
  *   5. Variance, between: samples of a stratum may be of calls that follow each other (a quota is used up at its beginning, a turn lasts some milliseconds), and
  *      so be more alike than the rest of it. How much the means of neighbouring strata differ tells (successive differences; 5A.12, collapsed strata). Of
  *      the two neighbours the one that differs less counts, and none that has far more calls a second, or fewer: a phase of the program that begins in between is no error. The larger of 4 and 5 is taken.
@@ -49,7 +50,8 @@ struct ip_strata {
 	double within[IP_FPERF_EVENTS],
 		within_squares[IP_FPERF_EVENTS]; /* the latter: for degrees of freedom */
 	double between[IP_FPERF_EVENTS], between_squares[IP_FPERF_EVENTS]; /* of those with two neighbours */
-	double weight[IP_FPERF_EVENTS], inner_weight[IP_FPERF_EVENTS];
+	double weight[IP_FPERF_EVENTS], inner_weight[IP_FPERF_EVENTS]; /* the latter: of those with them; */
+	double within_weight[IP_FPERF_EVENTS];			       /* of those with two values or more */
 	double bridges[IP_FPERF_EVENTS];
 	double before[IP_FPERF_EVENTS]; /* difference of last's mean to the one before it, squared */
 	uint64_t samples, missing[IP_FPERF_EVENTS]; /* of all */

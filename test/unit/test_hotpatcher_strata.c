@@ -377,14 +377,75 @@ static void test_missing(void **state)
 	assert_true(ip_strata_mean(&s, 1, true, &ci) == 10 && ci > 0);
 }
 
+/* A counter that has a value in every other stretch only, or one value in each: what nobody knows is no variance of 0. */
+static void test_no_values_are_no_difference(void **state)
+{
+	struct ip_strata all = {0}, some = {0}, single = {0};
+	struct ip_stratum stretch, none;
+	double ci, ci_all;
+
+	(void)state;
+	for (int i = 0; i < 24; i++) {
+		double mean = i % 2 ? 90 : 110; /* alike within, and not in between */
+
+		stretch = stretch_of(1000, 4, 4 * mean, 4 * mean * mean + 3);
+		none = (struct ip_stratum){.calls = 1000, .n = 4, .missing = {4}};
+		ip_strata_add(&all, 1, &stretch, false);
+		ip_strata_add(&some, 1, &stretch, false);
+		if (i % 3 == 2)
+			ip_strata_add(&some, 1, &none, false);
+		if (i % 2) {
+			stretch = stretch_of(1000, 2, mean, mean * mean);
+			stretch.missing[0] = 1;
+		}
+		ip_strata_add(&single, 1, &stretch, false);
+	}
+	ip_strata_mean(&all, 0, false, &ci_all);
+	assert_true(ci_all > 2);
+	ip_strata_mean(&some, 0, false, &ci);
+	/* a single neighbour tells half of what these two do; had it been a difference of 0: 0.58 of it */
+	assert_in_range(1000 * ci, 700 * ci_all, 1300 * ci_all);
+	ip_strata_mean(&single, 0, false, &ci);
+	assert_true(ci > 2);
+	/* within: of every other stretch nothing is known */
+	for (int k = 0; k < 2; k++) {
+		single = (struct ip_strata){0};
+		for (int i = 0; i < 4; i++) {
+			stretch = stretch_of(1000, 4, 400, 40000 + 3);
+			ip_strata_add(&single, 1, &stretch, false);
+			stretch = stretch_of(1000, 4, 100, 10000);
+			stretch.missing[0] = 3;
+			if (k)
+				ip_strata_add(&single, 1, &stretch, false);
+		}
+		if (!k)
+			ip_strata_mean(&single, 0, false, &ci_all);
+	}
+	/* each as uncertain, so of twice as many the mean is less so */
+	ip_strata_mean(&single, 0, false, &ci);
+	assert_true(ci > 0.5 * ci_all);
+	/* single values alone: not known */
+	single = (struct ip_strata){0};
+	for (int i = 0; i < 4; i++)
+		ip_strata_add(&single, 1, &stretch, false);
+	ip_strata_mean(&single, 0, false, &ci);
+	assert_true(ci < 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steady),	      cmocka_unit_test(test_phases),
-		cmocka_unit_test(test_few_samples),   cmocka_unit_test(test_clusters),
-		cmocka_unit_test(test_rare_events),   cmocka_unit_test(test_cold_beginning),
-		cmocka_unit_test(test_what_is_known), cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_bridges),	      cmocka_unit_test(test_handful),
+		cmocka_unit_test(test_steady),
+		cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_few_samples),
+		cmocka_unit_test(test_clusters),
+		cmocka_unit_test(test_rare_events),
+		cmocka_unit_test(test_cold_beginning),
+		cmocka_unit_test(test_what_is_known),
+		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_bridges),
+		cmocka_unit_test(test_handful),
+		cmocka_unit_test(test_no_values_are_no_difference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
