@@ -121,8 +121,20 @@ static void only_count(const struct at *at, uint32_t word, uint32_t number)
 					    __ATOMIC_RELAXED);
 }
 
+/* Whether the thread has counters of the kernel. It takes some ten microseconds to open them, as many times as threads begin. */
+static int has_counters(const struct at *at, uint64_t *begin)
+{
+	uint32_t generation = at->pmu->generation, state = at->pmu->state;
+	uint64_t now = cpu_clock();
+	int ready = rt_pmu_ready(at->set, at->pmu, at->tid);
+
+	if (at->pmu->generation != generation || at->pmu->state != state)
+		*begin += rt_fperf_spend_once(at, now);
+	return ready;
+}
+
 /* Step 2. If so, it counts as open (5). */
-int rt_fperf_is_sample(const struct at *at)
+int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 {
 	uint32_t every = *(volatile uint32_t *)&at->control->every;
 	int32_t left;
@@ -137,9 +149,11 @@ int rt_fperf_is_sample(const struct at *at)
 		at->cell->skip--;
 		return 0;
 	}
+	if (!*begin)
+		*begin = cpu_clock();
 	if (!rt_fperf_may_read(at))
 		return 0;
-	if (at->set && !rt_pmu_ready(at->set, at->pmu, at->tid))
+	if (at->set && !has_counters(at, begin))
 		return 0;
 	if (at->thread->top >= IP_FPERF_DEPTH) {
 		at->thread->crowded++;
@@ -163,7 +177,7 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
 	struct reading now;
-	uint64_t begin;
+	uint64_t begin = 0; /* calls that are no samples need no clock */
 	uint32_t top = t->top;
 
 	cpu_increment_local(
@@ -173,15 +187,14 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	while (top && rt_fperf_is_dead(shared, &t->frames[top - 1], IP_DUTY_OFFSET(word), sp))
 		top--;
 	rt_fperf_cut_from(at, m, shared, top);
-	if (!rt_fperf_is_sample(at)) {
+	if (!rt_fperf_is_sample(at, &begin)) {
 		t->hooks++;
 		rt_fperf_note_within(at, IP_DUTY_OFFSET(word), sp);
 		only_count(at, word, number);
 		return;
 	}
-	begin = cpu_clock();
 	if (!t->ready)
-		rt_fperf_learn_bias(at, top);
+		begin += rt_fperf_learn_bias(at, top);
 	at->cell->begun++;
 	f = &t->frames[top];
 	f->sp = sp;

@@ -91,7 +91,7 @@ void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct i
 		rt_fperf_cut_from(at, m, shared, 0);
 		counted = 0;
 	}
-	takes = at->header->whole && rt_fperf_is_sample(at);
+	takes = at->header->whole && rt_fperf_is_sample(at, &begin);
 	if (counted && !takes && t->top >= IP_FPERF_DEPTH) {
 		rt_fperf_cut_from(at, m, shared, 0);
 		counted = 0;
@@ -102,7 +102,7 @@ void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct i
 		return;
 	}
 	if (!t->ready)
-		rt_fperf_learn_bias(at, t->top);
+		begin += rt_fperf_learn_bias(at, t->top);
 	if (counted)
 		pause(at, &now);
 	if (!t->top)

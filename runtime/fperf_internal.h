@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/fperf_abi.h"
+#include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
 
@@ -58,6 +59,17 @@ static inline void rt_fperf_spend(const struct at *at, uint64_t ticks)
 	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
 }
 
+#define RT_FPERF_ONCE 500u /* times most_ticks is what a thread's first sample may take */
+
+/* So has it since begin, once: counters were opened. How long that was. */
+static inline uint64_t rt_fperf_spend_once(const struct at *at, uint64_t begin)
+{
+	uint64_t ticks = cpu_clock() - begin, most = (uint64_t)at->header->most_ticks * RT_FPERF_ONCE;
+
+	at->thread->ticks += ticks < most ? ticks : most;
+	return ticks;
+}
+
 /* All that hooks have taken in this thread so far. */
 static inline uint64_t rt_fperf_spent(const struct at *at)
 {
@@ -75,12 +87,14 @@ void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct readin
 /* Remembers a reading in values, and of the kernel's counters for that frame. */
 void rt_fperf_note(const struct at *at, uint32_t frame, uint64_t *values, const struct reading *now);
 
-/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. */
-void rt_fperf_learn_bias(const struct at *at, uint32_t frame);
+/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. How long it took,
+ * which has been accounted for. */
+uint64_t rt_fperf_learn_bias(const struct at *at, uint32_t frame);
 
 /* Rules 1, 2 and 4 of fperf.c. */
 int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp);
-int rt_fperf_is_sample(const struct at *at);
+/* *begin: when the hook began; 0: not read yet. What is accounted for here lies before it. */
+int rt_fperf_is_sample(const struct at *at, uint64_t *begin);
 uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint64_t sp);
 
 /* A call that is no sample, inside of an open one of the same function. */

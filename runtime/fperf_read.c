@@ -122,14 +122,15 @@ void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct readin
 		rt_pmu_since(at->set, at->pmu, frame, &now->pmu, ret);
 }
 
-/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. */
-void rt_fperf_learn_bias(const struct at *at, uint32_t frame)
+/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. How long it took,
+ * which has been accounted for. */
+uint64_t rt_fperf_learn_bias(const struct at *at, uint32_t frame)
 {
 	const struct ip_fperf_header *h = at->header;
 	struct ip_fperf_thread *t = at->thread;
 	struct rt_pmu_values pmu;
 	struct reading now;
-	uint64_t *values = t->frames[frame].values;
+	uint64_t *values = t->frames[frame].values, begin = cpu_clock();
 
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = ~0ull;
@@ -148,4 +149,5 @@ void rt_fperf_learn_bias(const struct at *at, uint32_t frame)
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = t->bias[e] == ~0ull ? 0 : t->bias[e];
 	t->ready = 1;
+	return rt_fperf_spend_once(at, begin);
 }

@@ -164,6 +164,25 @@ static void test_more_samples_from_now_on(void **state)
 	}
 }
 
+/* What a thread's first sample takes to learn is accounted for, however long that is; and so it is not in a sample around it. */
+static void test_first_sample_is_accounted_for(void **state)
+{
+	struct fixture *f = *state;
+	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
+	uint64_t first;
+
+	h->reads = IP_FPERF_READS_USAGE; /* system calls: what is learnt takes 32 of them, a sample two */
+	rt_header->may_read = 1;
+	h->most_ticks = 100;
+	grant(f, 2, 1);
+	hook(f, IP_PROBE_ENTRY);
+	first = f->thread->ticks;
+	assert_true(first > 10 * h->most_ticks && first <= (RT_FPERF_ONCE + 1) * h->most_ticks);
+	hook(f, IP_PROBE_EXIT);
+	call(f);
+	assert_true(f->thread->ticks - first <= 3 * h->most_ticks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +190,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_in_so_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_quota, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_more_samples_from_now_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_first_sample_is_accounted_for, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
