@@ -96,9 +96,10 @@ struct ip_fperf {
 	uint32_t epoch;			   /* of ip_fperf_header.whole */
 	bool confined; /* the process has come under seccomp: there were no samples any more */
 	/* what we take of a CPU */
-	double own_turn_s;	   /* a turn: both of its changes, as measured */
-	uint64_t turned_ns;	   /* when the last one began */
-	double own_s, own_start_s; /* all in all; before it began */
+	double own_turn_s;		  /* a turn: both of its changes, as measured */
+	uint64_t turned_ns;		  /* when the last one began */
+	uint64_t retry_ns, held_until_ns; /* changes have failed: no other one until then; 0: none has */
+	double own_s, own_start_s;	  /* all in all; before it began */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */

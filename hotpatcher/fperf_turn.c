@@ -33,7 +33,8 @@
 #define WINDOW_NS    2000000ull
 #define OVERDRAWN_NS 5000000ull
 #define SHOW_NS	     1000000000ull
-#define RETRY_NS     200000000ull /* after a change that failed */
+#define RETRY_NS     200000000ull /* after a change that failed; twice as long after each further one, up to */
+#define RETRY_MAX_NS 3200000000ull
 #define ADVANCE_S    0.05
 #define OWN_SHARE                                                                                            \
 	0.02 /* of a CPU is what changes may take of ours: the budget is the target's, but it may be its CPU, or its core's other half */
@@ -197,8 +198,24 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 	fn->looked_calls = fn->now.calls;
 }
 
-/* Step 3. Those that go are counted as live until the change is over, those that come from then on. */
-static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items, size_t n)
+/* What a change has taken of us, whether it came about or not. */
+static void note_own(struct ip_fperf *f, double since)
+{
+	double own = 2 * (own_of(CLOCK_THREAD_CPUTIME_ID) - since);
+
+	f->own_turn_s = f->own_turn_s ? (1 - SETTLED) * f->own_turn_s + SETTLED * own : own;
+}
+
+/* The next change waits: each has stopped the target, for nothing. */
+static void hold_back(struct ip_fperf *f)
+{
+	f->retry_ns = f->retry_ns ? 2 * f->retry_ns : RETRY_NS;
+	f->retry_ns = f->retry_ns < RETRY_MAX_NS ? f->retry_ns : RETRY_MAX_NS;
+	f->held_until_ns = ip_now_ns() + f->retry_ns;
+}
+
+/* Step 3. Those that go are counted as live until the change is over, those that come from then on. -1: it did not come about; nothing has changed. */
+static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items, size_t n)
 {
 	const struct ip_change_options options = {.kind = "fperf",
 						  .quiet = true,
@@ -215,9 +232,11 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 		/* as it was; it will be tried again */
 		for (size_t i = 0; i < n; i++)
 			f->functions[i].out = !items[i].live;
-		f->due_ns = ip_now_ns() + RETRY_NS;
-		return;
+		note_own(f, own);
+		hold_back(f);
+		return -1;
 	}
+	f->retry_ns = f->held_until_ns = 0;
 	now = ip_now_ns();
 	ip_fperf_look(f);
 	settle(f, s, true);
@@ -231,9 +250,9 @@ static void change(struct ip_fperf *f, struct ip_session *s, const struct ip_fpe
 		stopped += result.stops[i].ns;
 	if (result.nstops)
 		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * f->busy;
-	own = 2 * (own_of(CLOCK_THREAD_CPUTIME_ID) - own);
-	f->own_turn_s = f->own_turn_s ? (1 - SETTLED) * f->own_turn_s + SETTLED * own : own;
+	note_own(f, own);
 	f->changes++;
+	return 0;
 }
 
 static bool is_whole(const struct ip_fperf *f)
@@ -264,7 +283,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .sample_ns = f->sample_ns,
 				       .hook_ns = f->hook_ns,
 				       .change_ns = f->change_ns,
-				       .turns = turns && now - f->turned_ns > f->own_turn_s / OWN_SHARE * 1e9,
+				       .turns = turns && now >= f->held_until_ns &&
+						now - f->turned_ns > f->own_turn_s / OWN_SHARE * 1e9,
 				       .exclusive = f->options.exclusive,
 				       .run_ns = 1e9 * f->busy};
 
@@ -291,8 +311,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		if (items[i].stay)
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
-	if (moved)
-		change(f, s, items, n);
+	if (moved && (now < f->held_until_ns || change(f, s, items, n) < 0))
+		moved = comes = 0;
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
@@ -324,7 +344,10 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 			fn->was_live = !fn->out;
 	}
 	ip_fperf_set_whole(f, false);
-	change(f, s, items, n);
+	if (change(f, s, items, n) < 0) {
+		ip_fperf_set_whole(f, is_whole(f));
+		return;
+	}
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	cpu = f->cpu_ns + f->rested_cpu_ns;
@@ -366,7 +389,8 @@ void ip_fperf_turn(struct ip_session *s)
 	if (now - f->looked_ns < LOOK_NS)
 		return;
 	settle(f, s, false);
-	if (f->options.alternate_ns && now - f->window_ns >= f->options.alternate_ns) {
+	if (f->options.alternate_ns && now - f->window_ns >= f->options.alternate_ns &&
+	    now >= f->held_until_ns) {
 		alternate(f, s);
 		return;
 	}
@@ -376,7 +400,8 @@ void ip_fperf_turn(struct ip_session *s)
 	interval_over = now >= f->interval_end_ns;
 	overdrawn = f->options.budget >= 0 && f->credit_ns < 0;
 	if (window_over || interval_over ||
-	    (now >= f->due_ns && (overdrawn || f->due_ns == f->start_ns + FIRST_NS))) {
+	    (now >= f->due_ns && now >= f->held_until_ns &&
+	     (overdrawn || f->due_ns == f->start_ns + FIRST_NS))) {
 		ip_fperf_look(f);
 		settle(f, s, true);
 		learn_sample_cost(f);
