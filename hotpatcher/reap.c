@@ -133,8 +133,7 @@ int ip_reap(struct ip_collector *c)
 		if (claims[i] && pid != c->target->inner_pid && c->family_gone) {
 			gone[i] = c->family_gone(c->family, pid, tid);
 			known = same; /* else it is no answer to be told that it is not gone */
-		}
-		else if (ended)
+		} else if (ended)
 			gone[i] = claims[i] != 0;
 		/* A listing can miss a living thread while others come and go: two in a row must agree. */
 		else if (!claims[i] || is_listed(threads, n, tid))
