@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets: programs started with the runtime preloaded, which say "ready" and then live until their stdin is closed."""
 
+import fcntl
+import os
 import struct
+import tempfile
 
 from . import actor as actors
 from . import memory
@@ -61,6 +64,7 @@ class Targets:
 
     def __init__(self):
         self.made = []
+        self.alone = -1
 
     def __enter__(self):
         return self
@@ -68,6 +72,15 @@ class Targets:
     def __exit__(self, *exc):
         for target in self.made:
             actors.end(target.proc)
+        if self.alone >= 0:
+            os.close(self.alone)
+
+    def churn_alone(self):
+        """Two programs that make threads all the time keep everybody else from the CPUs, for a minute even (Linux 6.18): of tests that
+        run beside each other one has such a program at a time."""
+        if self.alone < 0:
+            self.alone = os.open(tempfile.gettempdir(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self.alone, fcntl.LOCK_EX)
 
     def start(self, actor, args, preload=True, wait=True, beats=None, env=None, **kw):
         env = dict(env or {})
@@ -86,6 +99,8 @@ class Targets:
 
     def steady(self, actor, program, *flags, preload=True):
         """The program that checks its own arithmetic, with all of its threads under way."""
+        if "-c" in flags:
+            self.churn_alone()
         beats = actor.dir() / "beats"
         target = self.start(actor, [program, "-b", beats, *flags], preload, beats=beats)
         threads = int(flags[flags.index("-t") + 1]) if "-t" in flags else 8
