@@ -271,7 +271,9 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	}
 	if (t->job.pid && ip_rules_job_turn(&t->job, now_ns))
 		job_ended(e, t, now_ns);
-	if (t->doing == IP_RULES_CLEAN && !t->job.pid && (!t->unclean || !e->ending))
+	/* one that has ended needs no other try, and no note */
+	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&
+	    (!t->unclean || !e->ending || !ip_pidfd_lives(t->pidfd)))
 		clean(e, t, now_ns);
 	t->gone |= !t->narms;
 	draining |= t->gone;
