@@ -155,8 +155,9 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		uint64_t exec = last_exec(t->session, &p);
 
 		p.ended &= t->session->ends;
-		if (!run || run->pid != p.pid || run->tid != p.tid || (exec > run->begin && !p.ended) ||
-		    run->gone) {
+		/* an iprobe that was killed in between may have told an end, and its successor again */
+		if (!run || run->pid != p.pid || run->tid != p.tid ||
+		    (!p.ended && (exec > run->begin || run->gone))) {
 			if (ip_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
 				more = -1;
 				break;

@@ -139,6 +139,23 @@ def test_an_id_is_used_again_in_the_same_stream(me):
     assert (info["threads"], info["threads_ended"], info["threads_ended_within_ns"]) == (2, 3, 50)
 
 
+def test_an_end_that_is_told_twice(me):
+    """By an iprobe that was killed behind it, and by the one that went on."""
+    trace = tracegen.Trace(hz=SECOND)
+    thread = trace.thread(0, 1234)
+    thread.call("life")
+    trace.now += 1000
+    thread.die(50)
+    trace.packet(0, [], trace.now, trace.now + 90, thread.pid, thread.tid)
+    trace.now += SECOND
+    trace.thread(1, 1).call("main")
+    trace.now += 7
+    directory = trace.write(me.dir() / "trace")
+    assert totals(me, directory) == {"life": 1000, "main": 7}
+    info = json_of(me, "info", directory)
+    assert (info["threads"], info["threads_ended"], info["threads_ended_within_ns"]) == (2, 1, 90)
+
+
 def test_parts_keep_the_ends(me):
     folder = me.dir()
     for ends in (True, False):
