@@ -227,9 +227,10 @@ def test_one_session_at_a_time(me, programs, targets):
     target.finish()
 
 
-def test_a_process_without_the_runtime(me, programs, targets):
+@pytest.mark.parametrize("link", [[], ["-static"], ["-static-pie"]], ids=["shared", "static", "static-pie"])
+def test_a_process_without_the_runtime(me, programs, targets, link):
     """It is put there, and counts."""
-    target = targets.start(me, [programs.simple("paging"), "-n", 100], preload=False)
+    target = targets.start(me, [programs.simple("paging", extra=link), "-n", 100], preload=False)
     proc = start_fperf(me, target, "--budget", "none")
     target.say()
     assert target.proc.stdout.readline() == "done\n"
@@ -274,20 +275,6 @@ def test_a_process_that_confines_itself(me, programs, how):
     assert result["confined"]
     assert functions["step"]["calls"] == 2000 and functions["step"]["samples"] == 1000, functions
     assert functions["main"]["samples"] == 0 and functions["main"]["cut"] == 1, functions
-
-
-@pytest.mark.parametrize("link", ["-static", "-static-pie"])
-def test_static_programs(me, programs, targets, link):
-    """The runtime is put there."""
-    target = targets.start(me, [programs.simple("paging", extra=[link]), "-n", 200], preload=False)
-    proc = start_fperf(me, target, "--budget", "none")
-    target.say()
-    assert target.proc.stdout.readline() == "done\n"
-    proc.send_signal(signal.SIGINT)
-    said = actors.last_words(proc)
-    assert said.returncode == 0, repr(said)
-    target.say()
-    check_exact(by_name(json.loads(said.stdout)), own_counts(target.finish().stdout))
 
 
 def test_unknown_and_absent_events(me, programs):

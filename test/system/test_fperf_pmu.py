@@ -126,14 +126,19 @@ def test_nothing_stays(actor, programs, targets):
     target.finish()
 
 
-def test_detach_closes_what_a_killed_one_has_left(me, programs, targets):
-    target = targets.start(me, [programs.simple("paging"), "-n", 50])
+def kill_one_that_counts(me, target):
+    """It leaves a counter open."""
     proc = start_fperf(me, target, "-e", FAULTS)
     target.say()
     assert target.proc.stdout.readline() == "done\n"
     proc.send_signal(signal.SIGKILL)
     proc.wait()
     assert len(held(target.pid)[0]) == 1
+
+
+def test_detach_closes_what_a_killed_one_has_left(me, programs, targets):
+    target = targets.start(me, [programs.simple("paging"), "-n", 50])
+    kill_one_that_counts(me, target)
     done = me.iprobe("detach", target.pid)
     assert done.returncode == 0, repr(done)
     assert held(target.pid) == ({}, 0), repr(done)
@@ -144,12 +149,7 @@ def test_detach_closes_what_a_killed_one_has_left(me, programs, targets):
 
 def test_the_next_one_closes_what_a_killed_one_has_left(me, programs, targets):
     target = targets.start(me, [programs.simple("stealing"), "-n", 50])
-    proc = start_fperf(me, target, "-e", FAULTS)
-    target.say()
-    assert target.proc.stdout.readline() == "done\n"
-    proc.send_signal(signal.SIGKILL)
-    proc.wait()
-    assert len(held(target.pid)[0]) == 1
+    kill_one_that_counts(me, target)
     done = me.run([fperf_path(me), "-q", "--json", "--duration", "100ms", "-p", target.pid])
     assert done.returncode == 0, repr(done)
     assert held(target.pid) == ({}, 0), repr(done)

@@ -208,6 +208,17 @@ static void test_turns(void **state)
 	end_world(&w);
 }
 
+/* A budget of 2 %, of a process that keeps one CPU busy. */
+static const struct ip_fperf_means ordinary = {.budget_ns = 2e7,
+					       .credit_ns = 1e6,
+					       .samples = -1,
+					       .interval_s = INTERVAL,
+					       .window_s = WINDOW,
+					       .count_ns = COUNT_NS,
+					       .sample_ns = SAMPLE_NS,
+					       .change_ns = CHANGE_NS,
+					       .hook_ns = HOOK_NS};
+
 /* The wider an interval, the more of what is left. */
 static void test_quotas(void **state)
 {
@@ -216,15 +227,7 @@ static void test_quotas(void **state)
 		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.05},
 		{.live = true, .calls_per_s = 0, .samples = 0, .width = -1},
 	};
-	struct ip_fperf_means m = {.budget_ns = 2e7,
-				   .credit_ns = 1e6,
-				   .samples = -1,
-				   .interval_s = INTERVAL,
-				   .window_s = WINDOW,
-				   .count_ns = COUNT_NS,
-				   .sample_ns = SAMPLE_NS,
-				   .change_ns = CHANGE_NS,
-				   .hook_ns = HOOK_NS};
+	struct ip_fperf_means m = ordinary;
 
 	(void)state;
 	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
@@ -253,18 +256,9 @@ static void test_alike(void **state)
 		{.live = true, .calls_per_s = 1e4, .samples = 1000, .width = 0.05},
 		{.live = true, .calls_per_s = 1e4, .samples = 1000, .width = 0},
 	};
-	const struct ip_fperf_means m = {.budget_ns = 2e7,
-					 .credit_ns = 1e6,
-					 .samples = -1,
-					 .interval_s = INTERVAL,
-					 .window_s = WINDOW,
-					 .count_ns = COUNT_NS,
-					 .sample_ns = SAMPLE_NS,
-					 .change_ns = CHANGE_NS,
-					 .hook_ns = HOOK_NS};
 
 	(void)state;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &ordinary), 0);
 	assert_true(items[0].quota > 5 * items[1].quota && items[1].quota > items[2].quota &&
 		    items[2].quota > 0);
 }
@@ -276,17 +270,10 @@ static void test_spreading(void **state)
 		{.live = true, .calls_per_s = 2e3, .samples = 100, .width = 0.5},
 		{.live = true, .calls_per_s = 5e5, .samples = 100, .width = 0.5},
 	};
-	const struct ip_fperf_means m = {.budget_ns = 2e7,
-					 .credit_ns = 1e6,
-					 .samples = 20,
-					 .interval_s = INTERVAL,
-					 .window_s = WINDOW,
-					 .count_ns = COUNT_NS,
-					 .sample_ns = SAMPLE_NS,
-					 .change_ns = CHANGE_NS,
-					 .hook_ns = HOOK_NS};
+	struct ip_fperf_means m = ordinary;
 
 	(void)state;
+	m.samples = 20;
 	assert_int_equal(ip_fperf_bucket.decide(items, 2, &m), 0);
 	assert_true(items[0].quota == 10 && items[0].every >= 20 && items[0].every <= 22);
 	assert_true(items[1].quota == 10 && items[1].every == 32);

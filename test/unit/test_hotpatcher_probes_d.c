@@ -7,12 +7,8 @@
 
 #include "common/selection.h"
 #include "hotpatcher/probes_d.h"
+#include "probes_d_text.h"
 #include "test.h"
-
-static int add(struct ip_probes_d *probes, const char *text)
-{
-	return ip_probes_d_add(probes, text, strlen(text), "f.yaml");
-}
 
 static void test_what_is_taken(void **state)
 {
@@ -68,9 +64,7 @@ static void test_what_is_taken(void **state)
 
 static void test_what_is_wrong_and_where(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} cases[] = {
+	static const struct refused cases[] = {
 		{"selection: {}",
 		 "f.yaml:1:1: unknown key 'selection'; a file of probes.d has selections, profiles, rules"},
 		{"selections:\n  a:\n    function: x\n",
@@ -121,25 +115,12 @@ static void test_what_is_wrong_and_where(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		struct ip_probes_d p = {0};
-
-		ip_error("none");
-		if (add(&p, cases[i].text) != -1)
-			fail_msg("taken: %s", cases[i].text);
-		if (!strstr(ip_error_message(), cases[i].error))
-			fail_msg("%s\n  says:   %s\n  wanted: %s", cases[i].text, ip_error_message(),
-				 cases[i].error);
-		assert_error("f.yaml:");
-		ip_probes_d_clear(&p);
-	}
+	assert_refused(cases, N_ELEMENTS(cases));
 }
 
 static void test_references(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} bad[] = {
+	static const struct refused bad[] = {
 		{"selections: {a: '@b'}", "f.yaml:1:14: selection: '@b': no selection of that name"},
 		{"selections:\n  a: '@b'\n  b: ['@a']\n", "f.yaml:2:3: selection: '@"},
 		{"selections: {a: '!@b', b: '!x'}", "takes something away itself"},
@@ -150,12 +131,7 @@ static void test_references(void **state)
 	struct ip_probes_d p = {0};
 
 	(void)state;
-	for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
-		assert_int_equal(add(&p, bad[i].text), 0);
-		assert_int_equal(ip_probes_d_check(&p), -1);
-		assert_error(bad[i].error);
-		ip_probes_d_clear(&p);
-	}
+	assert_unresolved(bad, N_ELEMENTS(bad));
 	/* names that name each other many times over end in an error, and soon */
 	for (char c = 'b'; c < 'g'; c++) {
 		sprintf(text + strlen(text), "  %c: [", c);

@@ -16,14 +16,10 @@
 #include "hotpatcher/rules_match.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/until.h"
+#include "probes_d_text.h"
 #include "test.h"
 
 #define SECOND 1000000000ull
-
-static int add(struct ip_probes_d *probes, const char *text)
-{
-	return ip_probes_d_add(probes, text, strlen(text), "f.yaml");
-}
 
 static void test_what_is_taken(void **state)
 {
@@ -94,9 +90,7 @@ static void test_what_is_taken(void **state)
 
 static void test_what_is_wrong_and_where(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} cases[] = {
+	static const struct refused cases[] = {
 		{"rules: [a]", "f.yaml:1:8: rules are written by name"},
 		{"rules: {a: b}", "f.yaml:1:12: a rule is written as lines of"},
 		{"rules:\n  'a b': {}", "f.yaml:2:3: 'a b' is no name for a rule"},
@@ -171,25 +165,12 @@ static void test_what_is_wrong_and_where(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		struct ip_probes_d p = {0};
-
-		ip_error("none");
-		if (add(&p, cases[i].text) != -1)
-			fail_msg("taken: %s", cases[i].text);
-		if (!strstr(ip_error_message(), cases[i].error))
-			fail_msg("%s\n  says:   %s\n  wanted: %s", cases[i].text, ip_error_message(),
-				 cases[i].error);
-		assert_error("f.yaml:");
-		ip_probes_d_clear(&p);
-	}
+	assert_refused(cases, N_ELEMENTS(cases));
 }
 
 static void test_references(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} bad[] = {
+	static const struct refused bad[] = {
 		{RULE("exe: x", "start: true", "{fperf: none}", ""), "f.yaml:1:9: no profile 'none'"},
 		{RULE("exe: x", "start: true", "{trace: '@none'}", ""),
 		 "f.yaml:1:9: selection: '@none': no selection of that name"},
@@ -198,14 +179,7 @@ static void test_references(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
-		struct ip_probes_d p = {0};
-
-		assert_int_equal(add(&p, bad[i].text), 0);
-		assert_int_equal(ip_probes_d_check(&p), -1);
-		assert_error(bad[i].error);
-		ip_probes_d_clear(&p);
-	}
+	assert_unresolved(bad, N_ELEMENTS(bad));
 }
 
 static bool matches(const char *match, const struct ip_rules_process *process)
