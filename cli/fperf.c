@@ -392,6 +392,12 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 				longest = s->stops[i].ns > longest ? s->stops[i].ns : longest;
 			longest / 1e6;
 		}));
+	if (sum.changes_failed)
+		fprintf(stderr,
+			"fperf: %lu change%s of probes failed, so functions kept or lacked probes for longer "
+			"than "
+			"meant; the last one: %s\n",
+			sum.changes_failed, sum.changes_failed == 1 ? "" : "s", sum.change_failure);
 	if (sum.confined)
 		fputs("fperf: the process has put itself under seccomp: no samples were taken from then on, "
 		      "calls were counted\n",

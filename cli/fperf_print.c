@@ -164,6 +164,8 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_double(&j, "duration_s", sum.length_s);
 	ip_json_uint(&j, "samples", sum.samples);
 	ip_json_uint(&j, "changes", sum.changes);
+	ip_json_uint(&j, "changes_failed", sum.changes_failed);
+	ip_json_string(&j, "change_failure", sum.change_failure);
 	ip_json_uint(&j, "selected", sum.functions);
 	ip_json_uint(&j, "called", sum.called);
 	ip_json_uint(&j, "sampled", sum.sampled);

@@ -73,6 +73,8 @@ struct ip_fperf_summary {
 	bool confined; /* it has come under seccomp meanwhile: from then on there were no samples */
 	double own_s; /* CPU time that we have had ourselves since it began */
 	uint64_t samples, changes;
+	uint64_t changes_failed;    /* each was tried again; functions stayed as they were meanwhile */
+	const char *change_failure; /* what the last of them said; fperf's. NULL: none has failed */
 	size_t functions, called,
 		sampled;   /* that were selected; that were called, as far as is known; that have a sample */
 	uint64_t left_out; /* samples that found too many others open, or a hook below them */

@@ -99,6 +99,8 @@ struct ip_fperf {
 	double own_turn_s;		  /* a turn: both of its changes, as measured */
 	uint64_t turned_ns;		  /* when the last one began */
 	uint64_t retry_ns, held_until_ns; /* changes have failed: no other one until then; 0: none has */
+	uint64_t changes_failed;
+	char failure[256];		  /* what the last of them said */
 	double own_s, own_start_s;	  /* all in all; before it began */
 };
 

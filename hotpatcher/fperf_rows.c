@@ -147,7 +147,10 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 
 void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 {
-	*ret = (struct ip_fperf_summary){.functions = f->nfunctions, .changes = f->changes};
+	*ret = (struct ip_fperf_summary){.functions = f->nfunctions,
+					 .changes = f->changes,
+					 .changes_failed = f->changes_failed,
+					 .change_failure = f->changes_failed ? f->failure : NULL};
 	ret->run_s = f->cpu_ns / 1e9;
 	ret->own_s = f->own_s;
 	ret->confined = f->confined;

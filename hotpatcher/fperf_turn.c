@@ -209,6 +209,8 @@ static void note_own(struct ip_fperf *f, double since)
 /* The next change waits: each has stopped the target, for nothing. */
 static void hold_back(struct ip_fperf *f)
 {
+	f->changes_failed++;
+	snprintf(f->failure, sizeof(f->failure), "%s", ip_error_message());
 	f->retry_ns = f->retry_ns ? 2 * f->retry_ns : RETRY_NS;
 	f->retry_ns = f->retry_ns < RETRY_MAX_NS ? f->retry_ns : RETRY_MAX_NS;
 	f->held_until_ns = ip_now_ns() + f->retry_ns;

@@ -2,12 +2,13 @@
 /*
  * Functions of which it is known how many pages they fault in at each call.
  *
- *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS]
+ *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS] [-v MS]
  *
  * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits for a line again, and prints for each function its calls
  * and pages: "function NAME CALLS PAGES". none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls three twice.
  * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile; * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well. -p calls phased() in phases of 1000 rounds: in one
  * twenty times a round, and it faults in a page, in the next once, and it faults in 9. -e has so many threads end inside of ended(), first of all.
+ * -v has another thread wait in vfork() for so long meanwhile: nobody can stop it there.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static __thread uint64_t calls[NFUNCTIONS], pages[NFUNCTIONS];
 static uint64_t total_calls[NFUNCTIONS], total_pages[NFUNCTIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned nthreads = 1, seed = 1;
-static uint64_t milliseconds, rounds;
+static uint64_t milliseconds, rounds, vfork_ms;
 static int do_close, do_hot, do_jump, do_fork, do_phases;
 static unsigned nended;
 static __thread jmp_buf back;
@@ -175,6 +176,21 @@ QUIET static void fork_one(void)
 		abort();
 }
 
+QUIET static void *wait_in_vfork(void *arg)
+{
+	const struct timespec t = {.tv_sec = vfork_ms / 1000, .tv_nsec = vfork_ms % 1000 * 1000000};
+	int status;
+	pid_t child = vfork();
+
+	if (!child) {
+		syscall(SYS_nanosleep, &t, NULL);
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		abort();
+	return arg;
+}
+
 QUIET static void *work(void *arg)
 {
 	unsigned state = seed + (uintptr_t)arg;
@@ -207,11 +223,11 @@ QUIET static void wait_for_line(void)
 
 QUIET int main(int argc, char **argv)
 {
-	pthread_t threads[64];
+	pthread_t threads[64], waiting;
 	unsigned state = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "t:s:r:n:e:cljfp")) >= 0) {
+	while ((option = getopt(argc, argv, "t:s:r:n:e:v:cljfp")) >= 0) {
 		switch (option) {
 		case 't':
 			nthreads = atoi(optarg);
@@ -243,6 +259,9 @@ QUIET int main(int argc, char **argv)
 		case 'e':
 			nended = atoi(optarg);
 			break;
+		case 'v':
+			vfork_ms = atoll(optarg);
+			break;
 		default:
 			return 2;
 		}
@@ -259,12 +278,16 @@ QUIET int main(int argc, char **argv)
 		pthread_create(&threads[0], NULL, end_inside, NULL);
 		pthread_join(threads[0], NULL);
 	}
+	if (vfork_ms && pthread_create(&waiting, NULL, wait_in_vfork, NULL))
+		return 1;
 	if (nthreads == 1)
 		work(NULL);
 	for (uintptr_t i = 0; nthreads > 1 && i < nthreads; i++)
 		pthread_create(&threads[i], NULL, work, (void *)i);
 	for (unsigned i = 0; nthreads > 1 && i < nthreads; i++)
 		pthread_join(threads[i], NULL);
+	if (vfork_ms)
+		pthread_join(waiting, NULL);
 	puts("done");
 	fflush(stdout);
 	wait_for_line();

@@ -99,6 +99,7 @@ def test_budget(me, programs, targets):
     result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-s", 3000, "-l"], ["--budget", "2%"])
     functions = by_name(result)
     assert result["overhead"] <= 0.02 + 0.05 / result["run_s"], {k: v for k, v in result.items() if k != "functions"}
+    assert (result["changes_failed"] == 0) == (result["change_failure"] is None), result
     check_exact(functions, own, exact_calls=False)
     hot = functions["hot"]
     assert hot["samples"] >= 2 and hot["live"] < 0.9, hot
@@ -109,6 +110,25 @@ def test_budget(me, programs, targets):
     # an empty function: a sample that was open when its probes went must not end with the exit of a later call
     assert hot["counters"][FAULTS]["per_call"] < 0.5
     assert hot["counters"]["perf::TASK-CLOCK"]["per_call"] < 20000, hot
+
+
+def test_changes_that_fail(me, programs, targets):
+    """A thread that nobody can stop: hot() keeps its probes, and the user is told how often that was tried, and why it failed."""
+    target = targets.start(me, [programs.simple("paging"), "-s", 3000, "-l", "-v", 3000])
+    output = me.top / "failing.json"
+    proc = me.popen([fperf_path(me), "--json", "-o", output, "--max-stop", "5ms", "-p", target.pid])
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(me, target.pid) > 0, 60, 0.05)
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    result = json.loads(output.read_text(encoding="utf-8"))
+    assert said.returncode == 0 and result["changes_failed"] >= 1, (said, result)
+    assert str(target.pid) in result["change_failure"] and "vfork" in result["change_failure"], result
+    assert f"{result['changes_failed']} change" in said.stderr and result["change_failure"] in said.stderr, said.stderr
+    assert patched(me, target.pid) == 0
+    target.say()
+    target.finish()
 
 
 def test_samples_a_second(me, programs, targets):
