@@ -397,7 +397,7 @@ def plan(mode, scratch):
                [] if mode == "full" else ["-m", "not slow", "-k", " or ".join(SANITIZED)]),
     ]
     stages += meson_build("clang build", BUILD_CLANG, ["-Dwerror=true", "-Dman=disabled"], {"CC": "clang", "CXX": "clang++"})
-    stages.append(Stage("fuzz", ["test/fuzz/run", "600" if mode == "full" else "60"], 3600 if mode == "full" else 600))
+    stages.append(Stage("fuzz", ["test/fuzz/run", "600" if mode == "full" else "30"], 3600 if mode == "full" else 600))
     return stages
 
 
