@@ -4,6 +4,7 @@ Going live and idle without a stop: pages are switched under threads that execut
 thread is held. Whatever kills iprobe, and wherever: the target runs on, and its text is put back.
 """
 
+import collections
 import ctypes
 import json
 import os
@@ -19,6 +20,7 @@ import pytest
 from iptest import actor as actors
 from iptest import memory
 
+FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 STOPS = 3  # holds: two to go live, one to go idle
 
 
@@ -294,28 +296,46 @@ def check_and_restore(actor, target, program, before, what, *options):
     assert copies(target, program) == 1 and layout(target, program) == before, f"{what}: {layout(target, program)}"
 
 
-def calls_made(actor, target, call):
+CALLS = ("ptrace", "pwrite64", "pread64")
+Step = collections.namedtuple("Step", "call number after")
+
+
+def steps_of(actor, target):
+    """The steps of one whole attach: each request, and each access to the target's memory (others, of traces and files, change nothing in
+    it), by its number among those of its call, with the call of the step before."""
     log = actor.dir() / "strace"
-    done = actor.run(["strace", "-o", log, f"--trace={call}", actor.iprobe_path, "attach", target.pid, "--no-stop", "--duration",
-                      "20ms", "-o", actor.dir() / "trace"])
+    done = actor.run(["strace", "-y", "-o", log, f"--trace={','.join(CALLS)}", actor.iprobe_path, "attach", target.pid, "--no-stop",
+                      "--duration", "20ms", "-o", actor.dir() / "trace"])
     assert done.returncode == 0, repr(done)
-    return len(re.findall(rf"^{call}\(", log.read_text(errors="replace"), re.M))
+    numbers, steps = dict.fromkeys(CALLS, 0), []
+    for call, path in re.findall(r"^(\w+)\((?:\d+<(.*?)>)?", log.read_text(errors="replace"), re.M):
+        if call == "ptrace" or path == f"/proc/{target.pid}/mem":
+            numbers[call] += 1
+            steps.append(Step(call, numbers[call], steps[-1].call if steps else None))
+    assert all(numbers.values()), numbers
+    return steps
 
 
-def kill_at(actor, target, call, when):
-    done = actor.run(["strace", "-o", actor.dir() / "strace", f"--trace={call}", f"--inject={call}:signal=SIGKILL:when={when}",
-                      actor.iprobe_path, "attach", target.pid, "--no-stop", "--duration", "20ms", "-o", actor.dir() / "trace"])
+def kill_at(actor, target, step):
+    only = [] if step.call == "ptrace" else ["-P", f"/proc/{target.pid}/mem"]
+    done = actor.run(["strace", "-o", actor.dir() / "strace", *only, f"--trace={step.call}",
+                      f"--inject={step.call}:signal=SIGKILL:when={step.number}", actor.iprobe_path, "attach", target.pid, "--no-stop",
+                      "--duration", "20ms", "-o", actor.dir() / "trace"])
     assert done.returncode in (0, -9, 137), repr(done)
+    return done.returncode != 0
 
 
 def kill_at_each(actor, targets, programs, choose):
+    """Most of the steps are reached again: how often a stop is tried may differ."""
     program = programs.simple("steady")
     target = targets.steady(actor, program)
     before = layout(target, program)
-    for call in ("ptrace", "pwrite64", "pread64"):
-        for n, when in enumerate(choose(calls_made(actor, target, call))):
-            kill_at(actor, target, call, when)
-            check_and_restore(actor, target, program, before, f"{call} number {when}", *(["--no-stop"] if n % 2 else []))
+    chosen = choose(steps_of(actor, target))
+    killed = 0
+    for n, step in enumerate(chosen):
+        killed += kill_at(actor, target, step)
+        check_and_restore(actor, target, program, before, f"{step}", *(["--no-stop"] if n % 2 else []))
+    assert killed > len(chosen) / 2
     assert attach(actor, target)["events"] > 0
     memory.assert_untouched(target.pid)
     target.finish()
@@ -323,12 +343,22 @@ def kill_at_each(actor, targets, programs, choose):
 
 def test_killed_at_some_steps(me, programs, targets):
     rng = random.Random(4)
-    kill_at_each(me, targets, programs, lambda n: sorted(rng.sample(range(1, n + 1), min(n, 7))))
+
+    def some(steps):
+        by_call = [[step for step in steps if step.call == call] for call in CALLS]
+        return [step for same in by_call for step in rng.sample(same, min(len(same), 7))]
+
+    kill_at_each(me, targets, programs, some)
 
 
 @pytest.mark.slow
 def test_killed_at_every_step(me, programs, targets):
-    kill_at_each(me, targets, programs, lambda n: range(1, n + 1))
+    """Of reads in a row, which leave the target as the first one found it, the first and each tenth: all of them by IPROBE_TEST_FULL=1."""
+
+    def each(steps):
+        return [step for step in steps if FULL or step.call != "pread64" or step.after != "pread64" or step.number % 10 == 0]
+
+    kill_at_each(me, targets, programs, each)
 
 
 def test_killed_while_live(actor, programs, targets):
