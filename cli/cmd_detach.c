@@ -198,7 +198,7 @@ int cmd_detach(int argc, char **argv)
 		return cli_usage(argv[0], "one PID is needed");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
-	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, "h", long_options);
+	code = cli_via_daemon_try(IP_REQUEST_DETACH, pid, argc, argv, "h", long_options, NULL);
 	if (code >= 0)
 		return code;
 	if (detach(pid, no_stop, left_over, &result) < 0)

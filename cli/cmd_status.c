@@ -186,7 +186,7 @@ int cmd_status(int argc, char **argv)
 		return cli_usage(argv[0], "one PID, or none for all");
 	if (ip_parse_pid(argv[optind], &pid) < 0)
 		return cli_usage(argv[0], "%s", ip_error_message());
-	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, "h", long_options);
+	code = cli_via_daemon_try(IP_REQUEST_STATUS, pid, argc, argv, "h", long_options, NULL);
 	if (code >= 0)
 		return code;
 	ip_json_init(&j, stdout);

@@ -269,7 +269,7 @@ int cmd_top(int argc, char **argv)
 	int done, ended, code = parse(argc, argv, &o);
 
 	if (code < 0)
-		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options);
+		code = cli_via_daemon_try(IP_REQUEST_TOP, o.pid, argc, argv, LETTERS, long_options, NULL);
 	if (code >= 0)
 		return code;
 	cli_catch_signals();

@@ -439,6 +439,36 @@ static int check_refused(struct ip_fperf *f)
 			sum.refused_event ? sum.refused_event : "-e", ip_pmu_error(sum.refused_error));
 }
 
+/* Where we may not trace the process. A profile is found here, by us; what options say comes behind it. -1: it is ours to do; else the exit code. */
+static int ask_daemon(const struct options *o, int argc, char **argv)
+{
+	const struct ip_profile *p = o->profile;
+	struct cli_via_daemon_word words[7] = {0};
+	char budget[64], duration[32], interval[32];
+	size_t n = 0;
+
+	if (p && p->functions)
+		words[n++] = (struct cli_via_daemon_word){"functions", p->functions};
+	if (p && p->events)
+		words[n++] = (struct cli_via_daemon_word){"events", p->events};
+	if (p && p->duration_ns) {
+		snprintf(duration, sizeof(duration), "%luns", p->duration_ns);
+		words[n++] = (struct cli_via_daemon_word){"duration", duration};
+	}
+	if (p && p->interval_ns) {
+		snprintf(interval, sizeof(interval), "%luns", o->fperf.interval_ns);
+		words[n++] = (struct cli_via_daemon_word){"interval", interval};
+	}
+	if (p && !o->budget_given && (p->budget_percent > 0 || p->budget_samples)) {
+		if (p->budget_samples)
+			snprintf(budget, sizeof(budget), "%lu/s", p->budget_samples);
+		else
+			snprintf(budget, sizeof(budget), "%.9g%%", p->budget_percent);
+		words[n++] = (struct cli_via_daemon_word){"budget", budget};
+	}
+	return cli_via_daemon_try(IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options, words);
+}
+
 static int count(int argc, char **argv)
 {
 	struct options o;
@@ -448,7 +478,7 @@ static int count(int argc, char **argv)
 	int code = parse(argc, argv, &o), status = 0, done;
 
 	if (code < 0 && o.pid)
-		code = cli_via_daemon_try(IP_REQUEST_FPERF, o.pid, argc, argv, LETTERS, long_options);
+		code = ask_daemon(&o, argc, argv);
 	if (code >= 0)
 		return code;
 	if (!o.quiet && o.pid && isatty(STDERR_FILENO))

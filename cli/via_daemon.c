@@ -119,6 +119,8 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 			*ret_dir = optarg;
 		else if (option == 'p' && request->what == IP_REQUEST_FPERF)
 			; /* the process itself */
+		else if (index >= 0 && !strcmp(options[index].name, "profile"))
+			; /* iprobed's may be another: what it says has been added */
 		else if (index >= 0 && !strcmp(options[index].name, "leave"))
 			request->leave = true;
 		else
@@ -284,8 +286,18 @@ static int redirect(const char *path)
 	return fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
 }
 
+static int add_first(struct ip_request *request, const struct cli_via_daemon_word *words)
+{
+	int ret = 0;
+
+	for (; ret == 0 && words && words->name; words++)
+		ret = !strcmp(words->name, "functions") ? add_functions(request, words->value)
+							: cli_via_daemon_add(request, words->name, words->value);
+	return ret;
+}
+
 int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
-		       const struct option *options)
+		       const struct option *options, const struct cli_via_daemon_word *first)
 {
 	struct ip_request request = {.what = what, .pid = pid};
 	const char *dir;
@@ -293,7 +305,8 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 
 	if (wanted <= 0)
 		return wanted < 0 ? cli_fail() : -1;
-	if (cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
+	if (add_first(&request, first) < 0 ||
+	    cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
 	    (what == IP_REQUEST_SNAPSHOT && add_path(&request, dir ? dir : "iprobe.snapshot") < 0) ||
 	    (what == IP_REQUEST_FPERF && dir && redirect(dir) < 0)) {
 		close(socket);

@@ -22,9 +22,14 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 /* Adds one option as a word. 0 or -1. */
 int cli_via_daemon_add(struct ip_request *request, const char *name, const char *value);
 
-/* All of it, for a command line of such a command that has been found good. -1: iprobed is not needed, or not there; else the exit code. */
+struct cli_via_daemon_word {
+	const char *name, *value; /* of a long option */
+};
+
+/* All of it, for a command line of such a command that has been found good. first: what stands in front of its options, up to one without a name; or
+ * NULL. -1: iprobed is not needed, or not there; else the exit code. */
 int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **argv, const char *letters,
-		       const struct option *options);
+		       const struct option *options, const struct cli_via_daemon_word *first);
 
 /* Sends the request and waits for its end; signals that ask us to end are handed on. dir: where its directory is to be made, or NULL. Closes
  * the socket. The exit code. */

@@ -76,6 +76,7 @@ static const struct {
 	{"alternate", BIT(FPERF), true},
 	{"profile", BIT(FPERF), true},
 	{"multiplex", BIT(FPERF), false},
+	{"exclusive", BIT(FPERF), false},
 	{"csv", BIT(FPERF), false},
 	{"until", BIT(ATTACH), true},
 };

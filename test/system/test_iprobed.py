@@ -316,6 +316,13 @@ def test_fperf_by_iprobed(daemon, user, other, target):
     assert (directory / "counts").stat().st_uid == user.uid
     assert json.loads((directory / "counts").read_text())["functions"]
     assert idle(target.pid) and not list(daemon.state.iterdir())
+    # a profile is the caller's, not iprobed's
+    (directory / "own.yaml").write_text("profiles: {mine: {events: 'perf::PAGE-FAULTS', functions: 'wor*', budget: 1%, duration: 300ms}}\n")
+    done = user.run([fperf, "-p", target.pid, "--json", "--profile", "mine", "--exclusive", "-q"], cwd=directory,
+                    env={**daemon.env, "IPROBE_PROBES_D": str(directory)})
+    assert done.returncode == 0, repr(done)
+    result = json.loads(done.stdout)
+    assert result["exclusive"] and result["events"] == ["perf::PAGE-FAULTS"] and result["budget"] == 0.01 and result["selected"] == 1, result
     kept = other.dir()
     (kept / "counts").write_text("earlier results")
     os.chown(kept / "counts", other.uid, -1)
