@@ -13,8 +13,7 @@
 #include "analysis/names.h"
 #include "common/utf8.h"
 
-/* Columns that a name takes on a terminal, counting one for each character. */
-static size_t width_of(const char *text)
+size_t cli_width_of(const char *text)
 {
 	size_t width = 0;
 
@@ -77,9 +76,9 @@ void cli_fit_name(char *name, size_t width)
 	size_t n;
 
 	ip_clean(name);
-	if (width_of(name) > width)
+	if (cli_width_of(name) > width)
 		fold_templates(name);
-	n = width_of(name);
+	n = cli_width_of(name);
 	if (n > width) {
 		char *p = name;
 

@@ -11,6 +11,7 @@ struct metric {
 	const char *name;
 	const char *upper[3], *lower[3]; /* of each, the first that is counted */
 	double factor;
+	double most; /* 0: any */
 };
 
 static const struct metric metrics[] = {
@@ -21,7 +22,7 @@ static const struct metric metrics[] = {
 	{"TLB-MPKI", {"PAPI_TLB_DM"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
 	{"BR-MPKI", {"PAPI_BR_MSP", "perf::BRANCH-MISSES"}, {"PAPI_TOT_INS", "perf::INSTRUCTIONS"}, 1000},
 	/* of the time of a call, how much the thread had a CPU */
-	{"CPU", {"perf::TASK-CLOCK"}, {"tsc::CYCLES"}, 1},
+	{"CPU", {"perf::TASK-CLOCK"}, {"tsc::CYCLES"}, 1, 1},
 };
 
 #define NMETRICS (sizeof(metrics) / sizeof(*metrics))
@@ -64,7 +65,11 @@ static double value_of(struct ip_fperf *f, const struct metric *m, const struct 
 	if (row->samples <= row->missing[upper] || row->samples <= row->missing[lower])
 		return NAN;
 	by = in_units(f, o->events[lower], row->mean[lower]);
-	return by > 0 ? m->factor * in_units(f, o->events[upper], row->mean[upper]) / by : NAN;
+	if (!(by > 0))
+		return NAN;
+	by = m->factor * in_units(f, o->events[upper], row->mean[upper]) / by;
+	/* what is more is a reading of the upper one that took longer than that of the lower */
+	return m->most && by > m->most ? m->most : by;
 }
 
 void fperf_derived_header(FILE *out, struct ip_fperf *f)

@@ -5,17 +5,20 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
-#include "analysis/names.h"
 #include "cli/csv.h"
+#include "cli/fit_name.h"
 #include "cli/fperf.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/units.h"
+#include "common/utf8.h"
 
-#define NAME_WIDTH 32
-#define LIVE_ROWS  20
+#define NAME_MIN  24
+#define NAME_MOST 80 /* beside other columns */
+#define LIVE_ROWS 20
 
 /* "1.23M"; buffer >= 16 */
 static const char *short_number(double n, char *buffer)
@@ -80,22 +83,68 @@ static uint64_t valued(const struct ip_fperf_row *row, unsigned event)
 	return row->samples > row->missing[event] ? row->samples - row->missing[event] : 0;
 }
 
-static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-			size_t limit)
+/* All but the names. Returns the columns that it took. */
+static size_t print_header(FILE *out, struct ip_fperf *f)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *header = open_memstream(&text, &size);
 
-	char name[NAME_WIDTH + 1];
-
-	fprintf(out, "%-*s %8s %18s", NAME_WIDTH, "function", "samples", "calls");
+	if (!header)
+		return 0;
+	fprintf(header, " %8s %18s", "samples", "calls");
 	for (unsigned e = 0; e < o->nevents; e++)
-		fprintf(out, " %20s", short_name(o->events[e]->name));
-	fperf_derived_header(out, f);
+		fprintf(header, " %20s", short_name(o->events[e]->name));
+	fperf_derived_header(header, f);
+	if (fclose(header) != 0)
+		return 0;
+	if (out)
+		fputs(text, out);
+	return size;
+}
+
+/* Its name in at most so many columns. NULL where memory ran out. */
+static char *name_of(const struct ip_fperf_row *row, size_t width)
+{
+	char *name = strdup(row->function);
+
+	if (name)
+		cli_fit_name(name, width); /* it comes from the program's file */
+	return name;
+}
+
+/* How wide names are, of what a terminal of so many columns has room for; 0 columns: it is none. */
+static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, size_t columns)
+{
+	size_t others = print_header(NULL, f), most = columns ? NAME_MIN : NAME_MOST,
+	       width = strlen("function");
+
+	if (columns > others + most)
+		most = columns - others;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_free_ char *name = name_of(&rows[i], most);
+		size_t one = name ? cli_width_of(name) : 0;
+
+		width = one > width ? one : width;
+	}
+	return width;
+}
+
+static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+			size_t limit, size_t columns)
+{
+	const struct ip_fperf_options *o = ip_fperf_get_options(f);
+	size_t shown = limit && limit < n ? limit : n, width = width_of_names(f, rows, shown, columns);
+
+	fprintf(out, "%-*s", (int)width, "function");
+	print_header(out, f);
 	fputs("\n", out);
-	for (size_t i = 0; i < n && (!limit || i < limit); i++) {
-		snprintf(name, sizeof(name), "%s", rows[i].function);
-		ip_clean(name); /* it comes from the program's file */
-		fprintf(out, "%-*s %8lu", NAME_WIDTH, name, rows[i].samples);
+	for (size_t i = 0; i < shown; i++) {
+		_cleanup_free_ char *name = name_of(&rows[i], width);
+
+		fprintf(out, "%s%*s %8lu", name ? name : "?", (int)(width - cli_width_of(name ? name : "?")),
+			"", rows[i].samples);
 		print_calls(out, &rows[i]);
 		for (unsigned e = 0; e < o->nevents; e++)
 			print_value(out, o->events[e], rows[i].mean[e], rows[i].ci[e], valued(&rows[i], e),
@@ -103,8 +152,22 @@ static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row
 		fperf_derived_cells(out, f, &rows[i]);
 		fputs("\n", out);
 	}
-	if (limit && n > limit)
-		fprintf(out, "(%zu functions more)\n", n - limit);
+	if (n > shown)
+		fprintf(out, "(%zu functions more)\n", n - shown);
+}
+
+/* Titles: of how many samples a counter has no value, and of how many an estimate. */
+static void print_csv_losses(struct cli_csv *csv, const char *event)
+{
+	static const char *const what[] = {"missing", "scaled"};
+
+	for (size_t i = 0; i < sizeof(what) / sizeof(*what); i++) {
+		_cleanup_free_ char *title = NULL;
+
+		if (asprintf(&title, "%s %s", event, what[i]) < 0)
+			title = NULL;
+		cli_csv_string(csv, title);
+	}
 }
 
 static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n)
@@ -122,6 +185,8 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 			ci = NULL;
 		cli_csv_string(&csv, o->events[e]->name);
 		cli_csv_string(&csv, ci);
+		if (o->events[e]->ncounters)
+			print_csv_losses(&csv, o->events[e]->name);
 	}
 	fperf_derived_csv_header(&csv, f);
 	cli_csv_end(&csv);
@@ -135,6 +200,10 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 		for (unsigned e = 0; e < o->nevents; e++) {
 			cli_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
 			cli_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
+			if (o->events[e]->ncounters) {
+				cli_csv_uint(&csv, true, rows[i].missing[e]);
+				cli_csv_uint(&csv, true, rows[i].scaled[e]);
+			}
 		}
 		fperf_derived_csv(&csv, f, &rows[i]);
 		cli_csv_end(&csv);
@@ -203,6 +272,16 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_end_object(&j);
 }
 
+/* Of the terminal; zeros: it is none. */
+static struct winsize size_of(FILE *out)
+{
+	struct winsize size = {0};
+
+	if (ioctl(fileno(out), TIOCGWINSZ, &size) < 0)
+		size = (struct winsize){0};
+	return size;
+}
+
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit)
 {
 	size_t n;
@@ -215,22 +294,42 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	else if (format == FPERF_JSON)
 		print_json(out, f, rows, n);
 	else
-		print_table(out, f, rows, n, limit);
+		print_table(out, f, rows, n, limit, size_of(out).ws_col);
 }
 
+/* So much of a line as fits into so many columns, and how many bytes that is. */
+static size_t fitting(const char *line, size_t columns)
+{
+	size_t n = 0;
+
+	for (; line[n] && line[n] != '\n' && columns; columns--)
+		n += ip_utf8_length(line + n) ? ip_utf8_length(line + n) : 1;
+	return n;
+}
+
+/* A line that is broken at the terminal's edge, or more lines than it has, and the way back to where it began would be wrong. */
 void fperf_show_live(void *context, struct ip_fperf *f)
 {
-	size_t n;
+	const struct winsize size = size_of(stderr);
+	const size_t columns = size.ws_col ? size.ws_col - 1u : 80,
+		     room = size.ws_row > 4 ? size.ws_row - 4u : LIVE_ROWS;
+	_cleanup_free_ char *text = NULL;
+	size_t n, length = 0, lines = 0;
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
+	FILE *table = rows ? open_memstream(&text, &length) : NULL;
 	struct ip_fperf_summary sum;
-	size_t shown = n < LIVE_ROWS ? n : LIVE_ROWS;
 
-	if (!rows)
+	if (!table)
 		return;
 	ip_fperf_summary(f, &sum);
-	fprintf(stderr, "\033[J%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s,
-		sum.samples, sum.sampled, 100 * sum.overhead);
-	print_table(stderr, f, rows, shown, 0);
+	fprintf(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s, sum.samples,
+		sum.sampled, 100 * sum.overhead);
+	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, columns);
+	if (fclose(table) != 0)
+		return;
+	fputs("\033[J", stderr);
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1, lines++)
+		fprintf(stderr, "%.*s\n", (int)fitting(line, columns), line);
 	/* back to where it began */
-	fprintf(stderr, "\033[%zuF", shown + 2);
+	fprintf(stderr, "\033[%zuF", lines);
 }

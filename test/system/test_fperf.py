@@ -3,11 +3,15 @@
 fperf: page faults of functions of which they are known, the budget, and targets that do to us what targets do.
 """
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
 import os
 import signal
+import struct
+import termios
 import time
 
 import pytest
@@ -35,7 +39,8 @@ def patched(actor, pid):
 
 
 def start_fperf(actor, target, *options):
-    proc = actor.popen([fperf_path(actor), "-q", "--json", *options, "-p", target.pid])
+    # one that is killed cannot remove its directory
+    proc = actor.popen([fperf_path(actor), "-q", "--json", *options, "-p", target.pid], env={"TMPDIR": str(actor.top)})
     memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(actor, target.pid) > 0, 60, 0.05)
     assert proc.poll() is None, repr(actors.last_words(proc))
     return proc
@@ -216,6 +221,48 @@ def test_table(me, programs):
     done = me.run([fperf_path(me), "--", programs.simple("paging"), "-n", 20], input="\n\n")
     assert done.returncode == 0 and "PAGE-FAULTS" in done.stdout, repr(done)
     assert "samples in" in done.stderr
+
+
+def on_terminal(actor, columns, rows, args):
+    """All that a command writes to a terminal of that size."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    proc = actor.popen(args, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    written = b""
+    with contextlib.suppress(OSError):  # the other end is closed: it has ended
+        while data := os.read(ours, 65536):
+            written += data
+    os.close(ours)
+    assert proc.wait(60) == 0, written
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_table_on_a_terminal(me, programs, targets):
+    """The table while it counts goes back over just the lines that it has written: none is broken at the edge, none is scrolled away."""
+    target = targets.start(me, [programs.simple("paging"), "-n", 20000, "-l"])
+    proc = me.popen([fperf_path(me), "-q", "-p", target.pid, "-o", "/dev/null"])
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(me, target.pid) > 0, 60, 0.05)
+    proc.send_signal(signal.SIGINT)
+    assert actors.last_words(proc).returncode == 0
+    target.say()
+    written = on_terminal(me, 60, 7, [fperf_path(me), "-p", target.pid, "--duration", "2500ms"])
+    pictures = [part.split("\033[") for part in written.split("\033[J")[1:-1]]
+    assert pictures, written
+    for text, back in pictures:
+        lines = text.splitlines()
+        assert len(lines) < 7 and max(map(len, lines)) < 60 and back == f"{len(lines)}F", (lines, back)
+    assert pictures[-1][0].splitlines()[1].startswith("function ")
+
+
+def test_long_names(me, programs):
+    """Each is told from the others, in a table whose columns stand below each other."""
+    done = me.run([fperf_path(me), "-q", "--", programs.simple("long_names"), "100"])
+    head, *rows = done.stdout.splitlines()
+    assert done.returncode == 0 and len(rows) >= 3, repr(done)
+    names = {row.split()[0] for row in rows}
+    assert {"a_name_of_which_the_beginning_says_nothing_at_all_one", "a_name_of_which_the_beginning_says_nothing_at_all_two"} <= names, done.stdout
+    assert len({len(row) for row in (head, *rows)}) == 1, done.stdout
 
 
 def test_killed(actor, programs, targets):

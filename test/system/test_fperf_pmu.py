@@ -305,3 +305,14 @@ def test_exclusive(me, programs, targets):
     for name, pages in {**EXACT, "outer": 0}.items():
         check(functions, name, pages)
         assert functions[name]["samples"] == own[name][0]
+
+
+def test_csv_tells_of_what_is_missing_and_scaled(me, programs):
+    done = me.run([fperf_path(me), "-q", "--csv", "-o", me.top / "losses.csv", "-e", f"{CLOCK},perf::PAGE-FAULTS", "-f", "three", "--",
+                   programs.simple("paging"), "-n", 20], input="\n\n")
+    assert done.returncode == 0, repr(done)
+    with open(me.top / "losses.csv", encoding="utf-8", newline="") as file:
+        row, = csv.DictReader(file)
+    assert row[f"{CLOCK} missing"] == row[f"{CLOCK} scaled"] == "0" and float(row[CLOCK]) > 0
+    # getrusage has always a value
+    assert not [name for name in row if name.startswith("perf::PAGE-FAULTS ") and name != "perf::PAGE-FAULTS ci95"], row
