@@ -4,6 +4,8 @@
  */
 #include "cli/fperf.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -360,15 +362,42 @@ static char *make_directory(void)
 	return path;
 }
 
-static int print(const struct options *o, struct ip_fperf *f)
-{
-	_cleanup_fclose_ FILE *file = o->output ? fopen(o->output, "we") : NULL;
-	FILE *out = o->output ? file : stdout;
+/* Where results go is opened before anything is counted, but keeps what it has until there are some. */
+struct output {
+	FILE *file; /* NULL: stdout */
+	bool made;
+};
 
-	if (!out) {
-		ip_error_errno("cannot write %s", o->output);
-		return -1;
-	}
+static int open_output(const struct options *o, struct output *ret)
+{
+	int fd;
+
+	*ret = (struct output){0};
+	if (!o->output)
+		return 0;
+	fd = open(o->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	ret->made = fd >= 0;
+	if (fd < 0)
+		fd = open(o->output, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	ret->file = fd < 0 ? NULL : fdopen(fd, "w");
+	return ret->file ? 0 : ip_error_errno("cannot write %s", o->output);
+}
+
+/* What was made for nothing goes. */
+static void close_output(const struct options *o, struct output *output, bool written)
+{
+	if (output->file)
+		fclose(output->file);
+	if (output->made && !written)
+		unlink(o->output);
+}
+
+static int print(const struct options *o, struct output *output, struct ip_fperf *f)
+{
+	FILE *out = output->file ? output->file : stdout;
+
+	if (output->file && ftruncate(fileno(out), 0) < 0 && errno != EINVAL)
+		return ip_error_errno("cannot write %s", o->output);
 	fperf_print(out, f, o->format, o->limit);
 	if (fflush(out) != 0)
 		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
@@ -469,13 +498,51 @@ static int ask_daemon(const struct options *o, int argc, char **argv)
 	return cli_via_daemon_try(IP_REQUEST_FPERF, o->pid, argc, argv, LETTERS, long_options, words);
 }
 
-static int count(int argc, char **argv)
+static int run(const struct options *o, struct output *output, char **command)
 {
-	struct options o;
+	struct ip_session_options session = o->session;
 	struct ip_session_summary summary;
 	struct ip_fperf *f = NULL;
 	_cleanup_free_ char *base = NULL, *dir = NULL;
-	int code = parse(argc, argv, &o), status = 0, done;
+	int code, status = 0, done;
+	bool written;
+
+	if (o->pid) /* before there is anything that would stay */
+		cli_catch_signals();
+	base = make_directory();
+	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o->fperf, &f) < 0) {
+		close_output(o, output, false);
+		return cli_fail();
+	}
+	session.dir = dir;
+	session.fperf = f;
+	if (o->pid) {
+		done = ip_session_attach(o->pid, &session, &summary);
+	} else {
+		const char *runtime = cli_runtime_path();
+
+		done = runtime ? ip_session_run(command, runtime, &session, &summary, &status) : -1;
+	}
+	if (done == 0 && o->fperf.show)
+		fputs("\033[J", stderr);
+	written = done == 0 && check_refused(f) == 0 && print(o, output, f) == 0;
+	if (!written)
+		code = cli_fail();
+	else
+		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	close_output(o, output, written);
+	if (done == 0 && !o->quiet)
+		tell_summary(&summary, f);
+	ip_fperf_destroy(f);
+	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return code;
+}
+
+static int count(int argc, char **argv)
+{
+	struct options o;
+	struct output output;
+	int code = parse(argc, argv, &o);
 
 	if (code < 0 && o.pid)
 		code = ask_daemon(&o, argc, argv);
@@ -483,32 +550,9 @@ static int count(int argc, char **argv)
 		return code;
 	if (!o.quiet && o.pid && isatty(STDERR_FILENO))
 		o.fperf.show = fperf_show_live;
-	if (fperf_try(&o.fperf) < 0)
+	if (fperf_try(&o.fperf) < 0 || open_output(&o, &output) < 0)
 		return cli_fail();
-	base = make_directory();
-	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o.fperf, &f) < 0)
-		return cli_fail();
-	o.session.dir = dir;
-	o.session.fperf = f;
-	if (o.pid) {
-		cli_catch_signals();
-		done = ip_session_attach(o.pid, &o.session, &summary);
-	} else {
-		const char *runtime = cli_runtime_path();
-
-		done = runtime ? ip_session_run(argv + optind, runtime, &o.session, &summary, &status) : -1;
-	}
-	if (done == 0 && o.fperf.show)
-		fputs("\033[J", stderr);
-	if (done < 0 || check_refused(f) < 0 || print(&o, f) < 0)
-		code = cli_fail();
-	else
-		code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	if (done == 0 && !o.quiet)
-		tell_summary(&summary, f);
-	ip_fperf_destroy(f);
-	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	return code;
+	return run(&o, &output, argv + optind);
 }
 
 int main(int argc, char **argv)

@@ -223,6 +223,23 @@ def test_table(me, programs):
     assert "samples in" in done.stderr
 
 
+def test_output(me, programs, targets):
+    """Where results cannot go nothing is counted for them, and what was there stays until there are new ones."""
+    target = targets.start(me, [programs.simple("paging"), "-n", 10])
+    kept = me.dir() / "kept"
+    kept.write_text("earlier results, longer than what comes " * 1000, encoding="utf-8")
+    if me.uid != os.getuid():
+        os.chown(kept, me.uid, -1)
+    run = [fperf_path(me), "-q", "--json", "--duration", "300ms", "-e", FAULTS]
+    assert "/nowhere/at/all" in actors.one_line(me.run([*run, "-o", "/nowhere/at/all", "-p", target.pid]))
+    assert "no such process" in actors.one_line(me.run([*run, "-o", kept, "-p", 2 ** 22]))
+    assert kept.read_text(encoding="utf-8").startswith("earlier")
+    assert "no such process" in actors.one_line(me.run([*run, "-o", kept.parent / "new", "-p", 2 ** 22]))
+    assert not (kept.parent / "new").exists()
+    done = me.run([*run, "-o", kept, "-p", target.pid])
+    assert done.returncode == 0 and json.loads(kept.read_text(encoding="utf-8"))["functions"] == [], repr(done)
+
+
 def on_terminal(actor, columns, rows, args):
     """All that a command writes to a terminal of that size."""
     ours, theirs = os.openpty()
