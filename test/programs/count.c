@@ -5,12 +5,13 @@
  *   count [-t THREADS] [-n CALLS] [-r RATE -s SECONDS] [-w]
  *
  * Each of THREADS threads makes at least CALLS calls; or, with -r, all of them together make RATE calls a
- * second for SECONDS. -w waits for a line on stdin before the work and again after it. Prints "function NAME
- * CALLS" for each function and "calls TOTAL". Everything that is not counted is not instrumented.
+ * second for SECONDS, or until SIGUSR1. -w waits for a line on stdin before the work and again after it. Prints
+ * "function NAME CALLS" for each function and "calls TOTAL". Everything that is not counted is not instrumented.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static __thread uint64_t calls[NFUNCTIONS];
 static uint64_t totals[NFUNCTIONS];
 static pthread_mutex_t totals_lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile unsigned sink;
+static volatile sig_atomic_t enough;
 
 static unsigned nthreads = 1;
 static uint64_t ncalls = 100000;
@@ -116,7 +118,7 @@ QUIET static void paced_work(void)
 	double start = now(), next = start, quota = rate / nthreads / 1000;
 	double due = 0;
 
-	while (now() < start + seconds) {
+	while (!enough && now() < start + seconds) {
 		uint64_t before = made();
 
 		due += quota;
@@ -133,6 +135,12 @@ QUIET static void paced_work(void)
 			next = now();
 		}
 	}
+}
+
+QUIET static void on_enough(int number)
+{
+	(void)number;
+	enough = 1;
 }
 
 QUIET static void *worker(void *arg)
@@ -186,6 +194,8 @@ QUIET int main(int argc, char **argv)
 	}
 	if (nthreads < 1 || nthreads > 64)
 		return 2;
+	if (rate > 0)
+		signal(SIGUSR1, on_enough);
 	if (wait) {
 		puts("ready");
 		fflush(stdout);

@@ -7,6 +7,7 @@ own calls. Several at once, killed ones, strangers, and clients that only want t
 import contextlib
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -72,6 +73,19 @@ def read_counts(target):
     return own_counts("".join(lines))[0]
 
 
+def wait_for_calls(target):
+    """Some thread has been given the CPU some times more, for a millisecond's calls each: on a busy machine that may take a while."""
+
+    def turns():
+        found = {}
+        for task in pathlib.Path(f"/proc/{target.pid}/task").iterdir():
+            found[task.name] = int((task / "schedstat").read_text(encoding="utf-8").split()[2])
+        return found
+
+    before = turns()
+    memory.wait_for("the program makes no calls", lambda: any(n >= before[tid] + 12 for tid, n in turns().items()), 60)
+
+
 def check_frames(actor, directory, kept):
     """dump closes each call of functions that were always live, by its own exit."""
     done = actor.iprobe("dump", "--json", directory)
@@ -93,15 +107,18 @@ CHANGES = ["mix,half", "!half", "chain_*", "!chain_inner", "half", "!mix,!half",
 
 def test_what_stays_misses_nothing(actor, targets, programs):
     """Ten changes under load: of functions that were live all the time each call is there, and their frames are whole."""
-    target = targets.start(actor, [programs.simple("count"), "-t", 3, "-r", 20000, "-s", 4, "-w"])
+    target = targets.start(actor, [programs.simple("count"), "-t", 3, "-r", 20000, "-s", 300, "-w"])
     session, directory = start_session(actor, target, "-f", "leaf,count_down,chain_outer")
     target.say()
+    memory.wait_for("its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 3)
     for selection in CHANGES:
-        time.sleep(0.05)
+        wait_for_calls(target)
         done = change(actor, target, selection)
         assert done["changed"] and len(done["stop_us"]) == 1 and done["stop_us"][0] > 0, (selection, done)
         assert done["functions_removed" if "!" in selection else "functions_added"] > 0, (selection, done)
         assert done["functions_added" if "!" in selection else "functions_removed"] == 0, (selection, done)
+    wait_for_calls(target)
+    os.kill(target.pid, signal.SIGUSR1)
     calls = read_counts(target)
     summary = stop(session)
     target.finish()
@@ -288,10 +305,11 @@ def request(selection=b"step_22", magic=MAGIC, flags=0, inner_pid=0, reserved=0,
 
 def test_who_only_wants_to_be_in_the_way(me, targets, programs):
     """Bad requests are answered, silent clients closed, floods wait; not an event is lost, and a good request is served."""
-    target = targets.start(me, [programs.simple("count"), "-t", 2, "-r", 20000, "-s", 3, "-w"])
+    target = targets.start(me, [programs.simple("count"), "-t", 2, "-r", 20000, "-s", 300, "-w"])
     session, directory = start_session(me, target, "-f", "leaf")
     address = session_address(target.pid)
     target.say()
+    memory.wait_for("its threads do not begin", lambda: len(os.listdir(f"/proc/{target.pid}/task")) == 2)
     bad = [b"x", b"\0" * 40, request(magic=1), request(flags=0x80), request(reserved=1), request(b"@/etc/passwd"),
            request(b"mix\0half"), request(max_stop=0), request(b""), request(b"mix"), request(os.urandom(60000)),
            request(b"mix," * 24000, inner_pid=target.pid), request(b"((((", inner_pid=target.pid)]
@@ -314,7 +332,10 @@ def test_who_only_wants_to_be_in_the_way(me, targets, programs):
             s.send(request())  # gone before the answer
     for s in silent[12:]:
         s.close()
+    wait_for_calls(target)
     assert change(me, target, "mix")["functions_added"] == 1
+    wait_for_calls(target)
+    os.kill(target.pid, signal.SIGUSR1)
     calls = read_counts(target)
     summary = stop(session)
     for s in silent:
