@@ -56,6 +56,8 @@ void ip_fperf_destroy(struct ip_fperf *f)
 		free(f->modules[i].index);
 	free(f->functions);
 	free(f->modules);
+	free(f->owned);
+	free(f->places);
 	free(f);
 }
 
@@ -130,11 +132,40 @@ static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
 	return 0;
 }
 
+static bool is_owned(const struct ip_fperf *f, uint32_t block)
+{
+	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
+}
+
+/* Thousands of blocks lie there, mostly nobody's, each on pages of its own. */
+static void list_owned(struct ip_fperf *f)
+{
+	uint32_t hint = __atomic_load_n(&f->area->header->meters_hint, __ATOMIC_ACQUIRE);
+
+	f->nowned = 0;
+	for (uint32_t b = 1; b < f->area->blocks.n; b++)
+		if (is_owned(f, b))
+			f->owned[f->nowned++] = b;
+	f->hint = hint;
+}
+
+static void renew_owned(struct ip_fperf *f)
+{
+	if (f->hint != __atomic_load_n(&f->area->header->meters_hint, __ATOMIC_RELAXED))
+		list_owned(f);
+}
+
 int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 {
 	struct ip_fperf_header *h;
 
 	f->area = area;
+	f->nplaces = 0;
+	free(f->owned);
+	f->owned = calloc(area->blocks.all + 1, sizeof(*f->owned));
+	if (!f->owned)
+		return ip_error("out of memory");
+	list_owned(f);
 	measure_costs(f);
 	f->place = ip_blocks_place(area, (IP_FPERF_PLACE_SIZE + 7) / 8 * 8);
 	if (!f->place)
@@ -252,6 +283,9 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 					"fewer, or give more with "
 					"--memory",
 					f->nfunctions);
+		if (ip_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
+			return -1;
+		f->places[f->nplaces++] = offset;
 		fn->offsets[pf->inlined] = offset;
 		fn->numbers[pf->inlined] = pf->number;
 		ip_fperf_grant(f, fn, f->options.budget < 0 ? INT32_MAX : FIRST_QUOTA, 1);
@@ -333,11 +367,6 @@ static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_functi
 			add_cell(f, to, at(f, block, fn->offsets[i]));
 }
 
-static bool is_owned(const struct ip_fperf *f, uint32_t block)
-{
-	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
-}
-
 static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *fn)
 {
 	fn->used_up = false;
@@ -354,13 +383,27 @@ static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *
 	}
 }
 
+uint64_t ip_fperf_calls(struct ip_fperf *f)
+{
+	uint64_t calls = f->ended_calls;
+
+	renew_owned(f);
+	for (size_t i = 0; i < f->nplaces; i++)
+		calls += load(&((struct ip_fperf_control *)at(f, 0, f->places[i]))->calls);
+	for (uint32_t k = 0; k < f->nowned; k++)
+		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nplaces; i++)
+			calls += load(&((struct ip_fperf_cell *)at(f, f->owned[k], f->places[i]))->calls);
+	return calls;
+}
+
 void ip_fperf_look(struct ip_fperf *f)
 {
+	list_owned(f);
 	for (size_t i = 0; i < f->nfunctions; i++)
 		f->functions[i].now = f->functions[i].ended;
-	for (uint32_t b = 1; b < f->area->blocks.n; b++)
-		for (size_t i = 0; is_owned(f, b) && i < f->nfunctions; i++)
-			add_block(f, b, &f->functions[i], &f->functions[i].now);
+	for (uint32_t k = 0; k < f->nowned; k++)
+		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nfunctions; i++)
+			add_block(f, f->owned[k], &f->functions[i], &f->functions[i].now);
 	for (size_t i = 0; i < f->nfunctions; i++)
 		look_at_control(f, &f->functions[i]);
 }
@@ -391,13 +434,14 @@ static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_
 		add_pmu(at(f, block, f->pmu), to);
 }
 
-struct ip_fperf_spent ip_fperf_spent(const struct ip_fperf *f)
+struct ip_fperf_spent ip_fperf_spent(struct ip_fperf *f)
 {
 	struct ip_fperf_spent spent = f->ended;
 
-	for (uint32_t b = 1; b < f->area->blocks.n; b++)
-		if (is_owned(f, b))
-			add_spent(f, b, &spent);
+	renew_owned(f);
+	for (uint32_t k = 0; k < f->nowned; k++)
+		if (is_owned(f, f->owned[k]))
+			add_spent(f, f->owned[k], &spent);
 	return spent;
 }
 
@@ -435,8 +479,11 @@ bool ip_fperf_release(struct ip_fperf *f, uint32_t block)
 	if (!f || !f->area)
 		return false;
 	forget_open(f, block);
-	for (size_t i = 0; i < f->nfunctions; i++)
+	f->ended_calls = 0;
+	for (size_t i = 0; i < f->nfunctions; i++) {
 		add_block(f, block, &f->functions[i], &f->functions[i].ended);
+		f->ended_calls += f->functions[i].ended.calls;
+	}
 	add_spent(f, block, &f->ended);
 	if (!f->pmu)
 		return false;

@@ -10,8 +10,9 @@
  * function, and the time until hot ones are known, are paid from there.
  *
  * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the end of each interval; at the end of each window, in which hot
- * functions have had their turn; and as soon as the account is overdrawn by more than what was known, at most once in OVERDRAWN_NS. All cells are read then, since calls
- * that were only counted stand nowhere else; between decisions only what threads say of themselves is.
+ * functions have had their turn; and as soon as the account is overdrawn, and gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions what
+ * threads say of themselves is, and every COUNT_NS how many calls there were: those that are only counted stand nowhere else, and a function may get hot at any moment. Both
+ * take time, of thousands of functions and hundreds of threads: the pauses between them are as long as they may take no more than their share of ours (OWN_LOOKS).
  */
 #include <math.h>
 #include <stdio.h>
@@ -28,16 +29,22 @@
 
 #define LOOK_NS	     1000000ull
 #define CALM_LOOK_NS 5000000ull
-#define CALM_NS	     100000000ull
+#define COUNT_NS     20000000ull
+#define YOUNG	     16 /* of its age is how long it goes without a look, until it is calm */
 #define FIRST_NS     2000000ull
 #define WINDOW_NS    2000000ull
 #define OVERDRAWN_NS 5000000ull
+#define FALLING_S                                                                                            \
+	0.01 /* of income: who has got so much deeper into debt since the last decision needs another one */
 #define SHOW_NS	     1000000000ull
 #define RETRY_NS     200000000ull /* after a change that failed; twice as long after each further one, up to */
 #define RETRY_MAX_NS 3200000000ull
 #define ADVANCE_S    0.05
-#define OWN_SHARE                                                                                            \
-	0.02 /* of a CPU is what changes may take of ours: the budget is the target's, but it may be its CPU, or its core's other half */
+/* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or the other half of its core, which halves its speed or nearly so.
+ * Changes for turns may take so much of it; reading all cells, and deciding, so much; without a budget it is as of one of MOST_OWN. */
+#define OWN_TURNS 0.3
+#define OWN_LOOKS 0.2
+#define MOST_OWN  0.05
 #define MARGIN                                                                                               \
 	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
 #define CALL_S	3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
@@ -50,6 +57,22 @@ static double own_of(clockid_t clock)
 	struct timespec t;
 
 	return clock_gettime(clock, &t) < 0 ? 0 : t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Seconds until what has taken so many of ours may be done again, of which share is allowed. */
+static double own_pause(const struct ip_fperf *f, double own_s, double share)
+{
+	double budget = f->options.budget >= 0 && f->options.budget < MOST_OWN ? f->options.budget : MOST_OWN;
+
+	return budget > 0 ? own_s / (share * budget) : own_s / (share * 1e-3);
+}
+
+/* What something takes of us. The first time it takes longer, and so may others. */
+static double learn(double known, double now)
+{
+	if (!known || now < known)
+		return now;
+	return (1 - SETTLED) * known + SETTLED * (now < 2 * known ? now : 2 * known);
 }
 
 static uint64_t cpu_of(const struct ip_fperf *f)
@@ -82,7 +105,8 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->start_ns = f->looked_ns = f->shown_ns = now;
 	f->due_ns = now + FIRST_NS;
 	f->window_ns = now;
-	f->interval_end_ns = now + f->options.interval_ns;
+	f->interval_ns = f->options.interval_ns;
+	f->interval_end_ns = now + f->interval_ns;
 	f->busy = 1;
 	f->window_s = 2 * WINDOW_NS / 1e9;
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
@@ -98,12 +122,14 @@ static double limit_of(const struct ip_fperf *f)
 }
 
 /* Step 1 of fperf.h. */
-static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
+static void settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 {
 	struct ip_fperf_spent spent = ip_fperf_spent(f);
 	uint64_t now = ip_now_ns(), cpu = cpu_of(f) - f->cpu_start_ns;
 	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
-	uint64_t calls = 0; /* a new image has a clock of its own, which goes on */
+	uint64_t calls;
+
+	/* a new image has a clock of its own, which goes on */
 	cpu = cpu > f->rested_cpu_ns ? cpu - f->rested_cpu_ns : 0;
 	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
 	if (f->resting) {
@@ -114,10 +140,10 @@ static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
 	if (!f->resting)
 		f->busy = 0.9 * f->busy + 0.1 * income / wall;
 	f->looked_ns = now;
-	for (size_t i = 0; looked && i < f->nfunctions; i++)
-		calls += f->functions[i].now.calls;
-	if (looked)
+	if (counted) {
+		calls = ip_fperf_calls(f);
 		f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
+	}
 	stops = new_stops(f, s) * f->busy;
 	f->stops_ns += stops;
 	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
@@ -126,6 +152,8 @@ static void settle(struct ip_fperf *f, struct ip_session *s, bool looked)
 		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
 		if (f->credit_ns > limit_of(f))
 			f->credit_ns = limit_of(f);
+		if (f->credit_ns > f->debt_ns)
+			f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
 	}
 }
 
@@ -201,9 +229,10 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 /* What a change has taken of us, whether it came about or not. */
 static void note_own(struct ip_fperf *f, double since)
 {
-	double own = 2 * (own_of(CLOCK_THREAD_CPUTIME_ID) - since);
+	double own = own_of(CLOCK_THREAD_CPUTIME_ID) - since;
 
-	f->own_turn_s = f->own_turn_s ? (1 - SETTLED) * f->own_turn_s + SETTLED * own : own;
+	f->own_changes_s += own;
+	f->own_turn_s = learn(f->own_turn_s, 2 * own);
 }
 
 /* The next change waits: each has stopped the target, for nothing. */
@@ -272,23 +301,22 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
-	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
-				       .credit_ns = f->credit_ns,
-				       .limit_ns = limit_of(f),
-				       .samples = f->options.samples_per_s < 0
-							  ? -1
-							  : f->options.samples_per_s *
-								    f->options.interval_ns / 1e9,
-				       .interval_s = f->options.interval_ns / 1e9,
-				       .window_s = f->window_s,
-				       .count_ns = f->count_ns,
-				       .sample_ns = f->sample_ns,
-				       .hook_ns = f->hook_ns,
-				       .change_ns = f->change_ns,
-				       .turns = turns && now >= f->held_until_ns &&
-						now - f->turned_ns > f->own_turn_s / OWN_SHARE * 1e9,
-				       .exclusive = f->options.exclusive,
-				       .run_ns = 1e9 * f->busy};
+	struct ip_fperf_means means = {
+		.budget_ns = f->options.budget * 1e9 * f->busy,
+		.credit_ns = f->credit_ns,
+		.limit_ns = limit_of(f),
+		.samples =
+			f->options.samples_per_s < 0 ? -1 : f->options.samples_per_s * f->interval_ns / 1e9,
+		.interval_s = f->interval_ns / 1e9,
+		.window_s = f->window_s,
+		.count_ns = f->count_ns,
+		.sample_ns = f->sample_ns,
+		.hook_ns = f->hook_ns,
+		.change_ns = f->change_ns,
+		.turns = turns && now >= f->held_until_ns &&
+			 now - f->turned_ns > own_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
+		.exclusive = f->options.exclusive,
+		.run_ns = 1e9 * f->busy};
 
 	if (!items)
 		return;
@@ -359,7 +387,7 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	f->resting = counted;
 	f->window_ns = now;
 	f->window_cpu_ns = cpu;
-	f->interval_end_ns = now + f->options.interval_ns;
+	f->interval_end_ns = now + f->interval_ns;
 	/* hot ones may have been having their turn */
 	f->window_end_ns = f->resting ? 0 : now + WINDOW_NS;
 }
@@ -376,6 +404,40 @@ static void learn_sample_cost(struct ip_fperf *f)
 		f->sample_ns = spent.ticks * f->ns_per_tick / begun;
 }
 
+static void settle_often(struct ip_fperf *f, struct ip_session *s, uint64_t now)
+{
+	uint64_t age = now - f->start_ns, pause = age / 4 < COUNT_NS ? age / 4 : COUNT_NS;
+	double own = own_of(CLOCK_THREAD_CPUTIME_ID), least;
+
+	if (now < f->counted_ns) {
+		settle(f, s, false);
+		return;
+	}
+	settle(f, s, true);
+	f->own_count_s = learn(f->own_count_s, own_of(CLOCK_THREAD_CPUTIME_ID) - own);
+	least = own_pause(f, f->own_count_s, OWN_LOOKS) * 1e9;
+	f->counted_ns = now + (pause > least ? pause : (uint64_t)least);
+}
+
+/* Reads all, and decides. */
+static void look_and_decide(struct ip_fperf *f, struct ip_session *s, bool turns)
+{
+	double own = own_of(CLOCK_THREAD_CPUTIME_ID);
+
+	ip_fperf_look(f);
+	settle(f, s, true);
+	learn_sample_cost(f);
+	f->due_ns = ip_now_ns() + OVERDRAWN_NS;
+	f->own_changes_s = 0;
+	decide(f, s, turns);
+	f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
+	own = own_of(CLOCK_THREAD_CPUTIME_ID) - own - f->own_changes_s;
+	f->own_look_s = learn(f->own_look_s, own);
+	f->interval_ns = own_pause(f, f->own_look_s, OWN_LOOKS) * 1e9;
+	if (f->interval_ns < f->options.interval_ns)
+		f->interval_ns = f->options.interval_ns;
+}
+
 void ip_fperf_turn(struct ip_session *s)
 {
 	struct ip_fperf *f = s->options->fperf;
@@ -390,7 +452,7 @@ void ip_fperf_turn(struct ip_session *s)
 	}
 	if (now - f->looked_ns < LOOK_NS)
 		return;
-	settle(f, s, false);
+	settle_often(f, s, now);
 	if (f->options.alternate_ns && now - f->window_ns >= f->options.alternate_ns &&
 	    now >= f->held_until_ns) {
 		alternate(f, s);
@@ -400,17 +462,14 @@ void ip_fperf_turn(struct ip_session *s)
 		return;
 	window_over = f->window_end_ns && now >= f->window_end_ns;
 	interval_over = now >= f->interval_end_ns;
-	overdrawn = f->options.budget >= 0 && f->credit_ns < 0;
+	overdrawn = f->options.budget >= 0 &&
+		    f->debt_ns - f->credit_ns > FALLING_S * f->options.budget * 1e9 * f->busy;
 	if (window_over || interval_over ||
 	    (now >= f->due_ns && now >= f->held_until_ns &&
 	     (overdrawn || f->due_ns == f->start_ns + FIRST_NS))) {
-		ip_fperf_look(f);
-		settle(f, s, true);
-		learn_sample_cost(f);
-		f->due_ns = ip_now_ns() + OVERDRAWN_NS;
-		decide(f, s, interval_over && !window_over);
+		look_and_decide(f, s, interval_over && !window_over);
 		if (interval_over)
-			f->interval_end_ns = ip_now_ns() + f->options.interval_ns;
+			f->interval_end_ns = ip_now_ns() + f->interval_ns;
 	}
 	if (f->options.show && now - f->shown_ns > SHOW_NS) {
 		ip_fperf_look(f);
@@ -419,13 +478,15 @@ void ip_fperf_turn(struct ip_session *s)
 	}
 }
 
-/* While hot functions are live each millisecond counts; else our own waking costs more than it saves: the CPU that we take may be the target's, or its
- * core's other half. */
+/* A window's end is known. At the beginning each millisecond counts; later our own waking costs more than it saves: the CPU that we take may be the target's,
+ * or its core's other half. */
 uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
 {
-	bool calm = f->running && !f->window_end_ns && f->credit_ns > 0 && now - f->start_ns > CALM_NS;
+	uint64_t nap = f->running ? (now - f->start_ns) / YOUNG : 0;
 
-	return calm ? CALM_LOOK_NS : LOOK_NS;
+	if (f->window_end_ns)
+		return f->window_end_ns > now + LOOK_NS ? f->window_end_ns - now : LOOK_NS;
+	return nap < LOOK_NS ? LOOK_NS : nap < CALM_LOOK_NS ? nap : CALM_LOOK_NS;
 }
 
 void ip_fperf_end(struct ip_fperf *f)
