@@ -27,7 +27,7 @@ const struct papi_names *fperf_papi(void);
 const char *fperf_papi_why_not(void);
 /* An event that PAPI knows, for good; an ip_fperf_ask. */
 const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why);
-/* For good; NULL where memory ran out. */
+/* For good; NULL with an error: memory ran out, or it follows by a formula that says nothing to us. */
 const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p);
 
 /* Metrics that follow from several events: instructions per cycle and so on. What is asked for decides which there are. */

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/fperf.h"
+#include "common/error.h"
 #include "common/json.h"
 
 struct listing {
@@ -23,20 +24,28 @@ static const char *by(const struct ip_fperf_event *e)
 	return e->source < IP_FPERF_PMU ? "getrusage" : "perf_event_open";
 }
 
+static void tell_counter(struct ip_json *j, const struct ip_fperf_counter *c, uint32_t divisor)
+{
+	ip_json_object(j, NULL);
+	ip_json_uint(j, "type", c->counter.type);
+	ip_json_uint(j, "config", c->counter.config);
+	ip_json_double(j, "weight", c->weight / (divisor ? (double)divisor : 1));
+	ip_json_end_object(j);
+}
+
+/* Of a formula that is no sum: those of its parts. */
 static void tell_counters(struct ip_json *j, const struct ip_fperf_event *e)
 {
 	ip_json_array(j, "counters");
-	for (unsigned i = 0; i < e->ncounters; i++) {
-		ip_json_object(j, NULL);
-		ip_json_uint(j, "type", e->counters[i].counter.type);
-		ip_json_uint(j, "config", e->counters[i].counter.config);
-		ip_json_bool(j, "minus", e->counters[i].minus);
-		ip_json_end_object(j);
-	}
+	for (unsigned i = 0; i < e->ncounters; i++)
+		tell_counter(j, &e->counters[i], e->divisor);
+	for (unsigned i = 0; i < e->nparts; i++)
+		tell_counter(j, &e->parts[i]->counters[0], 0);
 	ip_json_end_array(j);
 }
 
-static void tell(struct listing *l, const struct ip_fperf_event *e, const char *how, const char *why_not)
+static void tell(struct listing *l, const struct ip_fperf_event *e, const char *how, const char *formula,
+		 const char *why_not)
 {
 	l->all++;
 	l->counted += !why_not;
@@ -51,6 +60,7 @@ static void tell(struct listing *l, const struct ip_fperf_event *e, const char *
 	ip_json_string(l->json, "by", how);
 	ip_json_bool(l->json, "counts", !why_not);
 	ip_json_string(l->json, "why_not", why_not);
+	ip_json_string(l->json, "formula", formula);
 	tell_counters(l->json, e);
 	ip_json_end_object(l->json);
 }
@@ -62,14 +72,13 @@ static bool is_preset(const char *name)
 
 static void tell_papi(void *context, const struct papi_event *p, const char *why_not)
 {
-	struct ip_fperf_event e = {.name = p->name,
-				   .what = p->what,
-				   .unit = "",
-				   .source = IP_FPERF_PMU,
-				   .ncounters = p->ncounters};
+	const struct ip_fperf_event bare = {
+		.name = p->name, .what = p->what, .unit = "", .source = IP_FPERF_PMU};
+	const struct ip_fperf_event *e = p->ncounters ? fperf_papi_event(p) : NULL;
 
-	memcpy(e.counters, p->counters, sizeof(e.counters));
-	tell(context, &e, "PAPI and perf_event_open", why_not ? why_not : ip_fperf_why_not(&e));
+	if (!why_not)
+		why_not = e ? ip_fperf_why_not(e) : ip_error_message();
+	tell(context, e ? e : &bare, "PAPI and perf_event_open", *p->formula ? p->formula : NULL, why_not);
 }
 
 /* Ours; those of PAPI too, where PAPI does not tell them itself. */
@@ -80,7 +89,7 @@ static void tell_own(struct listing *l, bool presets)
 
 	for (size_t i = 0; i < n; i++)
 		if (presets || !is_preset(events[i].name))
-			tell(l, &events[i], by(&events[i]), ip_fperf_why_not(&events[i]));
+			tell(l, &events[i], by(&events[i]), NULL, ip_fperf_why_not(&events[i]));
 }
 
 int fperf_list_events(int argc, char **argv)

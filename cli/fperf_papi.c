@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "cli/fperf.h"
+#include "common/error.h"
+#include "hotpatcher/fperf_formula.h"
 
 #define FILE_NAME "libiprobe-papi.so"
 
@@ -52,26 +54,74 @@ const char *fperf_papi_why_not(void)
 	return why_not;
 }
 
-const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p)
+static struct ip_fperf_event *create(const char *name, const char *what)
 {
 	struct ip_fperf_event *e = calloc(1, sizeof(*e));
-	char *name = strdup(p->name), *what = strdup(p->what);
+	char *own_name = strdup(name), *own_what = strdup(what);
 
-	if (!e || !name || !what) {
+	if (!e || !own_name || !own_what) {
+		ip_error("out of memory");
 		free(e);
-		free(name);
-		free(what);
+		free(own_name);
+		free(own_what);
 		return NULL;
 	}
-	*e = (struct ip_fperf_event){
-		.name = name, .unit = "", .what = what, .source = IP_FPERF_PMU, .ncounters = p->ncounters};
-	memcpy(e->counters, p->counters, sizeof(e->counters));
+	*e = (struct ip_fperf_event){.name = own_name, .unit = "", .what = own_what, .source = IP_FPERF_PMU};
+	return e;
+}
+
+static void set_counter(struct ip_fperf_event *e, const struct ip_pmu_counter *counter, int32_t weight)
+{
+	e->counters[e->ncounters++] = (struct ip_fperf_counter){.counter = *counter, .weight = weight};
+}
+
+/* What is no sum follows from its parts, which are events of their own. */
+static const struct ip_fperf_event *set_formula(struct ip_fperf_event *e, const struct papi_event *p,
+						const struct ip_formula *formula)
+{
+	struct ip_formula *copy = malloc(sizeof(*copy));
+
+	if (!copy) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	*copy = *formula;
+	e->formula = copy;
+	e->source = IP_FPERF_NONE;
+	for (unsigned i = 0; i < p->ncounters; i++) {
+		struct ip_fperf_event *part = create(p->parts[i], "a part of it");
+
+		if (!part)
+			return NULL;
+		set_counter(part, &p->counters[i], 1);
+		e->parts[e->nparts++] = part;
+	}
+	return e;
+}
+
+const struct ip_fperf_event *fperf_papi_event(const struct papi_event *p)
+{
+	struct ip_fperf_event *e = create(p->name, p->what);
+	int32_t weights[IP_PMU_COUNTERS] = {1};
+	struct ip_formula formula;
+
+	if (!e)
+		return NULL;
+	if (*p->formula) {
+		if (ip_formula_parse(p->formula, p->ncounters, p->hz, &formula) < 0)
+			return NULL;
+		if (!ip_formula_weights(&formula, p->ncounters, weights, &e->divisor))
+			return set_formula(e, p, &formula);
+	}
+	for (unsigned i = 0; i < p->ncounters; i++)
+		set_counter(e, &p->counters[i], weights[i]);
 	return e;
 }
 
 const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_why)
 {
 	static char why[256];
+	const struct ip_fperf_event *e;
 	const struct papi_names *papi = fperf_papi();
 	struct papi_event event;
 	int found = papi ? papi->find(name, &event, why, sizeof(why)) : 0;
@@ -80,5 +130,12 @@ const struct ip_fperf_event *fperf_papi_find(const char *name, const char **ret_
 		*ret_why = why_not;
 	if (found < 0)
 		*ret_why = why;
-	return found > 0 ? fperf_papi_event(&event) : NULL;
+	if (found <= 0)
+		return NULL;
+	e = fperf_papi_event(&event);
+	if (!e) {
+		snprintf(why, sizeof(why), "%s", ip_error_message());
+		*ret_why = why;
+	}
+	return e;
 }

@@ -19,6 +19,7 @@
 #define NAME_MIN  24
 #define NAME_MOST 80 /* beside other columns */
 #define LIVE_ROWS 20
+#define COLUMN	  20 /* of an event */
 
 /* "1.23M"; buffer >= 16 */
 static const char *short_number(double n, char *buffer)
@@ -36,6 +37,21 @@ static const char *short_number(double n, char *buffer)
 	return strcat(buffer, units[unit]);
 }
 
+static const char *short_name(const char *name)
+{
+	const char *colon = strstr(name, "::");
+
+	return colon ? colon + 2 : name;
+}
+
+/* Its width: names of native events are long. */
+static int column_of(const struct ip_fperf_event *e)
+{
+	int n = (int)strlen(short_name(e->name));
+
+	return n > COLUMN ? n : COLUMN;
+}
+
 /* Mean and interval; "-": no sample has a value. */
 static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, double ci, uint64_t samples,
 			bool scaled)
@@ -43,7 +59,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 	char value[24], width[24], cell[64];
 
 	if (!samples) {
-		fprintf(out, " %20s", "-");
+		fprintf(out, " %*s", column_of(e), "-");
 		return;
 	}
 	if (!strcmp(e->unit, "ns")) {
@@ -54,14 +70,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 		short_number(ci < 0 ? 0 : ci, width);
 	}
 	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
-	fprintf(out, " %20s", cell);
-}
-
-static const char *short_name(const char *name)
-{
-	const char *colon = strstr(name, "::");
-
-	return colon ? colon + 2 : name;
+	fprintf(out, " %*s", column_of(e), cell);
 }
 
 static void print_calls(FILE *out, const struct ip_fperf_row *row)
@@ -95,7 +104,7 @@ static size_t print_header(FILE *out, struct ip_fperf *f)
 		return 0;
 	fprintf(header, " %8s %18s", "samples", "calls");
 	for (unsigned e = 0; e < o->nevents; e++)
-		fprintf(header, " %20s", short_name(o->events[e]->name));
+		fprintf(header, " %*s", column_of(o->events[e]), short_name(o->events[e]->name));
 	fperf_derived_header(header, f);
 	if (fclose(header) != 0)
 		return 0;

@@ -38,7 +38,7 @@ static bool is_of_the_kernel(const struct perf_event_attr *attr)
 }
 
 /* A native event. pfm's error. */
-static int encode(const char *name, struct ip_fperf_counter *ret, int *ret_index)
+static int encode(const char *name, struct ip_pmu_counter *ret, int *ret_index)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr)};
 	pfm_perf_encode_arg_t arg = {.attr = &attr, .size = sizeof(arg)};
@@ -46,15 +46,15 @@ static int encode(const char *name, struct ip_fperf_counter *ret, int *ret_index
 
 	if (error != PFM_SUCCESS)
 		return error;
-	*ret = (struct ip_fperf_counter){.counter = {.type = attr.type,
-						     .config = attr.config,
-						     .config1 = attr.config1,
-						     .config2 = attr.config2,
-						     .exclude = (attr.exclude_user ? IP_PMU_NO_USER : 0) |
-								(attr.exclude_kernel ? IP_PMU_NO_KERNEL : 0) |
-								(attr.exclude_hv ? IP_PMU_NO_HV : 0)}};
+	*ret = (struct ip_pmu_counter){.type = attr.type,
+				       .config = attr.config,
+				       .config1 = attr.config1,
+				       .config2 = attr.config2,
+				       .exclude = (attr.exclude_user ? IP_PMU_NO_USER : 0) |
+						  (attr.exclude_kernel ? IP_PMU_NO_KERNEL : 0) |
+						  (attr.exclude_hv ? IP_PMU_NO_HV : 0)};
 	if (is_of_the_kernel(&attr))
-		ret->counter.exclude = 0;
+		ret->exclude = 0;
 	*ret_index = arg.idx;
 	return PFM_SUCCESS;
 }
@@ -95,10 +95,41 @@ static const char *hindrance(void)
 	return "this processor has no events that make it";
 }
 
+/* How PAPI makes it of its counters. */
+static int write_formula(const PAPI_event_info_t *info, char *ret, size_t size)
+{
+	const char *way = info->derived;
+	bool subtracts = !strcmp(way, "DERIVED_SUB"),
+	     divides = !strcmp(way, "DERIVED_PS") || !strcmp(way, "DERIVED_ADD_PS");
+	unsigned first = divides ? 1 : 0;
+	size_t n;
+
+	if (!strcmp(way, "DERIVED_POSTFIX") ||
+	    !strcmp(way, "DERIVED_INFIX")) /* PAPI has rewritten the latter */
+		return snprintf(ret, size, "%s", info->postfix) < (int)size && *ret ? 0 : -1;
+	if (info->count == 1 && !divides) {
+		*ret = '\0';
+		return 0;
+	}
+	/* the other codes belong to the same counter */
+	if (!strcmp(way, "DERIVED_CMPD"))
+		return snprintf(ret, size, "N0|") < 0 ? -1 : 0;
+	if (!subtracts && !divides && strcmp(way, "DERIVED_ADD") != 0)
+		return -1;
+	if (info->count <= first)
+		return -1;
+	n = snprintf(ret, size, "N%u|", first);
+	for (unsigned i = first + 1; i < info->count && n < size; i++)
+		n += snprintf(ret + n, size - n, "N%u|%c|", i, subtracts ? '-' : '+');
+	/* a second's worth of cycles, over the cycles */
+	if (divides && n < size)
+		n += snprintf(ret + n, size - n, "#|*|N0|/|");
+	return n < size ? 0 : -1;
+}
+
 /* 1; -1: why. */
 static int translate(const PAPI_event_info_t *info, struct papi_event *ret, char *why, size_t size)
 {
-	bool subtracts = !strcmp(info->derived, "DERIVED_SUB");
 	int index;
 
 	snprintf(ret->name, sizeof(ret->name), "%.127s", info->symbol);
@@ -110,11 +141,11 @@ static int translate(const PAPI_event_info_t *info, struct papi_event *ret, char
 	}
 	if (info->count > IP_PMU_COUNTERS)
 		return say(why, size, "PAPI makes it of more counters than a sample can read");
-	if (info->count > 1 && !subtracts && strcmp(info->derived, "DERIVED_ADD") != 0) {
-		snprintf(why, size, "PAPI makes it by a formula (%.60s): ask for what that is made of",
-			 info->derived);
+	if (write_formula(info, ret->formula, sizeof(ret->formula)) < 0) {
+		snprintf(why, size, "PAPI makes it in a way that is not known here (%.60s)", info->derived);
 		return -1;
 	}
+	ret->hz = PAPI_get_hardware_info() ? PAPI_get_hardware_info()->cpu_max_mhz * 1e6 : 0;
 	for (unsigned i = 0; i < info->count; i++) {
 		int error = encode(info->name[i], &ret->counters[i], &index);
 
@@ -123,7 +154,7 @@ static int translate(const PAPI_event_info_t *info, struct papi_event *ret, char
 				 info->name[i]);
 			return -1;
 		}
-		ret->counters[i].minus = subtracts && i;
+		snprintf(ret->parts[i], sizeof(ret->parts[i]), "%.127s", info->name[i]);
 	}
 	ret->ncounters = info->count;
 	return 1;

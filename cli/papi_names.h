@@ -12,13 +12,16 @@
 
 #include "hotpatcher/fperf_events.h"
 
-#define PAPI_NAMES_ABI	  1u
+#define PAPI_NAMES_ABI	  2u
 #define PAPI_NAMES_SYMBOL "iprobe_papi_names"
 
 struct papi_event {
 	char name[128], what[512];
 	unsigned ncounters; /* 0: it does not count here */
-	struct ip_fperf_counter counters[IP_PMU_COUNTERS];
+	struct ip_pmu_counter counters[IP_PMU_COUNTERS];
+	char parts[IP_PMU_COUNTERS][128]; /* their names */
+	char formula[256];		  /* as fperf_formula.h has it; "": the only counter is it */
+	double hz;			  /* of a core; 0: not known */
 };
 
 struct papi_names {

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	3u
+#define IP_FPERF_ABI	4u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 

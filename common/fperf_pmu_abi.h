@@ -29,7 +29,7 @@ struct ip_pmu_counter {
 	uint64_t config, config1, config2;
 };
 
-/* All counters of a session. An event (source IP_FPERF_PMU + i) is the sum of some, less that of others. */
+/* All counters of a session. An event (source IP_FPERF_PMU + i) is the sum of some, each times its weight. */
 struct ip_pmu_set {
 	uint32_t ncounters, nevents;
 	uint32_t
@@ -37,7 +37,8 @@ struct ip_pmu_set {
 	uint32_t reserved;
 	struct ip_pmu_counter counters[IP_PMU_COUNTERS];
 	struct {
-		uint32_t plus, minus; /* bits: counters */
+		uint32_t uses; /* bits: counters */
+		int32_t weights[IP_PMU_COUNTERS];
 	} events[IP_FPERF_EVENTS];
 };
 

@@ -17,7 +17,8 @@
 
 #define USER (IP_PMU_NO_KERNEL | IP_PMU_NO_HV)
 #define COUNTER(kind, number, without)                                                                       \
-	.ncounters = 1, .counters = {{.counter = {.type = kind, .exclude = without, .config = number}}}
+	.ncounters = 1,                                                                                      \
+	.counters = {{.counter = {.type = kind, .exclude = without, .config = number}, .weight = 1}}
 /* What only happens in the kernel must not be asked for without it. */
 #define SOFTWARE(number, without) COUNTER(PERF_TYPE_SOFTWARE, number, without)
 #define HARDWARE(number)	  COUNTER(PERF_TYPE_HARDWARE, number, USER)
@@ -149,6 +150,12 @@ const char *ip_fperf_why_not(const struct ip_fperf_event *e)
 		if (error)
 			return ip_pmu_error(error);
 	}
+	for (unsigned i = 0; i < e->nparts; i++) {
+		const char *why = ip_fperf_why_not(e->parts[i]);
+
+		if (why)
+			return why;
+	}
 	return NULL;
 }
 
@@ -197,6 +204,32 @@ static int not_here(const char *name, const char *why)
 	return -2;
 }
 
+int ip_fperf_events_find(const struct ip_fperf_event *const *list, unsigned n, const char *name)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (!strcmp(list[i]->name, name))
+			return (int)i;
+	return -1;
+}
+
+/* With the parts that it follows from, where they are not there yet. */
+static int add(const char *text, const struct ip_fperf_event *e, const struct ip_fperf_event **ret, int n)
+{
+	for (unsigned i = 0; i < e->nparts; i++)
+		if (ip_fperf_events_find(ret, n, e->parts[i]->name) < 0 &&
+		    (n = add(text, e->parts[i], ret, n)) < 0)
+			return -1;
+	if (n == IP_FPERF_EVENTS)
+		return ip_error("-e %s: at most %u events at a time; what a formula is made of is some, too",
+				text, IP_FPERF_EVENTS);
+	ret[n++] = e;
+	if (ip_pmu_counters(ret, n) > IP_PMU_COUNTERS)
+		return ip_error("-e %s: at most %u counters of the kernel at a time, and some events "
+				"take several",
+				text, IP_PMU_COUNTERS);
+	return n;
+}
+
 int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret)
 {
 	_cleanup_free_ char *copy = strdup(text);
@@ -217,16 +250,11 @@ int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret)
 			return not_here(name, why);
 		if (!e)
 			return ip_error("-e %s: no such event (fperf list-events shows them)", name);
-		for (int i = 0; i < n; i++)
-			if (!strcmp(ret[i]->name, e->name))
-				return ip_error("-e %s: %s is named twice", text, e->name);
-		if (n == IP_FPERF_EVENTS)
-			return ip_error("-e %s: at most %u events at a time", text, IP_FPERF_EVENTS);
-		ret[n++] = e;
-		if (ip_pmu_counters(ret, n) > IP_PMU_COUNTERS)
-			return ip_error("-e %s: at most %u counters of the kernel at a time, and some events "
-					"take several",
-					text, IP_PMU_COUNTERS);
+		if (ip_fperf_events_find(ret, n, e->name) >= 0)
+			return ip_error("-e %s: %s is named twice", text, e->name);
+		n = add(text, e, ret, n);
+		if (n < 0)
+			return -1;
 	}
 	return n;
 }

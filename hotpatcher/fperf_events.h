@@ -20,9 +20,11 @@
 
 #define IP_FPERF_NAMES_DEFAULT "perf::TASK-CLOCK,tsc::CYCLES,perf::PAGE-FAULTS,perf::CONTEXT-SWITCHES"
 
+struct ip_formula;
+
 struct ip_fperf_counter {
 	struct ip_pmu_counter counter;
-	bool minus; /* is taken off */
+	int32_t weight; /* in the event's sum */
 };
 
 struct ip_fperf_event {
@@ -32,6 +34,11 @@ struct ip_fperf_event {
 	const char *what;
 	unsigned ncounters; /* of the kernel */
 	struct ip_fperf_counter counters[IP_PMU_COUNTERS];
+	uint32_t divisor; /* of their sum; 0: none */
+	/* That is no sum: it follows from the means of other events, which are counted, and shown, too (fperf_formula.h). NULL: it is one. */
+	const struct ip_formula *formula;
+	unsigned nparts;
+	const struct ip_fperf_event *parts[IP_PMU_COUNTERS];
 };
 
 /* One that is known here, by its name or a shorter one; NULL: it is not. */
@@ -48,9 +55,12 @@ const struct ip_fperf_event *ip_fperf_events(size_t *ret_n);
 /* Why an event does not count here, by trying; static text, one line. NULL: it does. */
 const char *ip_fperf_why_not(const struct ip_fperf_event *event);
 
-/* Comma-separated names into ret, which has room for IP_FPERF_EVENTS. How many; -1 with an error: unknown, twice,
- * too many; -2 with an error: known, but not counted here. */
+/* Comma-separated names into ret, which has room for IP_FPERF_EVENTS; parts of a formula stand before it. How many; -1 with an error: unknown,
+ * twice, too many; -2 with an error: known, but not counted here. */
 int ip_fperf_events_parse(const char *text, const struct ip_fperf_event **ret);
+
+/* Which of n it is, by its name; -1: none. */
+int ip_fperf_events_find(const struct ip_fperf_event *const *events, unsigned n, const char *name);
 
 /* System calls that a source takes (IP_FPERF_READS_...). */
 uint32_t ip_fperf_reads(uint32_t source);

@@ -49,12 +49,8 @@ void ip_pmu_fill(const struct ip_fperf_event *const *events, unsigned n, bool sc
 			continue;
 		sources[i] = IP_FPERF_PMU + set->nevents;
 		for (unsigned k = 0; k < events[i]->ncounters; k++) {
-			uint32_t bit = 1u << set->ncounters;
-
-			if (events[i]->counters[k].minus)
-				set->events[set->nevents].minus |= bit;
-			else
-				set->events[set->nevents].plus |= bit;
+			set->events[set->nevents].uses |= 1u << set->ncounters;
+			set->events[set->nevents].weights[set->ncounters] = events[i]->counters[k].weight;
 			set->counters[set->ncounters++] = events[i]->counters[k].counter;
 		}
 		set->nevents++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "hotpatcher/fperf_formula.h"
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -80,10 +81,49 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 	fn->divided = *now;
 }
 
+/* What one thing more adds to the sum of an event's counters; 0: it is no count. */
+static double one_of(const struct ip_fperf_event *event)
+{
+	double one = event->ncounters ? 0 : 1;
+
+	if (*event->unit)
+		return 0;
+	for (unsigned i = 0; i < event->ncounters; i++)
+		one = abs(event->counters[i].weight) > one ? abs(event->counters[i].weight) : one;
+	return one;
+}
+
+/* By a formula, from the means of its parts. */
+static double follow(const struct ip_fperf *f, const struct ip_fperf_function *fn,
+		     const struct ip_fperf_event *event, double *ret_ci)
+{
+	double means[IP_PMU_COUNTERS], ci[IP_PMU_COUNTERS];
+
+	for (unsigned i = 0; i < IP_PMU_COUNTERS; i++) {
+		int part = i < event->nparts ? ip_fperf_events_find(f->options.events, f->options.nevents,
+								    event->parts[i]->name)
+					     : -1;
+
+		means[i] = NAN;
+		ci[i] = -1;
+		if (part >= 0)
+			means[i] = ip_fperf_value(f, fn, part, &ci[i]);
+	}
+	return ip_formula_value(event->formula, means, ci, ret_ci);
+}
+
 double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *fn, unsigned e,
 		      double *ret_ci)
 {
-	return ip_strata_mean(&fn->strata, e, !*f->options.events[e]->unit, ret_ci);
+	const struct ip_fperf_event *event = f->options.events[e];
+	double mean, divisor = event->divisor ? event->divisor : 1;
+
+	if (event->formula)
+		return follow(f, fn, event, ret_ci);
+	mean = ip_strata_mean(&fn->strata, e, one_of(event), ret_ci);
+	if (*ret_ci > 0)
+		*ret_ci /= divisor;
+	return mean / divisor;
 }
 
 static int by_total(const void *a, const void *b)
@@ -109,6 +149,22 @@ const char *ip_fperf_event_of_counter(const struct ip_fperf_options *o, unsigned
 		counter -= o->events[e]->ncounters;
 	}
 	return NULL;
+}
+
+/* A formula has a value where all of its parts have one. */
+static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
+{
+	const struct ip_fperf_options *o = &f->options;
+
+	for (unsigned e = 0; e < o->nevents; e++)
+		for (unsigned i = 0; i < o->events[e]->nparts; i++) {
+			int part = ip_fperf_events_find(o->events, o->nevents, o->events[e]->parts[i]->name);
+
+			if (part >= 0 && row->missing[part] > row->missing[e])
+				row->missing[e] = row->missing[part];
+			if (part >= 0 && row->scaled[part] > row->scaled[e])
+				row->scaled[e] = row->scaled[part];
+		}
 }
 
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
@@ -137,6 +193,7 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 			row->mean[e] = ip_fperf_value(f, fn, e, &row->ci[e]);
 		memcpy(row->missing, fn->now.missing, sizeof(row->missing));
 		memcpy(row->scaled, fn->now.scaled, sizeof(row->scaled));
+		note_parts(f, row);
 		row->total = valued(&fn->now, 0) ? row->mean[0] * row->calls : 0;
 		n++;
 	}

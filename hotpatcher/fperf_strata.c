@@ -215,7 +215,7 @@ static void settle(struct ip_strata *s)
 		s->last.calls = s->last.n;
 }
 
-double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, double *ret_ci)
+double ip_strata_mean(const struct ip_strata *strata, unsigned e, double one, double *ret_ci)
 {
 	struct ip_strata s = *strata;
 	double calls, samples, first, mean, freedom, variance, least;
@@ -259,9 +259,8 @@ double ip_strata_mean(const struct ip_strata *strata, unsigned e, bool counts, d
 		freedom = freedom < 1e6 ? freedom : 1e6;
 		*ret_ci = ip_fperf_t95(freedom) * sqrt(variance) / calls;
 		least = RULE_OF_THREE / (samples > first ? samples - first : samples) * (1 - samples / calls);
-		if (variance == 0 && mean > 1)
-			least *= mean;
-		if (counts && *ret_ci < least)
+		least *= variance == 0 && mean > one ? mean : one;
+		if (one > 0 && *ret_ci < least)
 			*ret_ci = least; /* 6 */
 	}
 	return mean;

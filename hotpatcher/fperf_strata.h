@@ -60,7 +60,8 @@ struct ip_strata {
 /* A stretch of time is over. first: it is the function's first, and all of its samples are of its first calls. */
 void ip_strata_add(struct ip_strata *s, unsigned nevents, const struct ip_stratum *stretch, bool first);
 
-/* Mean of an event per call; NAN: no sample. *ret_ci: half the width of its 95 % interval; negative: not known. counts: it is of things that are counted. */
-double ip_strata_mean(const struct ip_strata *s, unsigned event, bool counts, double *ret_ci);
+/* Mean of an event per call; NAN: no sample. *ret_ci: half the width of its 95 % interval; negative: not known. one: what one thing more
+ * counts; 0: it is timed. */
+double ip_strata_mean(const struct ip_strata *s, unsigned event, double one, double *ret_ci);
 
 #endif

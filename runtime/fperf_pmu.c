@@ -414,12 +414,13 @@ void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, u
 		scaled |= (whole == 2) << i;
 	}
 	for (uint32_t e = 0; e < set->nevents && e < IP_FPERF_EVENTS; e++) {
-		uint32_t plus = set->events[e].plus, minus = set->events[e].minus;
+		uint32_t uses = set->events[e].uses;
 
 		ret->value[e] = 0;
 		for (uint32_t i = 0; i < n; i++)
-			ret->value[e] += (plus >> i & 1 ? more[i] : 0) - (minus >> i & 1 ? more[i] : 0);
-		ret->missing |= (((plus | minus) & off) != 0) << e;
-		ret->scaled |= (((plus | minus) & scaled) != 0) << e;
+			if (uses >> i & 1)
+				ret->value[e] += more[i] * (uint64_t)(int64_t)set->events[e].weights[i];
+		ret->missing |= ((uses & off) != 0) << e;
+		ret->scaled |= ((uses & scaled) != 0) << e;
 	}
 }

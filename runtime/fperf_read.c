@@ -142,8 +142,11 @@ uint64_t rt_fperf_learn_bias(const struct at *at, uint32_t frame)
 		for (uint32_t e = 0; e < rt_fperf_events_of(h); e++) {
 			uint64_t more;
 
-			if (rt_fperf_since(h, e, values, &now, &pmu, &more) == 1)
-				t->bias[e] = more < t->bias[e] ? more : t->bias[e];
+			if (rt_fperf_since(h, e, values, &now, &pmu, &more) != 1)
+				continue;
+			/* of a difference of counters it may be below 0 */
+			more = more >> 63 ? 0 : more;
+			t->bias[e] = more < t->bias[e] ? more : t->bias[e];
 		}
 	}
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)

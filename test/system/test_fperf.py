@@ -38,18 +38,18 @@ def patched(actor, pid):
     return json.loads(done.stdout)["patched"]
 
 
-def start_fperf(actor, target, *options):
+def start_fperf(actor, target, *options, env=None):
     # one that is killed cannot remove its directory
-    proc = actor.popen([fperf_path(actor), "-q", "--json", *options, "-p", target.pid], env={"TMPDIR": str(actor.top)})
+    proc = actor.popen([fperf_path(actor), "-q", "--json", *options, "-p", target.pid], env={"TMPDIR": str(actor.top), **(env or {})})
     memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(actor, target.pid) > 0, 60, 0.05)
     assert proc.poll() is None, repr(actors.last_words(proc))
     return proc
 
 
-def count_around_the_work(actor, targets, program, args, options):
+def count_around_the_work(actor, targets, program, args, options, env=None):
     """(what fperf says, what the program says)."""
     target = targets.start(actor, [program, *args])
-    proc = start_fperf(actor, target, *options)
+    proc = start_fperf(actor, target, *options, env=env)
     target.say()
     assert target.proc.stdout.readline() == "done\n"
     proc.send_signal(signal.SIGINT)

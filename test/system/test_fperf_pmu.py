@@ -263,13 +263,68 @@ def test_names_of_libpfm4(me, papi, programs, targets):
     assert abs(counter["per_call"] - 11) <= counter["ci95"] + 1e-9 + 2 / own["eleven"][0], counter
 
 
-def test_papi_itself(me, papi, programs, top):
-    """PAPI_start and PAPI_read count what our hooks' code counts. Without a PMU it comes up only where libpfm4 is told of one."""
+@pytest.mark.parametrize("processor", ["skl", "snb"])
+def test_operations_of_processors(me, papi, processor):
+    """PAPI's formulas count an instruction for as many operations as it does: a number of double precision is 8 bytes of a vector."""
+    done = me.run([fperf_path(me), "list-events", "--json"], env={"LIBPFM_FORCE_PMU": processor})
+    assert done.returncode == 0, repr(done)
+    events = {e["name"]: e for e in json.loads(done.stdout)["events"]}
+    for name, operations in {"PAPI_DP_OPS": [1, 2, 4], "PAPI_SP_OPS": [1, 4, 8]}.items():
+        weights = sorted(c["weight"] for c in events[name]["counters"])
+        assert weights[:3] == operations and events[name]["formula"], events[name]
+    assert not [e["name"] for e in events.values() if "formula" in (e["why_not"] or "")]
+
+
+FORMULAS = {
+    "PAPI_L1_DCM": ("DERIVED_POSTFIX,N0|2|*|N1|+|", ["PAGE_FAULTS", "PAGE_FAULTS_MIN"], lambda pages: 3 * pages),
+    "PAPI_L2_DCM": ("DERIVED_INFIX,N0/4+N1/2", ["PAGE_FAULTS", "PAGE_FAULTS_MIN"], lambda pages: 0.75 * pages),
+    "PAPI_L3_DCM": ("DERIVED_POSTFIX,N0|3|*|", ["PAGE_FAULTS"], lambda pages: 3 * pages),
+    "PAPI_L1_ICM": ("DERIVED_ADD", ["PAGE_FAULTS", "PAGE_FAULTS_MIN"], lambda pages: 2 * pages),
+    "PAPI_L2_ICM": ("DERIVED_SUB", ["PAGE_FAULTS", "PAGE_FAULTS_MAJ"], lambda pages: pages),
+    "PAPI_L1_TCM": ("DERIVED_CMPD", ["PAGE_FAULTS", "PAGE_FAULTS_MAJ"], lambda pages: pages),
+    "PAPI_L2_TCM": ("DERIVED_POSTFIX,N0|N0|N1|+|/|", ["PAGE_FAULTS", "PAGE_FAULTS_MIN"], lambda pages: 0.5),
+    "PAPI_L3_TCM": ("DERIVED_PS", ["PAGE_FAULTS", "PAGE_FAULTS_MIN"], None),
+}
+
+
+@pytest.mark.parametrize("names", [["PAPI_L1_DCM", "PAPI_L2_DCM", "PAPI_L3_DCM", "PAPI_L1_ICM"], ["PAPI_L2_ICM", "PAPI_L1_TCM", "PAPI_L3_TCM"],
+                                   ["PAPI_L2_TCM"]], ids=["sums", "others", "quotient"])
+def test_formulas(me, papi, programs, targets, top, names):
+    """Every way in which PAPI derives a preset, of counters that count here, by presets of our own."""
+    table = me.top / "presets.csv"
+    rows = [f"PRESET,{name},{way},{','.join('PERF_COUNT_SW_' + part for part in parts)}" for name, (way, parts, _) in FORMULAS.items()]
+    table.write_text("CPU,perf\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 100], ["--budget", "none", "-e", ",".join(names)],
+                                        env={"LD_PRELOAD": str(promoted(programs, top)), "PAPI_CSV_EVENT_FILE": str(table)})
+    assert [e for e in result["events"] if e in names] == names, result["events"]
+    for name in names:
+        _, parts, expected = FORMULAS[name]
+        for function in ("three", "eleven", "outer"):
+            counters = by_name(result)[function]["counters"]
+            counter = counters[name]
+            if expected:
+                pages = expected(EXACT[function])
+                assert abs(counter["per_call"] - pages) <= counter["ci95"] + 1e-9 + 2 * max(1, pages) / own[function][0], counters
+            else:  # a second's worth of cycles, since both count the same
+                assert counter["per_call"] >= 1e8 and counter["ci95"] is not None, counters
+        if name == "PAPI_L2_TCM":
+            assert all(f"PERF_COUNT_SW_{part}" in result["events"] for part in parts), result["events"]
+            # nothing by nothing
+            assert by_name(result)["none"]["counters"][name]["per_call"] is None
+
+
+def promoted(programs, top):
+    """PAPI comes up with it where there is no PMU."""
     shim = top / "promote.so"
     built = subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-Wl,--no-as-needed", "-o", shim, programs.source / "papi_promote.c", "-lpfm"],
                            capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    done = me.run([fperf_path(me), "self-test"], env={"LD_PRELOAD": str(shim)})
+    return shim
+
+
+def test_papi_itself(me, papi, programs, top):
+    """PAPI_start and PAPI_read count what our hooks' code counts. Without a PMU it comes up only where libpfm4 is told of one."""
+    done = me.run([fperf_path(me), "self-test"], env={"LD_PRELOAD": str(promoted(programs, top))})
     assert done.returncode == 0, repr(done)
     words = next(line.split() for line in done.stdout.splitlines() if line.startswith("PAPI: perf::PAGE-FAULTS"))
     assert words[2] == "ok", done.stdout

@@ -26,9 +26,11 @@ static int set_up(void **state)
 	f->t->state = IP_PMU_GROUP;
 	f->set.ncounters = 3;
 	f->set.nevents = 2;
-	f->set.events[0].plus = 1; /* the first counter */
-	f->set.events[1].plus = 2; /* the second less the third */
-	f->set.events[1].minus = 4;
+	f->set.events[0].uses = 1; /* the first counter */
+	f->set.events[0].weights[0] = 1;
+	f->set.events[1].uses = 6; /* the second less the third */
+	f->set.events[1].weights[1] = 1;
+	f->set.events[1].weights[2] = -1;
 	f->from = f->to = (struct rt_pmu_reading){.generation = 1, .ncounters = 3};
 	for (unsigned i = 0; i < 3; i++) {
 		f->from.marks[i] = (struct ip_pmu_mark){.value = 1000, .enabled = 5 * US, .running = 3 * US};
