@@ -331,6 +331,65 @@ def test_fperf_by_iprobed(daemon, user, other, target):
     assert (kept / "counts").read_text() == "earlier results"
 
 
+def count_by_iprobed(daemon, who, target, *options):
+    """What fperf counts in a paging target's work, asked of iprobed."""
+    proc = who.popen([who.builddir / "cli" / "fperf", "-q", "--json", "--budget", "none", *options, "-p", target.pid], env=daemon.env)
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or not idle(target.pid), 60)
+    assert proc.poll() is None, repr(last_words(proc))
+    target.say()
+    assert target.proc.stdout.readline() == "done\n"
+    proc.send_signal(signal.SIGINT)
+    done = last_words(proc)
+    assert done.returncode == 0, repr(done)
+    return json.loads(done.stdout)
+
+
+COUNTERS = ["perf::PERF_COUNT_SW_PAGE_FAULTS,perf::ALIGNMENT-FAULTS", "perf::PERF_COUNT_SW_PAGE_FAULTS,perf::PERF_COUNT_SW_TASK_CLOCK",
+            "perf::PAGE-FAULTS,perf::TASK-CLOCK,perf::CONTEXT-SWITCHES,tsc::CYCLES", "page-faults,task-clock,context-switches"]
+
+
+@pytest.mark.parametrize("events", COUNTERS, ids=["group", "single", "no descriptors", "short names"])
+@pytest.mark.parametrize("options", [[], ["--exclusive"], ["--multiplex"]], ids=["inclusive", "exclusive", "turns"])
+def test_counters_by_iprobed(daemon, user, targets, programs, events, options):
+    """Threads of the target open them, with what the target may: the worker needs no right to count."""
+    if any("perf_event" in e["why_not"] for e in listed(user, events)):
+        pytest.skip("the kernel counts nothing for a user here")
+    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-n", 100], preload=False)
+    result = count_by_iprobed(daemon, user, target, "-e", events, *options)
+    functions = {f["function"]: f for f in result["functions"]}
+    faults = result["events"][0]
+    for name, pages in {"none": 0, "three": 3, "eleven": 11, "outer": 0 if "--exclusive" in options else 6}.items():
+        counter = functions[name]["counters"][faults]
+        assert functions[name]["samples"] >= 100, functions[name]
+        assert abs(counter["per_call"] - pages) <= (counter["ci95"] or 0) + 0.05, functions[name]
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+    assert not [fd for fd in os.listdir(f"/proc/{target.pid}/fd") if "perf_event" in os.readlink(f"/proc/{target.pid}/fd/{fd}")]
+    target.say()
+    target.finish()
+
+
+def listed(who, events):
+    done = who.run([who.builddir / "cli" / "fperf", "list-events", "--json"])
+    assert done.returncode == 0, repr(done)
+    return [e for e in json.loads(done.stdout)["events"] if e["name"] in events.split(",") and not e["counts"]]
+
+
+def test_counters_that_the_target_may_not_have(daemon, root, user, targets, programs):
+    """What happens in the kernel a user's process may not count, whoever asks; one of root's may, and its user may ask."""
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        if int(file.read()) < 2:
+            pytest.skip("kernel.perf_event_paranoid keeps nobody out")
+    fperf = user.builddir / "cli" / "fperf"
+    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-n", 1], preload=False)
+    for who in (user, root):
+        line = one_line(who.run([fperf, "-q", "-e", "perf::CPU-MIGRATIONS", "-p", target.pid], env=daemon.env))
+        assert "perf_event_paranoid" in line and "MIGRATIONS" in line, line
+    assert idle(target.pid) and not list(daemon.state.iterdir())
+    for _ in range(2):
+        target.say()
+    target.finish()
+
+
 def test_from_another_process_namespace(daemon, root, target):
     done = root.run(["unshare", "--pid", "--fork", root.builddir / "cli" / "iprobe", "attach", "-o", root.dir() / "t", "--duration",
                      "50ms", target.pid], env=daemon.env)
