@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -25,6 +26,7 @@
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/session_internal.h"
+#include "hotpatcher/started.h"
 #include "hotpatcher/stop.h"
 
 #define LOOK_NS	     1000000ull
@@ -47,9 +49,11 @@
 #define MOST_OWN  0.05
 #define MARGIN                                                                                               \
 	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
-#define CALL_S	3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
-#define SAVE_S	1.0
-#define SETTLED 0.3 /* of a new measurement goes into costs that are measured */
+#define CALL_S	   3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
+#define SAVE_S	   1.0
+#define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
+#define BUSY_LEAST 0.01
+#define SETTLED	   0.3 /* of a new measurement goes into costs that are measured */
 
 /* CPU time, s: of this thread, which does all but moving rings; of all of us. */
 static double own_of(clockid_t clock)
@@ -84,6 +88,20 @@ static uint64_t cpu_of(const struct ip_fperf *f)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
+static double busy_so_far(pid_t pid, uint64_t cpu_ns)
+{
+	uint64_t started = ip_started_at(pid);
+	struct timespec t;
+	double age = 0;
+
+	if (started && clock_gettime(CLOCK_BOOTTIME, &t) == 0)
+		age = t.tv_sec + t.tv_nsec / 1e9 - (double)started / sysconf(_SC_CLK_TCK);
+	if (age < YOUNG_S)
+		return 1;
+	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
+}
+
 /* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
@@ -107,9 +125,9 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->window_ns = now;
 	f->interval_ns = f->options.interval_ns;
 	f->interval_end_ns = now + f->interval_ns;
-	f->busy = 1;
+	f->busy = busy_so_far(s->target->pid, f->cpu_start_ns);
 	f->window_s = 2 * WINDOW_NS / 1e9;
-	f->credit_ns = ADVANCE_S * f->options.budget * 1e9;
+	f->credit_ns = ADVANCE_S * f->options.budget * 1e9 * f->busy;
 	f->stops_ns = new_stops(f, s);
 	f->spent_ns = 0;
 	f->own_start_s = own_of(CLOCK_PROCESS_CPUTIME_ID);

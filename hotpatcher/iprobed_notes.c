@@ -19,29 +19,9 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "hotpatcher/iprobed_internal.h"
+#include "hotpatcher/started.h"
 
 #define NAME_SIZE 80
-
-/* When a process started, in the kernel's ticks: with its number it means this process and no other. 0: it is not there. */
-static unsigned long long start_of(pid_t pid)
-{
-	unsigned long long start = 0;
-	char name[64], text[1024], *p;
-	ssize_t n;
-
-	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	if (!p ||
-	    sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &start) != 1)
-		return 0;
-	return start;
-}
 
 enum kind {
 	MEMBER,
@@ -94,7 +74,7 @@ int ip_iprobed_note(const struct ip_iprobed *d, const struct ip_iprobed_session 
 {
 	const struct note note = note_of(s);
 	char name[NAME_SIZE], text[64];
-	int n = snprintf(text, sizeof(text), "%llu\n", start_of(note.pid));
+	int n = snprintf(text, sizeof(text), "%lu\n", ip_started_at(note.pid));
 
 	name_of(&note, name);
 	_cleanup_close_ int fd =
@@ -165,7 +145,7 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		.member = note->kind == MEMBER,
 		.cleaning = true};
 	/* the start is compared when the process is held: it is the one of the note, and stays it */
-	if (s->target >= 0 && start_of(note->pid) == start && ip_pidfd_lives(s->target)) {
+	if (s->target >= 0 && ip_started_at(note->pid) == start && ip_pidfd_lives(s->target)) {
 		if (note->kind != MEMBER)
 			return s;
 		s->entry.users = calloc(1, sizeof(uid_t));

@@ -20,31 +20,16 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/rt_abi.h"
+#include "hotpatcher/started.h"
 #include "hotpatcher/trace_internal.h"
 
 #define FIELDS 8
-
-/* When the process was started, in clock ticks since boot; 0: not known. */
-static uint64_t started_at(pid_t pid)
-{
-	char name[64], line[1024];
-	_cleanup_fclose_ FILE *file = NULL;
-	const char *at;
-
-	snprintf(name, sizeof(name), "/proc/%d/stat", pid);
-	file = fopen(name, "re");
-	if (!file || !fgets(line, sizeof(line), file) || !(at = strrchr(line, ')')))
-		return 0;
-	for (int i = 0; at && i < 20; i++) /* from the second field to the 22nd */
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
-}
 
 int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t max_size)
 {
 	struct ip_journal_head head = {.session = session,
 				       .pid = trace->pid,
-				       .started = started_at(trace->pid),
+				       .started = ip_started_at(trace->pid),
 				       .max_size = max_size,
 				       .start = trace->start,
 				       .compressed = trace->squeezer != NULL,
@@ -261,7 +246,7 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 		ip_error("%s is not a recording that was broken off (-o names it)", dir);
 	else if (opened < 0)
 		ip_error_prefix("%s", dir);
-	else if (head.pid != pid || (head.session != session && head.next != session) || head.started != started_at(pid))
+	else if (head.pid != pid || (head.session != session && head.next != session) || head.started != ip_started_at(pid))
 		opened = ip_error("%s is the trace of another session, of pid %d", dir, head.pid);
 	if (opened)
 		goto fail;
