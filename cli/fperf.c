@@ -183,25 +183,30 @@ static int parse_limit(const char *text, uint64_t *ret)
 }
 
 /* What the process has read and written, which is a measure of its work for many a program. */
-static uint64_t io_of(int pid)
+struct io {
+	uint64_t read, written;
+};
+
+static struct io io_of(int pid)
 {
 	char path[64];
-	unsigned long read_bytes = 0, written = 0;
+	struct io io = {0};
 	_cleanup_fclose_ FILE *file = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%d/io", pid);
 	file = fopen(path, "re");
-	if (!file || fscanf(file, "rchar: %lu wchar: %lu", &read_bytes, &written) != 2)
-		return 0;
-	return read_bytes + written;
+	if (!file || fscanf(file, "rchar: %lu wchar: %lu", &io.read, &io.written) != 2)
+		return (struct io){0};
+	return io;
 }
 
 static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, uint64_t cpu_ns)
 {
-	static uint64_t before;
-	uint64_t now = io_of(pid);
+	static struct io before;
+	struct io now = io_of(pid);
 
-	fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns, now - before);
+	fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
+		now.read - before.read, now.written - before.written);
 	before = now;
 }
 
