@@ -91,6 +91,7 @@ struct ip_fperf {
 	double spent_ns;	       /* of that by us */
 	double stops_ns;	       /* of that in stops */
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
+	double samples_lapsed;	       /* that were allowed, and will not be taken */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
 	uint64_t changes;
 	double window_s;		   /* how long a turn lasts, as measured */

@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/fperf_policy.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/cleanup.h"
@@ -23,6 +24,7 @@
 #define WIDTH_MIN    0.02
 #define THREE	     3.0 /* the rule of three: few samples that are all alike say little */
 #define QUOTA_MAX    4096u
+#define NO_END	     1e9 /* samples */
 
 struct rank {
 	double key;
@@ -96,29 +98,41 @@ static uint32_t least(double a, double b)
 	return b >= 0 ? (a < b ? a : b) : 0;
 }
 
-static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m)
+/* left: samples that may still be given; the first two of a function are none of these. */
+static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m, double *left)
 {
 	double calls = i->calls_per_s * m->window_s;
+	uint32_t quota = least(TURN_SAMPLES, calls / 2 + 2), promised = i->samples < 2 ? 2 : 0;
 
+	if (quota > promised + *left)
+		quota = promised + least(QUOTA_MAX, *left);
+	*left -= quota > promised ? quota - promised : 0;
 	i->stay = true;
-	i->quota = i->samples_none ? 0 : least(TURN_SAMPLES, calls / 2 + 2);
+	i->quota = i->samples_none ? 0 : quota;
 	i->every = i->quota && i->samples >= 2 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
 }
 
 /* The turn of all, where samples are exclusive. */
-static void take_turn_together(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+static void take_turn_together(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m,
+			       double left)
 {
 	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
 
 	if (cost > TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
 		return;
-	for (size_t k = 0; k < n; k++)
-		give_turn(&items[k], m);
+	for (size_t k = 0; k < n; k++) {
+		/* who comes first in the list must not have it all */
+		double share = ceil(left / (n - k));
+
+		left -= share;
+		give_turn(&items[k], m, &share);
+		left += share;
+	}
 }
 
 /* Step 2, for the hot ones: ranks. */
 static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n,
-		       const struct ip_fperf_means *m)
+		       const struct ip_fperf_means *m, double samples)
 {
 	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns;
 	bool any = false, all_saved = m->credit_ns > ALL * m->limit_ns;
@@ -137,7 +151,7 @@ static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n
 			continue;
 		left -= cost;
 		any = true;
-		give_turn(i, m);
+		give_turn(i, m, &samples);
 	}
 }
 
@@ -150,15 +164,67 @@ static double weight_of(const struct ip_fperf_item *i)
 	return width_of(i);
 }
 
-/* Steps 3 and 4, for those that stay for good. */
-static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
-			const struct ip_fperf_means *m)
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* What is less than a sample each, of many functions: it goes to the widest of those that will be called, a sample each. left: of samples. */
+static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+		      const struct ip_fperf_means *m, double left)
+{
+	_cleanup_free_ struct rank *wide = calloc(n + 1, sizeof(*wide));
+
+	if (!wide)
+		return;
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_fperf_item *i = &items[ranks[k].item];
+
+		wide[k] = (struct rank){.key = -weight_of(i) * smaller(1, i->calls_per_s * m->interval_s),
+					.item = ranks[k].item};
+	}
+	qsort(wide, n, sizeof(*wide), upwards);
+	for (size_t k = 0; k < n && wide[k].key < 0; k++) {
+		struct ip_fperf_item *i = &items[wide[k].item];
+		double calls = i->calls_per_s * m->interval_s, cost = m->samples >= 0 ? 1 : smaller(1, calls);
+
+		if (i->quota || cost > left)
+			continue;
+		i->quota = 1;
+		left -= cost;
+	}
+}
+
+/* Of limited samples, those that are kept for functions that have turns: if the widest one of all is among them. */
+static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
+			     size_t n, const struct ip_fperf_means *m)
+{
+	double widest = 0, hot = 0, share;
+
+	if (m->samples < 0 || !m->turns || staying == n)
+		return 0;
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_fperf_item *i = &items[ranks[k].item];
+		double width = i->samples < 2 ? 0 : weight_of(i); /* these are free */
+
+		if (k < staying)
+			widest = width > widest ? width : widest;
+		else
+			hot = width > hot ? width : hot;
+	}
+	share = ceil(m->samples * (n - staying) / n);
+	return hot >= widest ? smaller(share, m->samples) : 0;
+}
+
+/* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others. How many of these it gave. */
+static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+			  const struct ip_fperf_means *m, double kept)
 {
 	double spare = m->credit_ns > 0 ? SAMPLING * m->budget_ns * m->interval_s / m->sample_ns : 0, sum = 0;
-	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0;
+	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0, given = 0;
 
-	if (m->samples >= 0 && spare > m->samples)
-		spare = m->samples;
+	if (m->samples >= 0 && spare > m->samples - kept)
+		spare = m->samples - kept;
 	for (size_t k = 0; k < n; k++)
 		sum += weight_of(&items[ranks[k].item]);
 	for (size_t k = 0; k < n; k++) {
@@ -171,6 +237,17 @@ static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, s
 		if (quota > 2 * calls + 1)
 			quota = 2 * calls + 1;
 		i->quota = least(QUOTA_MAX, quota);
+		given += i->quota;
+	}
+	give_rest(items, ranks, n, m, spare - given);
+	given = 0;
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double calls = i->calls_per_s * m->interval_s;
+
+		if (i->samples_none)
+			continue;
+		given += i->quota;
 		if (i->samples < 2 && i->quota < 2)
 			i->quota = 2;
 		i->every = 1;
@@ -185,12 +262,14 @@ static void give_quotas(struct ip_fperf_item *items, const struct rank *ranks, s
 			i->every = least(EVERY_MAX, calls / i->quota / 2 + 1);
 		}
 	}
+	return given;
 }
 
 static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
 {
 	_cleanup_free_ struct rank *ranks = calloc(n + 1, sizeof(*ranks));
 	size_t staying;
+	double kept, left;
 
 	if (!ranks)
 		return ip_error("out of memory");
@@ -206,12 +285,13 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_m
 	staying = stay(items, ranks, n, m);
 	if (m->exclusive && staying < n) {
 		if (m->turns && m->credit_ns > 0)
-			take_turn_together(items, n, m);
+			take_turn_together(items, n, m, m->samples < 0 ? NO_END : floor(m->samples));
 		return 0;
 	}
-	give_quotas(items, ranks, staying, m);
+	kept = kept_for_turns(items, ranks, staying, n, m);
+	left = m->samples - give_quotas(items, ranks, staying, m, kept);
 	if (m->turns && m->credit_ns > 0)
-		take_turns(items, ranks + staying, n - staying, m);
+		take_turns(items, ranks + staying, n - staying, m, m->samples < 0 ? NO_END : floor(left));
 	return 0;
 }
 

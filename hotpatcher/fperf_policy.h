@@ -21,7 +21,7 @@
  *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
  *      than can ever be saved comes in when all is saved, and is paid back later.
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
- *      budget has left the rest is divided by the width of the intervals, no more than a function is called. Of n samples that are all alike the interval
+ *      budget has left the rest is divided by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
  *      has no width; they count as if it were 3 / n.
  *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so
  *      that is done, the seldom called first, as far as SPREADING of the budget goes; samples of the others are of the interval's beginning.
@@ -55,7 +55,7 @@ struct ip_fperf_means {
 	double budget_ns; /* a second; negative: there is none */
 	double credit_ns; /* saved up; negative: overdrawn */
 	double limit_ns;  /* as much is saved up at most */
-	double samples; /* that may be taken in the interval at most; negative: as many as the budget allows */
+	double samples; /* that may be given now at most, besides the first two of each function; negative: as many as the budget allows */
 	double interval_s, window_s;
 	double count_ns, sample_ns, change_ns;
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */

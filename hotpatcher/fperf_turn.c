@@ -312,6 +312,25 @@ static bool is_whole(const struct ip_fperf *f)
 	return f->options.budget < 0 || f->credit_ns > 0;
 }
 
+/* Of so many samples a second, those that may be given now: what the time since the start has brought, less what was taken. The first two of a function are
+ * free (fperf_policy.h), and no more than an interval's are saved up: a pause must not buy a burst. */
+static double samples_left(struct ip_fperf *f, uint64_t now)
+{
+	double rate = f->options.samples_per_s, most = rate * f->interval_ns / 1e9, left;
+
+	if (rate < 0)
+		return -1;
+	left = rate * (now - f->start_ns) / 1e9 - f->samples_lapsed;
+	for (size_t i = 0; i < f->nfunctions; i++)
+		left -= f->functions[i].now.begun > 2 ? f->functions[i].now.begun - 2 : 0;
+	most = most > 1 ? most : 1;
+	if (left > most) {
+		f->samples_lapsed += left - most;
+		left = most;
+	}
+	return left > 0 ? left : 0;
+}
+
 /* Steps 2 and 3. */
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
@@ -323,8 +342,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		.budget_ns = f->options.budget * 1e9 * f->busy,
 		.credit_ns = f->credit_ns,
 		.limit_ns = limit_of(f),
-		.samples =
-			f->options.samples_per_s < 0 ? -1 : f->options.samples_per_s * f->interval_ns / 1e9,
+		.samples = samples_left(f, now),
 		.interval_s = f->interval_ns / 1e9,
 		.window_s = f->window_s,
 		.count_ns = f->count_ns,

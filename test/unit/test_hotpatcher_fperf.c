@@ -248,6 +248,72 @@ static void test_quotas(void **state)
 	assert_true(items[0].stay && items[0].quota == IP_FPERF_NO_LIMIT);
 }
 
+#define MANY 500
+
+/* Where there is less than a sample for each, somebody has one, and in the end everybody. Those that are hardly ever called hold up nobody. */
+static void test_less_than_one_each(void **state)
+{
+	static struct ip_fperf_item items[MANY];
+	struct ip_fperf_means m = ordinary;
+	uint64_t least = UINT64_MAX, given;
+
+	(void)state;
+	for (size_t i = 0; i < MANY; i++)
+		items[i] = (struct ip_fperf_item){
+			.live = true, .calls_per_s = i % 2 ? 100 : 1e-3, .samples = 2, .width = 2};
+	/* of a program that takes a twentieth of a CPU */
+	m.budget_ns /= 20;
+	for (int limited = 0; limited < 2; limited++) {
+		m.samples = limited ? 5 : -1;
+		for (unsigned interval = 0; interval < 200; interval++) {
+			assert_int_equal(ip_fperf_bucket.decide(items, MANY, &m), 0);
+			given = 0;
+			for (size_t i = 0; i < MANY; i++) {
+				given += items[i].quota;
+				if (i % 2)
+					items[i].samples += items[i].quota;
+				items[i].width = 2 / sqrt(items[i].samples);
+			}
+			assert_true(given > 0 && (!limited || given <= 5));
+		}
+	}
+	for (size_t i = 1; i < MANY; i += 2)
+		least = items[i].samples < least ? items[i].samples : least;
+	assert_true(least > 4);
+}
+
+/* So many samples a second are those of hot functions, too; and they get their part. */
+static void test_samples_of_turns(void **state)
+{
+	struct ip_fperf_item items[3] = {
+		{.live = true, .calls_per_s = 1e3, .samples = 400, .width = 0.05},
+		{.live = false, .calls_per_s = 1e7, .out_s = 2, .samples = 100, .width = 0.5},
+		{.live = false, .calls_per_s = 2e7, .out_s = 2, .samples = 1, .width = -1},
+	};
+	struct ip_fperf_means m = ordinary;
+
+	(void)state;
+	m.turns = true;
+	m.limit_ns = m.credit_ns = 1e9;
+	m.samples = 0;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota == 0 && items[1].stay && items[1].quota == 0);
+	assert_true(items[2].stay && items[2].quota == 2); /* what is promised */
+	m.samples = 6;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[1].quota + items[2].quota >= 4 &&
+		    items[0].quota + items[1].quota + items[2].quota <= 6 + 2);
+	m.samples = -1;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[1].quota > 6 && items[2].quota > 6);
+	m.exclusive = true;
+	m.samples = 6;
+	m.run_ns = 1e9;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].stay && items[0].quota &&
+		    items[0].quota + items[1].quota + items[2].quota <= 6 + 2);
+}
+
 /* Few samples that are all alike are not enough. */
 static void test_alike(void **state)
 {
@@ -384,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_a_phase_that_changes),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_less_than_one_each),
+		cmocka_unit_test(test_samples_of_turns),
 		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_spreading),
 		cmocka_unit_test(test_coverage),
