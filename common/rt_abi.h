@@ -158,6 +158,8 @@ enum ip_flip_what {
 	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
 	IP_FLIP_CLOSE =
 		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu_abi.h) */
+	IP_FLIP_COPY = 6, /* the text stays as it is, but for the moment that it takes; staged is another mapping of the same file then, and has
+			     the file's pages */
 };
 
 #define IP_FLIP_PIECES 512u
@@ -168,7 +170,9 @@ struct ip_flip {
 	uint32_t npieces;
 	uint32_t
 		policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
-	uint64_t reserved;
+	/* Of the last run, nanoseconds, written by the thread: so long mappings were changed; so long, of these, pieces that were being copied
+	 * had the file's pages, one after the other. */
+	uint32_t changing_ns, bare_ns;
 	struct ip_flip_piece pieces[IP_FLIP_PIECES];
 };
 

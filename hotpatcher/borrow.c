@@ -165,49 +165,65 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 		return false;
 	if (!ip_arch_in_call(&b->regs))
 		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
+	/* it may have got on meanwhile */
+	if (b->tid == b->target->lender && which < IP_BORROW_RUNNING && !ip_arch_waits(&b->regs))
+		return false;
 	return ip_target_read(b->target, b->regs.rip - 2, code, 2) == 0 && code[0] == 0x0f && code[1] == 0x05;
+}
+
+/* 1; 0: not this one; -1 with the reason: none. */
+static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which which,
+		      struct ip_borrowed *ret)
+{
+	bool boosted;
+
+	/* on its way back to the call that it was taken from it runs */
+	if (!is_candidate(target->pid, tid,
+			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING : which))
+		return 0;
+	*ret = (struct ip_borrowed){.target = target, .tid = tid};
+	boosted = ip_boost_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
+	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
+	ret->raised = boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
+	if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
+		int error = errno;
+
+		ip_guard_restore(ret->raised);
+		ip_boost_end(&ret->boost);
+		/* one that did not stop in time before is ours already */
+		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
+			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
+					"or belongs to "
+					"another user",
+					target->pid, tid);
+		return 0;
+	}
+	if (may_borrow(ret, which))
+		return 1;
+	ip_guard_restore(ret->raised);
+	ip_stop_end(&ret->stop);
+	ip_boost_end(&ret->boost);
+	return 0;
 }
 
 int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
-	struct dirent *entry;
+	const struct dirent *entry;
 	char name[64];
+	int got = target->lender ? try_thread(target, target->lender, which, ret) : 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task", target->pid);
 	dir = opendir(name);
 	if (!dir)
 		return ip_error("pid %d has ended", target->pid);
-	while ((entry = readdir(dir))) {
+	while (got == 0 && (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-		bool boosted;
 
-		if (!tid || !is_candidate(target->pid, tid, which))
-			continue;
-		*ret = (struct ip_borrowed){.target = target, .tid = tid};
-		boosted = ip_boost_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
-		/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
-		ret->raised = boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
-		if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
-			int error = errno;
-
-			ip_guard_restore(ret->raised);
-			ip_boost_end(&ret->boost);
-			/* one that did not stop in time before is ours already */
-			if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
-				return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
-						"or belongs to "
-						"another user",
-						target->pid, tid);
-			continue;
-		}
-		if (may_borrow(ret, which))
-			return 1;
-		ip_guard_restore(ret->raised);
-		ip_stop_end(&ret->stop);
-		ip_boost_end(&ret->boost);
+		if (tid && tid != target->lender)
+			got = try_thread(target, tid, which, ret);
 	}
-	return 0;
+	return got;
 }
 
 /* Waits for the thread to stop. Its status; -1: it has ended; 0: the deadline has passed. */

@@ -18,10 +18,11 @@
 #define WAITING_NS 100000000ull	 /* so long only threads that wait are taken */
 #define RUNNING_NS 1000000000ull /* so long also those that run */
 #define NAP_NS	   2000000l
+#define LOOKS	   4 /* of a short search */
 
-static void nap(void)
+static void nap(long ns)
 {
-	const struct timespec t = {.tv_nsec = NAP_NS};
+	const struct timespec t = {.tv_nsec = ns};
 
 	nanosleep(&t, NULL);
 }
@@ -75,7 +76,7 @@ int ip_borrow_lock(pid_t pid)
 			return ip_error("pid %d: another iprobe has borrowed one of its threads: try again",
 					pid);
 		}
-		nap();
+		nap(NAP_NS);
 	}
 	return fd;
 }
@@ -110,6 +111,6 @@ int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *se
 			return got;
 		if (ip_now_ns() - began > search->limit_ns)
 			return 0;
-		nap();
+		nap(search->limit_ns / LOOKS < NAP_NS ? search->limit_ns / LOOKS : NAP_NS);
 	}
 }

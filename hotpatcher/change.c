@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/values.h"
 #include "hotpatcher/difference.h"
+#include "hotpatcher/flip.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/pump.h"
@@ -78,15 +79,46 @@ static int tell_loader(struct ip_loader *loader, const struct ip_plan *live)
 	return 0;
 }
 
-/* Steps 3 and 4. *ret_again: somebody else was at a site just now. */
+/* Step 3. 0, or -1. *ret_again: pieces were switched, but not all, or somebody else was at a site just now. */
+static int apply(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
+		 const struct ip_change *changes, size_t n, struct ip_patch_result *result,
+		 struct ip_change_result *ret, bool *ret_again)
+{
+	/* no site of this image has been live before: then the gate is closed still */
+	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
+	struct ip_flip_result flipped;
+	int done = 0;
+
+	s->live = true;
+	if (o->no_stop) {
+		done = ip_session_flip_change(s, changes, n, gate, &d->idle, o->gap, &flipped);
+		ret->changing_ns = flipped.changing_ns;
+		ret->flipped = done > 0;
+		if (done < 0) {
+			ret->partial = *ret_again = true;
+			return -1;
+		}
+		if (done > 0) {
+			result->stop_tsc = flipped.holds[0].tsc;
+			result->pages = flipped.pages;
+			return 0;
+		}
+	}
+	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, result);
+	if (done < 0) {
+		ret->partial = result->nstops > 0;
+		*ret_again = !result->nstops && !result->transient; /* a site has changed since we looked */
+	}
+	return done;
+}
+
+/* Steps 3 and 4. *ret_again: as above. */
 static int carry_out(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
 		     struct ip_change_result *ret, bool *ret_again)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_patch_result result = {0};
 	struct ip_clock_reading now;
-	/* no site of this image has been live before: then the gate is closed still */
-	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
 	size_t n;
 	int done;
 
@@ -95,14 +127,11 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	if (!changes)
 		return -1;
 	ip_session_priority(true);
-	s->live = true;
-	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, &result);
+	done = apply(s, d, o, changes, n, &result, ret, ret_again);
 	ip_clock_read(&now);
 	free(result.inside);
 	if (done < 0) {
 		ip_session_note_stop(s, o->kind, &result);
-		ret->partial = result.nstops > 0;
-		*ret_again = !result.nstops && !result.transient; /* a site has changed since we looked */
 		return -1;
 	}
 	if (!o->child &&
@@ -202,13 +231,15 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 {
 	bool children = ip_family_lives(s->family); /* before the pump, which asks the family too */
 	struct ip_pump *pump = ip_pump_start(s->collector);
-	bool again;
+	bool again, partial = false;
 	int done;
 
 	if (pump && !options->urgent)
 		ip_session_priority(false); /* the target shall not wait for our plans */
 	for (int i = 0;; i++) {
 		done = update_once(s, options, children, ret, &again);
+		partial |= ret->partial;
+		ret->partial = partial && done < 0;
 		if (done == 0 || !again || i == TRIES)
 			break;
 	}
@@ -251,7 +282,8 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 				"end that first",
 				s->target->pid);
 	if (s->options->fperf)
-		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to be changed: end it, and "
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to be "
+				"changed: end it, and "
 				"attach anew",
 				s->target->pid, getpid());
 	if (s->options->no_stop && !options.dry_run)
@@ -307,8 +339,9 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 	}
 	if (request->flags & IP_CONTROL_COUNTS) {
 		reply->failed = ip_session_serve_counts(s) < 0;
-		*text_size = reply->failed ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message())
-					   : describe(s, NULL, text);
+		*text_size = reply->failed
+				     ? (size_t)snprintf(text, IP_CONTROL_TEXT_MAX, "%s", ip_error_message())
+				     : describe(s, NULL, text);
 		return;
 	}
 	if (serve(s, request, selection, &r, &unused) < 0) {

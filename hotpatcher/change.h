@@ -6,6 +6,9 @@
  *      (difference.h). A pump drains the rings meanwhile (pump.h), since this may take a while.
  *   2. Stubs for what goes live; its functions into the trace, on disk: readers know a number before its first event.
  *   3. One patch, one stop, writes both. Sites that stay live keep their bytes, so their functions miss nothing. The gate stays open.
+ *      Where the caller asks for it (no_stop), and a thread that waits can be borrowed at once, pages are switched instead and nothing is stopped (flip.h).
+ *      Where that fails the stop comes in its place, by a difference that is made anew if pieces had been switched; and the next
+ *      changes do not try for a while, twice as long after each further failure.
  *   4. The trace learns when functions were added (the beginning of the stop) and removed (a moment behind its end: no site of theirs
  *      is live then, only a hook that was in flight may still record). Readers close the frames of removed functions there.
  *
@@ -20,6 +23,15 @@
 struct ip_loader;
 struct ip_session;
 
+/* Who is told of a change without a stop in which probes that are live are idle for a moment (flip.h, step 4). */
+struct ip_change_gap {
+	/* Before: of each function that is live now and whose probes will be idle then, or go. May be called several times for one. */
+	void (*begins)(void *context, const struct ip_module *module, uint32_t function);
+	/* After, whatever came of it: once, if the other was called. ns: how long they were idle. */
+	void (*ended)(void *context, uint64_t ns);
+	void *context;
+};
+
 struct ip_change_options {
 	const char *kind; /* of the stop, for the trace: "change", "dlopen"... */
 	bool must_match;  /* the last selection has to speak of some function */
@@ -27,9 +39,12 @@ struct ip_change_options {
 	bool quiet;	  /* the trace is told nothing: nobody will read it */
 	bool urgent;	  /* planning keeps our priority: what is live now costs the target more */
 	bool child; /* of a process that the session's target has forked: nothing is taken away, and its sites are not watched */
+	bool no_stop;			 /* where that can be had at once */
+	const struct ip_change_gap *gap; /* NULL: nobody is told */
 	uint64_t max_stop_ns;
 	struct ip_value_options values; /* of what goes live */
-	struct ip_loader *loader; /* is told what went live in libraries that may go (ip_loader_expect()); NULL: nobody is */
+	struct ip_loader *
+		loader; /* is told what went live in libraries that may go (ip_loader_expect()); NULL: nobody is */
 };
 
 struct ip_change_result {
@@ -41,7 +56,10 @@ struct ip_change_result {
 	size_t nstops; /* 0: there was nothing to do */
 	size_t more_stops;
 	uint64_t more_ns; /* the longest of those */
-	bool partial;  /* of a failure: some of several stops had been made */
+	bool flipped;	  /* it came about without a stop: */
+	uint64_t
+		changing_ns; /* so long mappings were changed, which running threads may have had to wait for; of a failure, too */
+	bool partial; /* of a failure: some of several stops had been made, or some pages switched */
 };
 
 /* Makes exactly what s->selections mean of s->modules live. For changes of the selections and of the modules: put the new ones there

@@ -4,12 +4,9 @@
  */
 #include "hotpatcher/flip_plan.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -18,7 +15,9 @@
 #define PAGE(a)	   ((a) & ~(IP_FLIP_PAGE - 1))
 #define PAGE_UP(a) PAGE((a) + IP_FLIP_PAGE - 1)
 #define PIECE_MAX  (512ull << 10)      /* threads that run in a piece wait while it is switched */
-#define GAP_MAX	   (16 * IP_FLIP_PAGE) /* pages without sites that a piece may hold between two with */
+#define GAP_MAX	   (16 * IP_FLIP_PAGE) /* pages without sites that a piece may hold between two with; */
+#define KEEPING_GAP_MAX                                                                                      \
+	IP_FLIP_PAGE /* where functions of these may be live, and be idle for nothing while it is copied */
 
 static int by_address(const void *a, const void *b)
 {
@@ -30,26 +29,6 @@ static int by_address(const void *a, const void *b)
 static uint64_t end_of(const struct ip_change *c)
 {
 	return c->address + c->length;
-}
-
-/* The file of the text at m, if it is the one that is mapped; -1 with an error. */
-static int file_of(const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_mapping *m)
-{
-	struct stat st;
-
-	for (size_t i = 0; i < modules->n; i++) {
-		const struct ip_module *module = &modules->items[i];
-
-		if (!module->elf || module->inode != m->inode || m->start < module->start ||
-		    m->end > module->end)
-			continue;
-		if (fstat(module->elf->fd, &st) == 0 && st.st_ino == m->inode)
-			return module->elf->fd;
-		return ip_error("pid %d: %s on disk is not the file that is mapped", target->pid,
-				module->path);
-	}
-	return ip_error("pid %d: text at %#lx is of no module", target->pid, m->start);
 }
 
 /* Whether pages of the text are locked in memory: the file's own pages would not be, when they come back. */
@@ -83,8 +62,8 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	*ret_mapping = m;
 	/* what is prepared would take the place of whatever is mapped there by then */
 	if (c->may_go)
-		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which takes a stop", target->pid,
-				c->address);
+		return ip_error("pid %d: the library at %#lx may be unloaded at any time, which takes a stop",
+				target->pid, c->address);
 	if (!m || memcmp(m->perms, "r-xp", 4) || !m->inode)
 		return ip_error("pid %d: text at %#lx is no private mapping of a file", target->pid,
 				c->address);
@@ -98,90 +77,29 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 	return 0;
 }
 
-/* Fills *ret, whose start, size, first and n are set. -1 with the reason; *ret_fatal: nothing shall be flipped; *ret_bad: where the
- * text is not its file's, 0: not known. */
-static int make_images(const struct ip_flip_plan *plan, const struct ip_modules *modules,
-		       const struct ip_mapping *m, struct ip_flip_part *ret, bool *ret_fatal,
-		       uint64_t *ret_bad)
+/* Where the piece that begins with changes[first] begins and ends: the index behind its last change. Where others are live, too, no site may
+ * lie across its borders; else only its own, and a site that does takes both sides of it along. */
+static size_t cut(const struct ip_flip_plan *plan, const struct ip_module *of, size_t n, size_t first,
+		  const struct ip_mapping *m, uint64_t *ret_start, uint64_t *ret_end)
 {
-	_cleanup_free_ uint8_t *file = calloc(1, ret->size);
-	int fd = file_of(plan->target, modules, m);
-	bool was_file, is_file;
-
-	*ret_fatal = false;
-	*ret_bad = 0;
-	if (fd < 0)
-		return -1;
-	ret->before = malloc(ret->size);
-	ret->after = malloc(ret->size);
-	if (!file || !ret->before || !ret->after) {
-		*ret_fatal = true;
-		return ip_error("out of memory");
-	}
-	if (ip_target_read(plan->target, ret->start, ret->before, ret->size) < 0) {
-		*ret_fatal = true;
-		return -1;
-	}
-	for (size_t done = 0; done < ret->size;) { /* behind the end of the file there are zeros */
-		ssize_t n =
-			pread(fd, file + done, ret->size - done, m->offset + (ret->start - m->start) + done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return ip_error_errno("%s: cannot be read", m->path);
-		if (n == 0)
-			break;
-		done += n;
-	}
-	memcpy(ret->after, ret->before, ret->size);
-	for (size_t i = ret->first; i < ret->first + ret->n; i++) {
-		const struct ip_change *c = &plan->changes[i];
-		size_t at = c->address - ret->start;
-
-		if (memcmp(ret->before + at, c->old_bytes, c->length)) {
-			*ret_fatal = true;
-			return ip_error("pid %d: the site at %#lx does not hold what was expected: somebody "
-					"else changed it (a "
-					"debugger's breakpoint, a uprobe?); end that first",
-					plan->target->pid, c->address);
-		}
-		memcpy(ret->after + at, c->new_bytes, c->length);
-	}
-	was_file = !memcmp(ret->before, file, ret->size);
-	is_file = !memcmp(ret->after, file, ret->size);
-	ret->reverts = is_file;
-	if (is_file || was_file)
-		return 0;
-	for (size_t i = 0; i < ret->size; i++) {
-		if (ret->before[i] == file[i] || ret->after[i] != ret->before[i])
-			continue;
-		*ret_bad = ret->start + i;
-		return ip_error("pid %d: text at %#lx is not what its file holds (another session's site, a "
-				"breakpoint, a "
-				"relocation)",
-				plan->target->pid, *ret_bad);
-	}
-	return ip_error("pid %d: text at %#lx is partly live", plan->target->pid, ret->start);
-}
-
-/* Where the piece that begins with changes[first] ends: the index behind its last change. */
-static size_t cut(const struct ip_change *changes, size_t n, size_t first, const struct ip_mapping *m,
-		  uint64_t *ret_end)
-{
-	uint64_t start = PAGE(changes[first].address), end = PAGE_UP(end_of(&changes[first]));
+	const struct ip_change *changes = plan->changes;
+	const struct ip_module *module = plan->flags & IP_FLIP_KEEPING ? of : NULL;
+	uint64_t start = ip_flip_border(module, m, PAGE(changes[first].address), true),
+		 end = ip_flip_border(module, m, PAGE_UP(end_of(&changes[first])), false),
+		 gap = plan->flags & IP_FLIP_KEEPING ? KEEPING_GAP_MAX : GAP_MAX;
 	size_t i;
 
 	for (i = first + 1; i < n; i++) {
 		uint64_t page = PAGE(changes[i].address), page_end = PAGE_UP(end_of(&changes[i]));
 
-		if (end_of(&changes[i]) > m->end || page > end + GAP_MAX)
+		if (end_of(&changes[i]) > m->end || page > end + gap)
 			break;
-		/* a site that lies across a border takes both sides of it along */
 		if (page >= end && page_end - start > PIECE_MAX)
 			break;
-		end = page_end > end ? page_end : end;
+		if (page_end > end)
+			end = ip_flip_border(module, m, page_end, false);
 	}
+	*ret_start = start;
 	*ret_end = end;
 	return i;
 }
@@ -201,14 +119,8 @@ static void leave_out(struct ip_flip_plan *plan, const struct ip_change *changes
 		plan->gone[plan->left_out++] = changes[i].address;
 }
 
-static void part_clear(struct ip_flip_part *part)
-{
-	free(part->before);
-	free(part->after);
-}
-
 /* Takes out of changes[] those that no piece can hold. */
-static int sift(struct ip_flip_plan *plan, bool partial)
+static int sift(struct ip_flip_plan *plan)
 {
 	bool silently = ip_arch_flushes_silently();
 	const struct ip_mapping *m, *locked = NULL, *free_one = NULL;
@@ -232,7 +144,7 @@ static int sift(struct ip_flip_plan *plan, bool partial)
 				       c->address);
 		if (ret == 0)
 			plan->changes[left++] = *c;
-		else if (partial)
+		else if (plan->flags & IP_FLIP_PARTIAL)
 			leave_out(plan, c, 1);
 		else
 			return -1;
@@ -244,25 +156,25 @@ static int sift(struct ip_flip_plan *plan, bool partial)
 /* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last. Where somebody's byte is in the way
  * it ends in front of that page, and the sites on it are left out. */
 static int make_piece(struct ip_flip_plan *plan, const struct ip_modules *modules, size_t first, size_t n,
-		      bool partial, size_t *ret_next)
+		      size_t *ret_next)
 {
 	const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[first].address);
+	const struct ip_module *module = ip_flip_module_of(modules, m);
 	struct ip_flip_part *part = &plan->pieces[plan->npieces];
-	uint64_t end, bad;
+	uint64_t start, end, bad;
 	size_t in_front, behind;
 	bool fatal;
 
-	*ret_next = cut(plan->changes, n, first, m, &end);
+	*ret_next = cut(plan, module, n, first, m, &start, &end);
 	*part = (struct ip_flip_part){
-		.start = PAGE(plan->changes[first].address), .first = first, .n = *ret_next - first};
-	part->size = end - part->start;
-	if (make_images(plan, modules, m, part, &fatal, &bad) == 0) {
+		.start = start, .size = end - start, .first = first, .n = *ret_next - first};
+	if (ip_flip_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) == 0) {
 		plan->entries[plan->npieces++] =
 			(struct ip_flip_piece){.at = part->start, .size = part->size};
 		return 0;
 	}
-	part_clear(part);
-	if (fatal || !partial)
+	ip_flip_part_clear(part);
+	if (fatal || !(plan->flags & IP_FLIP_PARTIAL))
 		return -1;
 	for (in_front = first; bad && in_front < *ret_next && end_of(&plan->changes[in_front]) <= PAGE(bad);)
 		in_front++;
@@ -271,15 +183,15 @@ static int make_piece(struct ip_flip_plan *plan, const struct ip_modules *module
 		behind++;
 	leave_out(plan, &plan->changes[in_front], behind - in_front);
 	*ret_next = behind;
-	return in_front > first ? make_piece(plan, modules, first, in_front, partial, &in_front) : 0;
+	return in_front > first ? make_piece(plan, modules, first, in_front, &in_front) : 0;
 }
 
-static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modules, bool partial)
+static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modules)
 {
 	size_t largest = 0, kept = 0;
 
 	for (size_t i = 0; i < plan->nchanges;)
-		if (make_piece(plan, modules, i, plan->nchanges, partial, &i) < 0)
+		if (make_piece(plan, modules, i, plan->nchanges, &i) < 0)
 			return -1;
 	for (size_t i = 0; i < plan->npieces; i++) {
 		largest = plan->pieces[i].size > largest ? plan->pieces[i].size : largest;
@@ -291,13 +203,14 @@ static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modul
 }
 
 int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
-		    const struct ip_change *changes, size_t n, bool partial, struct ip_flip_plan **ret)
+		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_flip_plan **ret)
 {
 	struct ip_flip_plan *plan = calloc(1, sizeof(*plan));
 
 	if (!plan)
 		return ip_error("out of memory");
 	plan->target = target;
+	plan->flags = flags;
 	plan->nchanges = n;
 	plan->changes = calloc(n + 1, sizeof(*changes));
 	plan->pieces = calloc(n + 1, sizeof(*plan->pieces));
@@ -309,7 +222,7 @@ int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
 	}
 	memcpy(plan->changes, changes, n * sizeof(*changes));
 	qsort(plan->changes, n, sizeof(*changes), by_address);
-	if (sift(plan, partial) < 0 || make_pieces(plan, modules, partial) < 0) {
+	if (sift(plan) < 0 || make_pieces(plan, modules) < 0) {
 		ip_flip_destroy(plan);
 		return -1;
 	}
@@ -329,9 +242,10 @@ void ip_flip_destroy(struct ip_flip_plan *plan)
 	if (!plan)
 		return;
 	for (size_t i = 0; i < plan->npieces; i++)
-		part_clear(&plan->pieces[i]);
+		ip_flip_part_clear(&plan->pieces[i]);
 	free(plan->pieces);
 	free(plan->entries);
+	free(plan->functions);
 	free(plan->changes);
 	free(plan->gone);
 	free(plan->reason);
@@ -353,6 +267,25 @@ size_t ip_flip_pages(const struct ip_flip_plan *plan)
 			pages += memcmp(plan->pieces[i].before + at, plan->pieces[i].after + at,
 					IP_FLIP_PAGE) != 0;
 	return pages;
+}
+
+size_t ip_flip_pages_copied(const struct ip_flip_plan *plan)
+{
+	size_t pages = 0;
+
+	for (size_t i = 0; i < plan->npieces; i++)
+		for (size_t at = 0; at < plan->pieces[i].size; at += IP_FLIP_PAGE)
+			pages += memcmp(plan->pieces[i].file + at, plan->pieces[i].after + at,
+					IP_FLIP_PAGE) != 0;
+	return pages;
+}
+
+void ip_flip_each_interrupted(const struct ip_flip_plan *plan,
+			      void (*visit)(void *context, const struct ip_module *module, uint32_t function),
+			      void *context)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		visit(context, plan->functions[i].module, plan->functions[i].function);
 }
 
 size_t ip_flip_pieces(const struct ip_flip_plan *plan)

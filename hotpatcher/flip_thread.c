@@ -14,7 +14,6 @@
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/borrow_search.h"
 
-#define FIND_NS	    2000000000ull /* so long a thread is looked for */
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
 #define STACK_BYTES 65536ull /* flip.S */
@@ -52,11 +51,11 @@ int ip_flip_thread_check(const struct ip_target *target)
 }
 
 /* A thread that waits, stopped. 0 or -1. */
-static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
 		       struct ip_borrowed *b)
 {
 	const struct ip_borrow_search search = {
-		.place = place_of(target), .which = which, .limit_ns = FIND_NS};
+		.place = place_of(target), .which = which, .limit_ns = find_ns};
 	int got = ip_borrow_search(target, &search, b);
 
 	if (got == 0)
@@ -110,7 +109,7 @@ static void lower(pid_t tid, const struct raised *raised)
 		sched_setscheduler(0, raised->own_policy, &raised->own);
 }
 
-int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns),
+int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
 		       struct ip_flip_piece *pieces, size_t n, struct ip_flip_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
@@ -120,11 +119,11 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 	struct raised raised = {-1, -1, {0}};
 	struct ip_borrowed b;
 	struct ip_wake back;
-	uint32_t policy;
+	uint32_t policy, took[2];
 	int done;
 
 	*ret = (struct ip_flip_hold){0};
-	if (find_thread(target, which, &b) < 0)
+	if (find_thread(target, which, find_ns, &b) < 0)
 		return -1;
 	policy = raise_self(b.tid, &raised);
 	ret->tsc = b.stop.began_tsc;
@@ -145,8 +144,12 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
 	lower(b.tid, &raised); /* first: what it puts back was read while borrowing had raised us */
 	ret->ns = ip_borrow_end(&b);
-	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0)
+	ret->tid = b.tid;
+	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
+	    ip_target_read(target, BLOCK(target, changing_ns), took, sizeof(took)) < 0)
 		return -1;
+	ret->changing_ns = took[0];
+	ret->bare_ns = took[1];
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, back.tid), &nobody, sizeof(nobody));
 	return done;
@@ -171,7 +174,7 @@ static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *
 		text->offset + (piece->at - text->start) == staged->offset + (piece->staged - staged->start));
 }
 
-int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
+int ip_flip_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_flip_hold *ret)
 {
 	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
 	const struct ip_borrow_place place = place_of(target);
@@ -187,7 +190,7 @@ int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 	if (!n)
 		return 0;
 	/* a thread that was left there may be at work on them still */
-	for (uint64_t limit = ip_now_ns() + FIND_NS;
+	for (uint64_t limit = ip_now_ns() + find_ns;
 	     ip_borrow_is_occupied(target, &place) == 1 && ip_now_ns() < limit;)
 		nanosleep(&nap, NULL);
 	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
@@ -202,7 +205,7 @@ int ip_flip_thread_clean(struct ip_target *target, struct ip_flip_hold *ret)
 		pieces[left].error = 0;
 		pieces[left++].what = empty ? IP_FLIP_SWITCH : IP_FLIP_DROP;
 	}
-	if (left && ip_flip_thread_run(target, ip_borrow_waiting, pieces, left, ret) < 0)
+	if (left && ip_flip_thread_run(target, ip_borrow_waiting, find_ns, pieces, left, ret) < 0)
 		return -1;
 	n = 0;
 	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));

@@ -227,7 +227,8 @@ static int close_all(struct ip_target *target, struct pieces *p)
 	for (size_t done = 0; done < p->n; done += IP_FLIP_PIECES) {
 		size_t n = p->n - done < IP_FLIP_PIECES ? p->n - done : IP_FLIP_PIECES;
 
-		if (ip_flip_thread_run(target, ip_borrow_anyone, p->items + done, n, &held) < 0)
+		if (ip_flip_thread_run(target, ip_borrow_anyone, IP_FLIP_FIND_NS, p->items + done, n, &held) <
+		    0)
 			return -1;
 	}
 	return 0;

@@ -58,7 +58,7 @@ static int preview_flip(struct ip_session_preview *preview, struct ip_target *ta
 	struct ip_flip_plan *flip;
 	int ret;
 
-	if (ip_flip_prepare(target, modules, plan->changes, plan->nchanges, true, &flip) < 0)
+	if (ip_flip_prepare(target, modules, plan->changes, plan->nchanges, IP_FLIP_PARTIAL, &flip) < 0)
 		return -1;
 	preview->pieces = ip_flip_pieces(flip);
 	preview->expected_stop_ns = 0;

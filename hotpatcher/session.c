@@ -68,6 +68,15 @@ void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop
 	}
 }
 
+uint64_t ip_session_longest_stop(const struct ip_session_summary *summary)
+{
+	uint64_t longest = summary->more_ns;
+
+	for (size_t i = 0; i < summary->nstops; i++)
+		longest = summary->stops[i].ns > longest ? summary->stops[i].ns : longest;
+	return longest;
+}
+
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
 	for (size_t i = 0; i < r->nstops; i++) {

@@ -81,6 +81,12 @@ struct ip_session_summary {
 	size_t more_stops; /* that found no room there */
 	uint64_t more_ns;  /* the longest of those */
 	uint64_t stopped_ns; /* all stops together */
+	struct {	     /* changes that were made without a stop (change.h): */
+		size_t changes;
+		uint64_t changing_ns; /* so long mappings were changed, all together, those of attempts that failed as well */
+		uint64_t hold_ns;     /* the longest hold of a thread that waited */
+		uint64_t gap_ns;      /* the longest time for which probes that stayed live were idle */
+	} flipped;
 	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
@@ -107,6 +113,9 @@ struct ip_session_summary {
 	struct ip_value_gaps value_gaps;
 	struct ip_session_change change; /* functions and sites are those that are live now, then */
 };
+
+/* Nanoseconds. */
+uint64_t ip_session_longest_stop(const struct ip_session_summary *summary);
 
 /* What an attach would do. */
 struct ip_session_preview {

@@ -21,6 +21,9 @@
 #include "hotpatcher/user.h"
 #include "hotpatcher/watch.h"
 
+struct ip_change_gap;
+struct ip_flip_result;
+
 struct ip_session {
 	const struct ip_session_options *options;
 	struct ip_session_summary *summary;
@@ -53,6 +56,8 @@ struct ip_session {
 	struct ip_filter_names names;	 /* of threads (--thread) */
 	uint64_t children_ns;		 /* when to look at what followed children load */
 	uint32_t changes;		 /* of the selection, by request */
+	uint64_t flip_after_ns,
+		flip_wait_ns; /* changes without a stop have failed: not before then; so long was waited last. 0: they have not */
 	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
@@ -142,6 +147,12 @@ int ip_session_finish(struct ip_session *s, const char *reason);
 /* --no-stop (session_flip.c): makes the plan's changes live; functions that cannot be are taken out of it and counted. Notes the holds. The
  * patch lock must be held. */
 int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
+
+/* The changes of a session that goes on, some of whose sites stay live. gate: as for ip_patch_apply(). idle: what goes. 1: done; 0: it cannot be had now, and nothing has
+ * changed; -1: some of it may have. */
+int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+			   const struct ip_plan *idle, const struct ip_change_gap *gap,
+			   struct ip_flip_result *ret);
 
 /* Puts back whatever is live, without a stop. The same. */
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,

@@ -21,23 +21,48 @@
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
-static int32_t stage(struct ip_flip_piece *piece)
+/* By the kernel's clock: a process may have made reading the processor's own a fault (PR_SET_TSC). */
+static void add_since(uint32_t *sum, uint64_t began)
 {
+	uint64_t ns = cpu_monotonic() - began;
+
+	*sum = ns < UINT32_MAX - *sum ? *sum + ns : UINT32_MAX;
+}
+
+/* An address, or an error. */
+static long move_away(struct ip_flip *flip, const struct ip_flip_piece *piece)
+{
+	uint64_t began = cpu_monotonic();
 	long ret = cpu_syscall6(SYS_mremap, piece->at, piece->size, piece->size,
 				MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0);
+
+	add_since(&flip->changing_ns, began);
+	return ret;
+}
+
+/* Threads that run there would have to fault its pages in, one by one. */
+static void fill(uint64_t address, uint64_t size)
+{
+	cpu_syscall(SYS_madvise, address, size, MADV_POPULATE_READ, 0);
+}
+
+static int32_t stage(struct ip_flip *flip, struct ip_flip_piece *piece)
+{
+	long ret = move_away(flip, piece);
 
 	if (FAILED(ret))
 		return -ret;
 	piece->staged = ret;
-	/* the threads that run here would have to fault them in, page by page */
-	cpu_syscall(SYS_madvise, piece->at, piece->size, MADV_POPULATE_READ, 0);
+	fill(piece->at, piece->size);
 	return 0;
 }
 
-static int32_t drop(struct ip_flip_piece *piece)
+static int32_t drop(struct ip_flip *flip, struct ip_flip_piece *piece)
 {
+	uint64_t began = cpu_monotonic();
 	long ret = piece->staged ? cpu_syscall(SYS_munmap, piece->staged, piece->size, 0, 0) : 0;
 
+	add_since(&flip->changing_ns, began);
 	if (FAILED(ret))
 		return -ret;
 	piece->staged = 0;
@@ -46,8 +71,9 @@ static int32_t drop(struct ip_flip_piece *piece)
 
 /* If memory for the kernel's own records of mappings is short (it was looked that it is not), then between unmapping the old text and
  * mapping the new: the one thing to do is to try again. */
-static int32_t switch_over(struct ip_flip_piece *piece)
+static int32_t switch_over(struct ip_flip *flip, struct ip_flip_piece *piece)
 {
+	uint64_t began = cpu_monotonic();
 	long ret = 0;
 
 	for (unsigned i = 0; i < SWITCH_TRIES; i++) {
@@ -57,9 +83,35 @@ static int32_t switch_over(struct ip_flip_piece *piece)
 			break;
 		cpu_syscall(SYS_sched_yield, 0, 0, 0, 0);
 	}
+	add_since(&flip->changing_ns, began);
 	if (FAILED(ret))
 		return -ret;
 	piece->staged = 0;
+	return 0;
+}
+
+/* The pages of the text are moved away, twice, of which the second mapping has none, and the first is put back. While they are away the text is the
+ * file's: nothing else is done in that time. */
+static int32_t copy(struct ip_flip *flip, struct ip_flip_piece *piece)
+{
+	uint64_t began = cpu_monotonic();
+	long own = move_away(flip, piece), other;
+	int32_t error;
+
+	if (FAILED(own))
+		return -own;
+	piece->staged = own;
+	other = move_away(flip, piece);
+	error = switch_over(flip, piece);
+	add_since(&flip->bare_ns, began);
+	if (FAILED(other))
+		return error ? error : -other;
+	if (error) { /* what is staged has to come back: that is all that the entry can tell */
+		cpu_syscall(SYS_munmap, other, piece->size, 0, 0);
+		return error;
+	}
+	piece->staged = other;
+	fill(other, piece->size);
 	return 0;
 }
 
@@ -81,21 +133,24 @@ static void flip_all(struct ip_flip *flip)
 
 		switch (piece->what) {
 		case IP_FLIP_STAGE:
-			piece->error = stage(piece);
+			piece->error = stage(flip, piece);
 			break;
 		case IP_FLIP_SWITCH:
-			piece->error = switch_over(piece);
+			piece->error = switch_over(flip, piece);
+			break;
+		case IP_FLIP_COPY:
+			piece->error = copy(flip, piece);
 			break;
 		case IP_FLIP_DROP:
-			piece->error = drop(piece);
+			piece->error = drop(flip, piece);
 			break;
 		case IP_FLIP_CLOSE:
 			piece->error = close_counter(piece);
 			break;
 		case IP_FLIP_REVERT:
-			piece->error = stage(piece);
+			piece->error = stage(flip, piece);
 			if (!piece->error)
-				piece->error = drop(piece);
+				piece->error = drop(flip, piece);
 			break;
 		}
 		piece->what = IP_FLIP_NOTHING;
@@ -110,6 +165,7 @@ void rt_flip_run(void)
 	struct ip_flip *flip = (struct ip_flip *)rt_flip_block;
 	const int32_t priority = 0;
 
+	flip->changing_ns = flip->bare_ns = 0;
 	flip_all(flip);
 	/* no privilege is needed for going down */
 	if (flip->policy)

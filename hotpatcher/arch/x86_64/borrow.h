@@ -62,6 +62,14 @@ static inline bool ip_arch_in_call(const struct user_regs_struct *r)
 	return (long)r->orig_rax >= 0;
 }
 
+/* Whether the call is one that waits, and can be broken off. */
+static inline bool ip_arch_waits(const struct user_regs_struct *r)
+{
+	const uint64_t args[6] = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9};
+
+	return ip_arch_in_call(r) && ip_arch_call_restarts(r->orig_rax, args);
+}
+
 static inline bool ip_arch_will_restart(const struct user_regs_struct *r)
 {
 	return ip_arch_in_call(r) && ((long)r->rax == IP_ARCH_RESTARTSYS || (long)r->rax == IP_ARCH_RESTARTNOINTR ||
