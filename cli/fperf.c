@@ -418,14 +418,11 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	fprintf(stderr,
 		"fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, %zu of them "
 		"have samples; it cost %.2f %% "
-		"(stops %.2f %%); probes changed %lu times, longest stop %.2f ms\n",
+		"(stops and page switches %.2f %%); probes changed %lu times, %lu of them without a stop; "
+		"longest stop %.2f ms, longest gap of functions that stayed %.3f ms\n",
 		sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
-		100 * sum.overhead, 100 * sum.stops_share, sum.changes, ({
-			uint64_t longest = s->more_ns;
-			for (size_t i = 0; i < s->nstops; i++)
-				longest = s->stops[i].ns > longest ? s->stops[i].ns : longest;
-			longest / 1e6;
-		}));
+		100 * sum.overhead, 100 * sum.stops_share, sum.changes, sum.changes_without_stop,
+		ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
 	if (sum.changes_failed)
 		fprintf(stderr,
 			"fperf: %lu change%s of probes failed, so functions kept or lacked probes for longer "

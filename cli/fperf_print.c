@@ -242,6 +242,9 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_double(&j, "duration_s", sum.length_s);
 	ip_json_uint(&j, "samples", sum.samples);
 	ip_json_uint(&j, "changes", sum.changes);
+	ip_json_uint(&j, "changes_without_stop", sum.changes_without_stop);
+	ip_json_double(&j, "longest_stop_us", sum.longest_stop_ns / 1e3);
+	ip_json_double(&j, "longest_gap_us", sum.longest_gap_ns / 1e3);
 	ip_json_uint(&j, "changes_failed", sum.changes_failed);
 	ip_json_string(&j, "change_failure", sum.change_failure);
 	ip_json_uint(&j, "selected", sum.functions);

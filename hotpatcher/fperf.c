@@ -208,12 +208,26 @@ static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struc
 	return NULL;
 }
 
+struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct ip_module *module,
+					uint32_t function)
+{
+	const struct ip_fperf_module *m = find_module(f, module);
+
+	return m && function < m->nfunctions && m->index[function] ? &f->functions[m->index[function] - 1]
+								   : NULL;
+}
+
+struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f, const struct ip_fperf_function *fn,
+					     int instance)
+{
+	return fn->offsets[instance] ? at(f, 0, fn->offsets[instance]) : NULL;
+}
+
 bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function)
 {
-	const struct ip_fperf_module *m = f ? find_module(f, module) : NULL;
+	const struct ip_fperf_function *fn = f ? ip_fperf_find(f, module, function) : NULL;
 
-	return m && function < m->nfunctions && m->index[function] &&
-	       f->functions[m->index[function] - 1].out;
+	return fn && fn->out;
 }
 
 static struct ip_fperf_module *add_module(struct ip_fperf *f, const struct ip_module *module)

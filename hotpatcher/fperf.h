@@ -73,6 +73,9 @@ struct ip_fperf_summary {
 	bool confined; /* it has come under seccomp meanwhile: from then on there were no samples */
 	double own_s; /* CPU time that we have had ourselves since it began */
 	uint64_t samples, changes;
+	uint64_t changes_without_stop;	      /* of these */
+	uint64_t longest_stop_ns;	      /* of all threads, the one in which it went live too; */
+	uint64_t longest_gap_ns; /* for which a change without a stop left functions that stay live without probes */
 	uint64_t changes_failed;    /* each was tried again; functions stayed as they were meanwhile */
 	const char *change_failure; /* what the last of them said; fperf's. NULL: none has failed */
 	size_t functions, called,

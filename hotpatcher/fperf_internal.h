@@ -39,6 +39,10 @@ struct ip_fperf_function {
 	uint64_t looked_ns, looked_calls; /* since when calls_per_s is reckoned */
 	double calls_per_s;
 	struct ip_fperf_gaps gaps;
+	bool paused;	       /* while a change without a stop is made (fperf_gap.c); */
+	int32_t kept_quota[2]; /* of each instance */
+	double bare_calls,
+		bare_squares; /* that were missed in the gaps of such changes, as reckoned; of each the square: sums */
 	double looked_s; /* of ip_fperf_undisturbed(), at looked_ns */
 	struct ip_strata strata;
 	double width; /* of its widest interval, as a share of the mean; negative: not known. As of the last look; */
@@ -93,7 +97,8 @@ struct ip_fperf {
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
 	double samples_lapsed;	       /* that were allowed, and will not be taken */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
-	uint64_t changes;
+	uint64_t changes, changes_flipped; /* of these: without a stop */
+	uint64_t longest_stop_ns, longest_gap_ns;
 	double window_s;		   /* how long a turn lasts, as measured */
 	uint64_t turn_ns;		   /* since when there is one; 0: there is none */
 	uint64_t end_ns;		   /* 0: it goes on */
@@ -112,12 +117,21 @@ struct ip_fperf {
 	uint64_t turned_ns;		  /* when the last one began */
 	uint64_t retry_ns, held_until_ns; /* changes have failed: no other one until then; 0: none has */
 	uint64_t changes_failed;
-	char failure[256];		  /* what the last of them said */
-	double own_s, own_start_s;	  /* all in all; before it began */
+	char failure[256];	   /* what the last of them said */
+	double own_s, own_start_s; /* all in all; before it began */
 };
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */
 double ip_fperf_undisturbed(const struct ip_fperf *f);
+/* NULL: it was never selected. */
+struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct ip_module *module,
+					uint32_t function);
+/* Of an instance, 0 or 1; NULL: there is none. */
+struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f, const struct ip_fperf_function *fn,
+					     int instance);
+/* struct ip_change_gap (fperf_gap.c); context: the struct ip_fperf. */
+void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t function);
+void ip_fperf_gap_ended(void *context, uint64_t ns);
 /* All calls that were counted, of any function: a tenth of the work of reading all cells. */
 uint64_t ip_fperf_calls(struct ip_fperf *f);
 /* Reads all cells. */

@@ -29,9 +29,14 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 		row->live = 1;
 		row->calls = fn->now.calls;
 		row->calls_ci = 0;
-		return;
+	} else {
+		row->calls =
+			fn->now.calls + ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
 	}
-	row->calls = fn->now.calls + ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
+	/* fperf_gap.c, 3 */
+	row->calls += fn->bare_calls;
+	if (row->calls_ci >= 0)
+		row->calls_ci = hypot(row->calls_ci, 2 * sqrt(fn->bare_squares));
 }
 
 void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
@@ -206,6 +211,9 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 {
 	*ret = (struct ip_fperf_summary){.functions = f->nfunctions,
 					 .changes = f->changes,
+					 .changes_without_stop = f->changes_flipped,
+					 .longest_stop_ns = f->longest_stop_ns,
+					 .longest_gap_ns = f->longest_gap_ns,
 					 .changes_failed = f->changes_failed,
 					 .change_failure = f->changes_failed ? f->failure : NULL};
 	ret->run_s = f->cpu_ns / 1e9;

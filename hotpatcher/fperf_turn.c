@@ -105,9 +105,12 @@ static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 /* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
-	uint64_t ns = s->summary->stopped_ns - f->stops_seen_ns;
+	uint64_t all = s->summary->stopped_ns + s->summary->flipped.changing_ns, ns = all - f->stops_seen_ns;
 
-	f->stops_seen_ns = s->summary->stopped_ns;
+	f->stops_seen_ns = all;
+	if (ns)
+		f->longest_stop_ns = ip_session_longest_stop(s->summary);
+	f->longest_gap_ns = s->summary->flipped.gap_ns;
 	return ns;
 }
 
@@ -266,13 +269,17 @@ static void hold_back(struct ip_fperf *f)
 /* Step 3. Those that go are counted as live until the change is over, those that come from then on. -1: it did not come about; nothing has changed. */
 static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fperf_item *items, size_t n)
 {
+	const struct ip_change_gap gap = {
+		.begins = ip_fperf_gap_begins, .ended = ip_fperf_gap_ended, .context = f};
 	const struct ip_change_options options = {.kind = "fperf",
 						  .quiet = true,
 						  .urgent = true,
+						  .no_stop = true,
+						  .gap = &gap,
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};
 	struct ip_change_result result = {0};
-	double stopped = 0, own = own_of(CLOCK_THREAD_CPUTIME_ID);
+	double stopped, own = own_of(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t now;
 
 	for (size_t i = 0; i < n; i++)
@@ -295,12 +302,14 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 			note_rate(f, &f->functions[i], now);
 		set_out(f, &f->functions[i], !items[i].stay, now);
 	}
+	stopped = result.changing_ns;
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
-	if (result.nstops)
+	if (result.nstops || result.flipped)
 		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * f->busy;
 	note_own(f, own);
 	f->changes++;
+	f->changes_flipped += result.flipped;
 	return 0;
 }
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a change without a stop (change.h, flip.h) means for functions that are live meanwhile: for some ten microseconds those whose pages change have no
+ * probes, though they stay.
+ *
+ *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and what is open is nothing's: its exit may come in the
+ *      gap, unseen, and the exit of another call of the same function, whose entry was not seen, right behind it.
+ *   2. After: once more, for a hook that was held up in between; then what stays gets its quota again.
+ *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much as it is.
+ *
+ * Exclusive samples are cut by every change (fperf_turn.c, whole).
+ */
+#include "hotpatcher/area.h"
+#include "hotpatcher/fperf_internal.h"
+
+/* Samples that are open never end. */
+static void forget_open(struct ip_fperf_control *control)
+{
+	__atomic_fetch_add(&control->turn, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
+}
+
+void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t function)
+{
+	struct ip_fperf *f = context;
+	struct ip_fperf_function *fn = ip_fperf_find(f, module, function);
+
+	if (!fn || fn->paused)
+		return;
+	fn->paused = true;
+	for (int i = 0; i < 2; i++) {
+		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+
+		if (!control)
+			continue;
+		fn->kept_quota[i] = __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST);
+		forget_open(control);
+	}
+}
+
+void ip_fperf_gap_ended(void *context, uint64_t ns)
+{
+	struct ip_fperf *f = context;
+
+	for (size_t k = 0; k < f->nfunctions; k++) {
+		struct ip_fperf_function *fn = &f->functions[k];
+		double calls = fn->calls_per_s * ns / 1e9;
+
+		if (!fn->paused)
+			continue;
+		fn->paused = false;
+		fn->bare_calls += calls;
+		fn->bare_squares += calls * calls;
+		for (int i = 0; i < 2; i++) {
+			struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+
+			if (!control)
+				continue;
+			forget_open(control);
+			if (fn->out || fn->entry_only || fn->kept_quota[i] <= 0)
+				continue;
+			__atomic_store_n(&control->quota, fn->kept_quota[i], __ATOMIC_RELEASE);
+			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);
+		}
+	}
+}
