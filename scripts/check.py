@@ -360,7 +360,7 @@ def pytest(name, folder, build, timeout, scratch, env=None, arguments=(), parall
                "--basetemp", os.path.join(scratch, slug), "-o", "cache_dir=" + os.path.join(scratch, slug + ".cache"),
                "-o", "junit_family=xunit2", "--junitxml", junit, *arguments, os.path.join("test", folder)]
     # Two files, or two tests of any, at a time; a second try has the machine to itself.
-    return Stage(name, command + (["-n", "2", "--dist", parallel] if parallel else []), timeout,
+    return Stage(name, command + ["-n", "2", "--dist", parallel], timeout,
                  {"IPROBE_BUILD": build, **(env or {})}, junit, again=command + ["--last-failed", "--last-failed-no-failures=none"])
 
 
@@ -370,7 +370,7 @@ def plan(mode, scratch):
     stages = meson_build("build", BUILD, ["-Dwerror=true"], vital="")
     stages += [
         unit("unit", BUILD),
-        pytest("house", "house", BUILD, 300, scratch, parallel=None),
+        pytest("house", "house", BUILD, 300, scratch),
         pytest("system", "system", BUILD, 1500, scratch, arguments=["-m", "not slow"] if quick else []),
     ]
     if quick:
@@ -388,7 +388,7 @@ def plan(mode, scratch):
         pytest("third-party", "thirdparty", BUILD, 900, scratch),
     ]
     stages += meson_build("sanitizers build", BUILD_SAN,
-                          ["-Dwerror=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"], vital="sanitizers")
+                          ["-Dwerror=true", "-Dman=disabled", "-Db_sanitize=address,undefined", "-Db_lundef=false"], vital="sanitizers")
     stages += [
         unit("sanitizers unit", BUILD_SAN,
              {**SANITIZER_ENV, "ASAN_OPTIONS": SANITIZER_ENV["ASAN_OPTIONS"].replace("leaks=0", "leaks=1")}),
