@@ -96,14 +96,19 @@ def test_run_counts_every_call_however_built(me, programs, flags):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-@pytest.mark.parametrize("memory_size,count", [("1M", 200000), ("64M", 200000),
-                                               pytest.param("8M", 2000000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("memory_size,count", [("1M", 200000), ("64M", 200000)])
 def test_overload_loses_exactly_what_it_says(actor, programs, threads, memory_size, count):
     """As fast as the program can: losses are allowed, wrong counts are not."""
     program = programs.simple("count")
     directory, summary, calls, total = record(actor, program, ["-t", threads, "-n", count // threads],
                                               ["--memory", memory_size])
     check(actor, directory, summary, calls, total, threads)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actor,threads", [("root", 1), ("user", 2), ("root", 8)], indirect=["actor"])
+def test_overload_of_seconds_loses_exactly_what_it_says(actor, programs, threads):
+    test_overload_loses_exactly_what_it_says(actor, programs, threads, "8M", 2000000)
 
 
 def test_tiny_memory_does_lose(me, programs):

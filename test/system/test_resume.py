@@ -20,6 +20,7 @@ from iptest import actor as actors
 from iptest import ctf, memory
 from iptest.actor import last_words
 
+FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 SECONDS = 5
 
 
@@ -148,9 +149,14 @@ def test_killed_and_resumed_while_it_rotates(me, programs, targets):
     kill_often(me, programs, targets, 10, 8, *ROTATE)
 
 
+WAYS = [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"]), (6, ROTATE), (7, ["--rotate", "2", "--max-size", "512K", "--compress"])]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed,options", [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"]), (6, ROTATE), (7, ["--rotate", "2", "--max-size", "512K", "--compress"])])
+@pytest.mark.parametrize("actor,seed,options", [(who, seed, options) for seed, options in WAYS for odd, who in enumerate(("root", "user"))
+                                                if FULL or seed % 2 == odd], indirect=["actor"])
 def test_killed_and_resumed_often(actor, programs, targets, seed, options):
+    """Each way as root and as an ordinary user; each seed as both by IPROBE_TEST_FULL=1."""
     kill_often(actor, programs, targets, 24, seed, *options)
 
 
