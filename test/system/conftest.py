@@ -32,6 +32,9 @@ from iptest import actor as actors  # noqa: E402
 from iptest.programs import Programs  # noqa: E402
 from iptest.target import Targets  # noqa: E402
 
+# Files that take longest, which come first: the one that ends last is a short one then. Those that take the CPU in turn with those that wait.
+FIRST = ["counting", "rules", "nostop", "resume", "survival", "iprobed", "kill", "soak", "trees", "life", "stop", "watch", "inject", "static",
+         "coldpatch", "syscalls", "drop", "borrow", "wrapper", "fperf", "m32", "ends"]
 SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -39,7 +42,13 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of a quick run")
 
 
+def place(item):
+    name = item.path.stem.removeprefix("test_")
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=place)
     if os.environ.get("IPROBE_CHECK") == "quick":
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
