@@ -264,14 +264,28 @@ int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 	return ask(socket, request, dir, false);
 }
 
-/* Where the session's iprobe finds it, which may see other file systems than we do, as our user. */
+/* Where the session's iprobe finds it, which may see other file systems than we do, as our user. Symbolic links on the way would lead it to where its own root
+ * has them, so none is left. */
 static int add_path(struct ip_request *request, const char *dir)
 {
-	_cleanup_free_ char *here = *dir == '/' ? NULL : getcwd(NULL, 0), *path = NULL;
+	_cleanup_free_ char *copy = strdup(dir), *above = NULL, *path = NULL;
+	const char *name;
+	char *slash;
 
-	if (*dir != '/' && !here)
-		return ip_error_errno("cannot tell the current directory");
-	if (asprintf(&path, "/proc/%d/root%s%s%s", getpid(), here ? here : "", here ? "/" : "", dir) < 0) {
+	if (!copy)
+		return ip_error("out of memory");
+	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+		copy[n - 1] = '\0';
+	slash = strrchr(copy, '/');
+	name = slash ? slash + 1 : copy;
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return ip_error("%s: name a directory that can be made", dir);
+	if (slash)
+		*slash = '\0';
+	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!above)
+		return ip_error_errno("cannot open the directory of %s", dir);
+	if (asprintf(&path, "/proc/%d/root%s/%s", getpid(), above, name) < 0) {
 		path = NULL;
 		return ip_error("out of memory");
 	}

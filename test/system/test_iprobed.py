@@ -292,6 +292,29 @@ def test_snapshot_by_iprobed(daemon, user, member, target, who):
     assert last_words(proc).returncode == 0 and idle(target.pid)
 
 
+def test_snapshot_where_the_caller_sees_it(daemon, root, user, target):
+    """An absolute link means what it means to the caller: in iprobed's view it leads to another directory."""
+    directory = user.dir()
+    seen, onto = directory / "seen", directory / "onto"
+    for path in (seen, onto):
+        path.mkdir()
+        os.chown(path, user.uid, user.uid)
+    (directory / "link").symlink_to(onto)
+    script = f'mount --bind "{seen}" "{onto}" && exec setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"'
+
+    def snap():
+        return root.run(["unshare", "--mount", "sh", "-c", script, "sh", user.iprobe_path, "snapshot", "-o", "link/out", target.pid],
+                        env=daemon.env, cwd=directory)
+    if "unshare:" in snap().stderr:
+        pytest.skip("no mount namespaces here")
+    proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
+    wait_until_live(target.pid)
+    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+    assert user.iprobe("report", seen / "out").returncode == 0 and not list(onto.iterdir())
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0 and idle(target.pid)
+
+
 def test_top_by_iprobed(daemon, user, target):
     done = user.iprobe("top", "--json", "-n", "2", "-d", "100ms", "-s", "calls", target.pid, env=daemon.env, cwd=user.dir())
     assert done.returncode == 0, repr(done)
