@@ -46,6 +46,7 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 	if (wants_values(&o->values) && ip_values_plan(&d->live, s->target, &s->modules, &o->values, s->area,
 						       s->trace, &s->summary->value_gaps) < 0)
 		return -1;
+	s->records |= ip_plan_records(&d->live);
 	if (ip_plan_bind(&d->live, s->target, s->area) < 0 ||
 	    ip_filters_add_plan(&s->options->filters, s->area, &d->live) < 0)
 		return -1;

@@ -102,15 +102,20 @@ int ip_collector_poll(struct ip_collector *c)
 	return taken;
 }
 
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, uint64_t now_ns, uint64_t max_ns)
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, bool records,
+			  uint64_t now_ns, uint64_t max_ns)
 {
 	int32_t nfree = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
-	unsigned total = c->area->nsubbufs, nready = nfree < 0 ? 0 : (unsigned)nfree > total ? total : (unsigned)nfree;
+	unsigned total = c->area->nsubbufs, nready = nfree < 0		       ? 0
+						     : (unsigned)nfree > total ? total
+									       : (unsigned)nfree;
 
 	if (c->press && !ip_press_is_empty(c->press) && max_ns > PRESS_NAP_NS)
 		max_ns = PRESS_NAP_NS;
 	if (c->window) /* it takes nothing, and what is free says nothing */
 		nready = total;
+	if (!records)
+		nready = UINT32_MAX;
 	return ip_pace_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
@@ -129,7 +134,10 @@ static int flush(struct ip_collector *c, const uint8_t *gone)
 		if (!is_claimed(c, i))
 			continue;
 		/* without gone the last look may have seen a thread of the program that came behind */
-		if (ip_drain_slot(c, i, !gone ? c->slots[i].seen_before : gone[i] ? c->slots[i].seen : IP_LIVES) < 0)
+		if (ip_drain_slot(c, i,
+				  !gone	    ? c->slots[i].seen_before
+				  : gone[i] ? c->slots[i].seen
+					    : IP_LIVES) < 0)
 			return -1;
 		ip_drain_release(c, i);
 	}
@@ -264,7 +272,8 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 
 		if (!is_claimed(c, i))
 			continue;
-		if (slot->cur >> IP_POSITION_BITS == IP_NO_SUBBUF) /* with coarse time it is not at the next one's start */
+		if (slot->cur >> IP_POSITION_BITS ==
+		    IP_NO_SUBBUF) /* with coarse time it is not at the next one's start */
 			position -= position % IP_SUBBUF_WORDS;
 		ret->lost += slot->lost + c->slots[i].p.holes;
 		ret->filtered += slot->filtered + slot->held;

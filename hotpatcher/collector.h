@@ -19,16 +19,16 @@
 struct ip_collector;
 
 struct ip_collector_stats {
-	uint64_t events;    /* written to the trace */
-	uint64_t lost;	    /* dropped: no room, no slot, or a hook that never came back */
-	uint64_t unserved;  /* of those: threads beyond the slots */
-	uint64_t filtered;  /* left out on purpose (filters.h) */
+	uint64_t events;      /* written to the trace */
+	uint64_t lost;	      /* dropped: no room, no slot, or a hook that never came back */
+	uint64_t unserved;    /* of those: threads beyond the slots */
+	uint64_t filtered;    /* left out on purpose (filters.h) */
 	uint64_t overwritten; /* of sessions that overwrite */
-	uint64_t invalid;   /* words that were no record: the target scribbled over its rings */
-	uint64_t processes; /* that recorded anything */
-	uint64_t threads;   /* the same */
-	uint64_t plain;	    /* packets of a compressed trace that are not: the press fell behind */
-	uint64_t pending;   /* recorded but not drained yet (an estimate, for people) */
+	uint64_t invalid;     /* words that were no record: the target scribbled over its rings */
+	uint64_t processes;   /* that recorded anything */
+	uint64_t threads;     /* the same */
+	uint64_t plain;	      /* packets of a compressed trace that are not: the press fell behind */
+	uint64_t pending;     /* recorded but not drained yet (an estimate, for people) */
 };
 
 /* area, trace and target are borrowed and must outlive it. The area's session has begun. max_size: bytes of packets after which
@@ -62,8 +62,9 @@ int ip_collector_finish(struct ip_collector *c);
  * the trace cannot be written (recording should end). */
 int ip_collector_poll(struct ip_collector *c);
 
-/* How long it may sleep after a turn of which ip_collector_poll() said taken (pace.h). */
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, uint64_t now_ns, uint64_t max_ns);
+/* How long it may sleep after a turn of which ip_collector_poll() said taken (pace.h). records: something may fill rings. */
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, bool records,
+			  uint64_t now_ns, uint64_t max_ns);
 
 /* No thread that the area knows goes on as it was (the process has exec'ed): drains all of them and frees their slots. */
 int ip_collector_flush(struct ip_collector *c);

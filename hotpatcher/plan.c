@@ -65,6 +65,14 @@ static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const st
 	plan->nhists += f->duty == IP_DUTY_HIST;
 }
 
+bool ip_plan_records(const struct ip_plan *plan)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].duty == IP_DUTY_LOG || plan->functions[i].duty == IP_DUTY_FPERF)
+			return true;
+	return false;
+}
+
 static int add_function(struct ip_plan *plan, const struct ip_module *module, uint32_t module_index,
 			const struct ip_pl_probe *probe, const struct ip_selections *selections)
 {

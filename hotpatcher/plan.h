@@ -65,6 +65,9 @@ void ip_plan_clear(struct ip_plan *plan);
  * and fills in the live form of every site. */
 int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area);
 
+/* Whether any of its functions fills rings, or wants the session awake as if it did (fperf): others count and measure in places of their own. */
+bool ip_plan_records(const struct ip_plan *plan);
+
 /* Whether stubs were ever made for what is mapped at start: its sites may be live. */
 bool ip_area_has_stubs(const struct ip_area *area, uint64_t start);
 

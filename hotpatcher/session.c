@@ -195,6 +195,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
 			   &s->summary->value_gaps) < 0)
 		return -1;
+	s->records |= ip_plan_records(plan);
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		return -1;
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||

@@ -62,6 +62,7 @@ struct ip_session {
 	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
 	bool live;				  /* sites of the target's present image may be live */
+	bool records;				  /* some function fills rings */
 	bool launched;				  /* by iprobe run, which knows of exec by itself */
 	bool execed;   /* the target is another program now: nothing of it is ours */
 	bool confined; /* the target has come under seccomp, and its clock is read by system calls */

@@ -159,7 +159,7 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	uint64_t now = ip_now_ns(), nap;
 	struct timespec t;
 
-	nap = ip_collector_nap(s->collector, &s->pace, taken, now, longest_nap(s, now));
+	nap = ip_collector_nap(s->collector, &s->pace, taken, s->records, now, longest_nap(s, now));
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
