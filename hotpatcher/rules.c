@@ -85,16 +85,19 @@ static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
 				       &e->states[e->nstates].history);
 	e->nstates++;
 	e->users |= rule->user.n != 0;
+	e->cmdlines |= rule->cmdline.n != 0;
 	return 0;
 }
 
 static void clear_states(struct ip_rules *e)
 {
-	for (size_t i = 0; i < e->nstates; i++)
+	for (size_t i = 0; i < e->nstates; i++) {
 		ip_rules_history_clear(&e->states[i].history);
+		free(e->states[i].begun);
+	}
 	free(ip_steal_ptr(e->states));
 	e->nstates = 0;
-	e->users = false;
+	e->users = e->cmdlines = false;
 }
 
 /* All that defines anything: selections and profiles are what rules are made of. */
@@ -153,6 +156,7 @@ static int get_ready(struct ip_rules *e)
 static void close_down(struct ip_rules *e)
 {
 	ip_rules_listen_no_more(e);
+	ip_rules_reader_close(&e->reader);
 	ip_rules_unlock(e);
 }
 

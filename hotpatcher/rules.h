@@ -4,6 +4,7 @@
  *
  *   rules.c          this process: files, signals, requests, the loop
  *   rules_scan.c     which processes there are, and which rules are for them
+ *   rules_share.c    how users share the places of a rule
  *   rules_when.c     conditions that are looked at from outside: every, cpu, memory, pressure
  *   rules_target.c   one process: what is done to it now, and what is waiting
  *   rules_act.c      the command lines of what is done, and what came of it

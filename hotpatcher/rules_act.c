@@ -138,6 +138,12 @@ static void make_room(const struct ip_rules *e, const struct ip_rules_state *sta
 			     removed, ip_format_size(state->rule->disk, size));
 }
 
+/* For why.txt; "" where it cannot be had. Rules that do not ask for it have left it unread. */
+static const char *cmdline_of(struct ip_rules *e, struct ip_rules_target *t)
+{
+	return ip_rules_cmdline_read(&e->reader, &t->process) == 0 ? t->process.cmdline : "";
+}
+
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_firing *firing)
 {
 	const struct ip_rules_rule *r = firing->arm->state->rule;
@@ -145,8 +151,8 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 	struct command c;
 
 	make_room(e, firing->arm->state);
-	if (ip_rules_note(e, p) < 0 || ip_rules_store_begin(e->options->traces, r, p->pid, p->exe, p->cmdline,
-							    firing->why, &t->dir) < 0) {
+	if (ip_rules_note(e, p) < 0 || ip_rules_store_begin(e->options->traces, r, p->pid, p->exe,
+							    cmdline_of(e, t), firing->why, &t->dir) < 0) {
 		ip_rules_forget(e, p);
 		return -1;
 	}
@@ -329,8 +335,8 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 	struct command c;
 
 	make_room(e, firing->arm->state);
-	if (ip_rules_store_begin(e->options->traces, firing->arm->state->rule, p->pid, p->exe, p->cmdline,
-				 firing->why, &t->side_dir) < 0)
+	if (ip_rules_store_begin(e->options->traces, firing->arm->state->rule, p->pid, p->exe,
+				 cmdline_of(e, t), firing->why, &t->side_dir) < 0)
 		return -1;
 	iprobe(e, &c, "snapshot");
 	add(&c, "--json");

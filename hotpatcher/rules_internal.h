@@ -7,6 +7,7 @@
 
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/rules.h"
+#include "hotpatcher/rules_cmdline.h"
 #include "hotpatcher/rules_job.h"
 #include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_match.h"
@@ -16,6 +17,13 @@
 #define IP_RULES_WHY	 512u
 #define IP_RULES_WATCHED (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
 
+/* A program that a process has just begun to run. */
+struct ip_rules_begun {
+	pid_t pid;
+	unsigned long long start;
+	uint64_t exe; /* a hash */
+};
+
 /* What is kept of a rule. */
 struct ip_rules_state {
 	const struct ip_rules_rule *rule;
@@ -23,6 +31,8 @@ struct ip_rules_state {
 	uint64_t fired; /* times, since we began */
 	char last[96];	/* when and of whom, for people; "": never */
 	bool told_most, told_processes;
+	struct ip_rules_begun *begun; /* that it has met: they start once */
+	size_t nbegun;
 };
 
 /* A rule and a process that it is for. */
@@ -83,11 +93,12 @@ struct ip_rules_seen {
 	unsigned long long start;
 	uint64_t exe; /* a hash */
 	long uid;
-	uint64_t since_ns; /* when it was found, or had another program */
-	bool fresh;	   /* that was after we had begun */
-	bool again;	   /* to be read once more, when what has just been executed has its command line */
-	bool left_out;	   /* a rule had enough processes */
-	bool pending;	   /* to be met when its session has ended */
+	uint64_t since_ns;	 /* when it was found, or had another program */
+	uint64_t fresh_until_ns; /* what meets it before has seen it start; 0: it was there before us */
+	bool met;		 /* a rule is for it */
+	bool again;    /* to be read once more, when what has just been executed has its command line */
+	bool left_out; /* a rule had enough processes */
+	bool pending;  /* to be met when its session has ended */
 };
 
 struct ip_rules {
@@ -101,10 +112,15 @@ struct ip_rules {
 	size_t ntargets;
 	struct ip_rules_seen *seen; /* by pid */
 	size_t nseen;
+	struct ip_rules_seen *found; /* by the look that goes on, in any order */
+	size_t nfound;
+	struct ip_rules_reader reader;
 	bool first;	  /* what is found now has been there before us */
 	bool room;	  /* a process has gone: one that was left out may take its place */
+	bool wanted;	  /* one would take a place of a process that is busy: it is looked at again */
 	bool all;	  /* rules are others than they were */
-	bool users;	  /* some of them are for users */
+	bool users;	  /* some of them are for users, */
+	bool cmdlines;	  /* or for command lines */
 	uint64_t scan_ns; /* when next */
 	int listening;	  /* for requests; -1: not */
 	int lock;	  /* -1: not taken */
@@ -121,6 +137,14 @@ void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_targ
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns);
 /* Rules are others: all processes are looked at anew. Which have been there before is known still. */
 void ip_rules_scan_again(struct ip_rules *e);
+/* The process, of which there is a target that goes, is to be met anew. */
+void ip_rules_scan_pending(struct ip_rules *e, pid_t pid);
+
+/* rules_share.c. Whether the rule has a place for one more process of the user: one that is free, or that of a user who has more than his
+ * share, whose newest process loses it. */
+bool ip_rules_has_place(struct ip_rules *e, const struct ip_rules_state *state, uid_t uid);
+/* The same, and takes it. */
+bool ip_rules_take_place(struct ip_rules *e, const struct ip_rules_state *state, uid_t uid);
 
 /* rules_when.c. Conditions of a process that are looked at now and then; fires what is due. */
 void ip_rules_look(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);

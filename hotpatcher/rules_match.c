@@ -8,24 +8,18 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
-#include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/stop.h"
 #include "hotpatcher/target.h"
 
-#define CMDLINE_MAX 4096
-#define CGROUP_MAX  8192
-#define CMDLINE_NS  2000000000ull
-#define DELETED	    " (deleted)"
+#define CGROUP_MAX 8192
+#define DELETED	   " (deleted)"
 
 /* At most size - 1 bytes, a zero behind them. The number, or -1. */
 static ssize_t read_file(const char *path, char *buffer, size_t size)
@@ -103,68 +97,6 @@ static int read_all(pid_t pid, struct ip_rules_process *ret)
 	ret->exe = ip_rules_exe(pid);
 	ret->cgroup = strdup(cgroup);
 	return ret->exe && ret->cgroup ? 0 : -1;
-}
-
-/* In a child: passes the command line on. */
-static _Noreturn void pass_cmdline(pid_t pid, int to)
-{
-	char text[CMDLINE_MAX];
-	ssize_t n = read_of(pid, "cmdline", text, sizeof(text));
-
-	_exit(n >= 0 && write(to, text, n) == n ? 0 : 1);
-}
-
-/* Up to its end. The number of bytes, or -1: it takes too long. */
-static ssize_t read_in_time(int fd, char *buffer, size_t size)
-{
-	uint64_t limit = ip_now_ns() + CMDLINE_NS, now;
-	ssize_t n, all = 0;
-
-	while ((now = ip_now_ns()) < limit) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-
-		if (poll(&p, 1, (limit - now) / 1000000 + 1) <= 0)
-			continue;
-		n = read(fd, buffer + all, size - 1 - all);
-		if (n <= 0)
-			return n < 0 ? -1 : all;
-		all += n;
-	}
-	return -1;
-}
-
-int ip_rules_cmdline_read(struct ip_rules_process *p)
-{
-	char text[CMDLINE_MAX];
-	int ends[2];
-	ssize_t n;
-	pid_t child;
-
-	if (p->cmdline)
-		return 0;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return ip_error_errno("cannot make a pipe");
-	fflush(NULL);
-	child = fork();
-	if (child == 0)
-		pass_cmdline(p->pid, ends[1]);
-	close(ends[1]);
-	n = child < 0 ? -1 : read_in_time(ends[0], text, sizeof(text));
-	close(ends[0]);
-	if (child > 0 && n < 0)
-		kill(child, SIGKILL);
-	/* one that cannot even be killed is reaped when we end */
-	if (child > 0)
-		waitpid(child, NULL, n < 0 ? WNOHANG : 0);
-	if (n < 0)
-		return ip_error("pid %d: its command line cannot be read in time", p->pid);
-	for (ssize_t i = 0; i < n; i++)
-		if (!text[i])
-			text[i] = ' ';
-	while (n > 0 && text[n - 1] == ' ')
-		n--;
-	p->cmdline = strndup(text, n);
-	return p->cmdline ? 0 : ip_error("out of memory");
 }
 
 int ip_rules_process_read(pid_t pid, struct ip_rules_process *ret)

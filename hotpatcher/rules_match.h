@@ -36,20 +36,16 @@ int ip_rules_stat_parse(const char *text, struct ip_rules_stat *ret);
 /* 0, or -1: the process is gone. */
 int ip_rules_stat_read(pid_t pid, struct ip_rules_stat *ret);
 
-/* All but the command line. 0, or -1: it is gone, one of the kernel's own, or closed to us. */
+/* All but the command line (rules_cmdline.h). 0, or -1: it is gone, one of the kernel's own, or closed to us. */
 int ip_rules_process_read(pid_t pid, struct ip_rules_process *ret);
 void ip_rules_process_clear(struct ip_rules_process *process);
 
 /* Its executable as the link says; malloc'ed, NULL: none. */
 char *ip_rules_exe(pid_t pid);
 
-/* The command line lies in the process's own memory, and that may be a file of a file system that never answers (FUSE): who reads it
- * waits for ever. So a child reads it, and is killed where it takes too long. 0, or -1 with an error. */
-int ip_rules_cmdline_read(struct ip_rules_process *process);
-
 /* Whether the rule is for it, as far as is known without the command line. */
 bool ip_rules_may_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
-/* Whether it is. The command line has been read. */
+/* Whether it is. Where the rule asks for the command line it has been read. */
 bool ip_rules_match(const struct ip_rules_rule *rule, const struct ip_rules_process *process);
 
 /* Microseconds for which some (full: all) tasks of the process's cgroup have waited for the resource since the cgroup was made. -1

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -19,7 +20,7 @@
 #include "hotpatcher/stop.h"
 
 #define SCAN_NS	      200000000ull
-#define SCAN_SHARE    250 /* one part in so many of the time goes there; forks and their ends come on top */
+#define SCAN_SHARE    250 /* one part in so many of a CPU goes there */
 #define SCAN_LIMIT_NS 5000000000ull
 #define AGAIN_NS      1000000000ull
 #define FRESH_NS      3000000000ull /* what matches a rule later than that has not just started */
@@ -51,20 +52,48 @@ static bool is_ours(const struct ip_rules *e, const char *exe)
 		!strcmp(exe + folder, "fperf"));
 }
 
-static size_t arms_of(const struct ip_rules *e, const struct ip_rules_state *state)
+/* Whether the rule has seen this process start this program; if it has not, it has now. */
+static bool has_begun(struct ip_rules_state *state, const struct ip_rules_seen *seen)
 {
-	size_t n = 0;
+	const struct ip_rules_begun begun = {seen->pid, seen->start, seen->exe};
 
-	for (size_t i = 0; i < e->ntargets; i++)
-		for (size_t k = 0; k < e->targets[i]->narms && !e->targets[i]->gone; k++)
-			n += e->targets[i]->arms[k].state == state;
-	return n;
+	for (size_t i = 0; i < state->nbegun; i++) {
+		const struct ip_rules_begun *b = &state->begun[i];
+
+		if (b->pid == seen->pid && b->start == seen->start && b->exe == seen->exe)
+			return true;
+	}
+	if (ip_grow(&state->begun, state->nbegun, sizeof(begun)) == 0)
+		state->begun[state->nbegun++] = begun;
+	return false;
+}
+
+static struct ip_rules_arm arm_of(struct ip_rules_state *state, const struct ip_rules_seen *seen,
+				  uint64_t now_ns)
+{
+	const struct ip_rules_rule *r = state->rule;
+	struct ip_rules_arm arm = {.state = state};
+
+	arm.every_ns = r->every_ns ? now_ns + r->every_ns : 0;
+	arm.fresh = r->start && now_ns < seen->fresh_until_ns && !has_begun(state, seen);
+	return arm;
+}
+
+/* It is for so many processes at the same time at most, and has them. */
+static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
+{
+	if (!state->told_processes)
+		ip_rules_log(state, NULL,
+			     "it is for %u processes at the same time at most (processes), "
+			     "which it has: pid %d and others are left out",
+			     state->rule->processes, seen->pid);
+	state->told_processes = true;
+	seen->left_out = true;
 }
 
 /* Which rules are for it? Before the process was held it may have been another one: what was read is compared again. */
 static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint64_t now_ns)
 {
-	bool fresh = seen->fresh && now_ns - seen->since_ns < FRESH_NS;
 	struct ip_rules_target *t = NULL;
 	struct ip_rules_process process;
 	struct ip_rules_stat stat;
@@ -73,43 +102,38 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 		return;
 	for (size_t i = 0; i < e->nstates && !is_ours(e, process.exe); i++) {
 		struct ip_rules_state *state = &e->states[i];
-		struct ip_rules_arm arm = {.state = state, .fresh = fresh};
+		struct ip_rules_process *p = t ? &t->process : &process;
 
-		if (!ip_rules_may_match(state->rule, t ? &t->process : &process))
+		if (!ip_rules_may_match(state->rule, p))
 			continue;
 		/* said once; then it takes no more time than that */
-		if (state->told_processes && arms_of(e, state) >= state->rule->processes) {
+		if (state->told_processes && !ip_rules_has_place(e, state, p->uid)) {
 			seen->left_out = true;
 			continue;
 		}
-		if (!t && ip_rules_cmdline_read(&process) < 0) {
+		if (state->rule->cmdline.n && ip_rules_cmdline_read(&e->reader, p) < 0) {
 			ip_rules_log(state, NULL, "%s: it is left out", ip_error_message());
 			seen->again = false; /* it has held us up for long enough */
 			break;
 		}
-		if (!ip_rules_match(state->rule, t ? &t->process : &process))
+		if (!ip_rules_match(state->rule, p))
 			continue;
-		if (arms_of(e, state) >= state->rule->processes) {
-			if (!state->told_processes)
-				ip_rules_log(state, NULL,
-					     "it is for %u processes at the same time at most (processes), "
-					     "which it has: pid %d and others are left out",
-					     state->rule->processes, pid);
-			state->told_processes = true;
-			seen->left_out = true;
+		if (!ip_rules_take_place(e, state, p->uid)) {
+			leave_out(state, seen);
 			continue;
 		}
 		if (!t && ip_rules_target_add(e, &process, &t) < 0) {
 			ip_rules_log(state, NULL, "pid %d: %s", pid, ip_error_message());
 			break;
 		}
-		arm.every_ns = state->rule->every_ns ? now_ns + state->rule->every_ns : 0;
-		if (ip_grow(&t->arms, t->narms, sizeof(arm)) < 0)
+		if (ip_grow(&t->arms, t->narms, sizeof(*t->arms)) < 0)
 			break;
-		t->arms[t->narms++] = arm;
+		t->arms[t->narms++] = arm_of(state, seen, now_ns);
 	}
-	if (t)
-		seen->fresh = false; /* it starts once */
+	/* one that had to wait for the end of its session has been met in time; from now on that counts no more */
+	if (seen->fresh_until_ns == UINT64_MAX)
+		seen->fresh_until_ns = now_ns;
+	seen->met = t;
 	if (!t)
 		ip_rules_process_clear(&process);
 	else if (!ip_pidfd_lives(t->pidfd) || ip_rules_stat_read(pid, &stat) < 0 ||
@@ -126,14 +150,14 @@ static struct ip_rules_target *target_of(const struct ip_rules *e, pid_t pid)
 }
 
 /* Whether a rule is for it that was not when it was met: its command line is another one. */
-static bool is_for_more(const struct ip_rules *e, const struct ip_rules_target *t)
+static bool is_for_more(struct ip_rules *e, const struct ip_rules_target *t)
 {
 	struct ip_rules_process process;
 	size_t n = 0;
 
-	if (ip_rules_process_read(t->process.pid, &process) < 0)
+	if (!e->cmdlines || ip_rules_process_read(t->process.pid, &process) < 0)
 		return false;
-	if (ip_rules_cmdline_read(&process) == 0 &&
+	if (ip_rules_cmdline_read(&e->reader, &process) == 0 &&
 	    (!t->process.cmdline || strcmp(process.cmdline, t->process.cmdline)))
 		for (size_t i = 0; i < e->nstates; i++)
 			n += ip_rules_match(e->states[i].rule, &process);
@@ -141,21 +165,38 @@ static bool is_for_more(const struct ip_rules *e, const struct ip_rules_target *
 	return n > t->narms;
 }
 
-static int remember(struct ip_rules_seen **list, size_t *n, const struct ip_rules_seen *seen)
+static int remember(struct ip_rules *e, const struct ip_rules_seen *seen)
 {
-	if (ip_grow(list, *n, sizeof(*seen)) < 0)
+	if (ip_grow(&e->found, e->nfound, sizeof(*seen)) < 0)
 		return -1;
-	(*list)[(*n)++] = *seen;
+	e->found[e->nfound++] = *seen;
 	return 0;
 }
 
-/* One entry of /proc. */
-static int visit(struct ip_rules *e, pid_t pid, struct ip_rules_seen **list, size_t *n, uint64_t now_ns)
+static struct ip_rules_seen *seen_before(const struct ip_rules *e, pid_t pid)
 {
 	const struct ip_rules_seen key = {.pid = pid};
-	const struct ip_rules_seen *before =
-		e->seen ? bsearch(&key, e->seen, e->nseen, sizeof(key), compare) : NULL;
-	struct ip_rules_seen seen = {.pid = pid, .since_ns = now_ns, .fresh = !e->first, .again = !e->first};
+
+	return e->seen ? bsearch(&key, e->seen, e->nseen, sizeof(key), compare) : NULL;
+}
+
+void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
+{
+	struct ip_rules_seen *before = seen_before(e, pid);
+
+	/* the look that goes on may have had it already, or not */
+	if (before)
+		before->pending = true;
+	for (size_t i = 0; i < e->nfound; i++)
+		if (e->found[i].pid == pid)
+			e->found[i].pending = true;
+}
+
+/* One entry of /proc. */
+static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
+{
+	const struct ip_rules_seen *before = seen_before(e, pid);
+	struct ip_rules_seen seen = {.pid = pid, .since_ns = now_ns, .again = !e->first};
 	struct ip_rules_target *t;
 	struct ip_rules_stat stat;
 	_cleanup_free_ char *exe = NULL;
@@ -167,22 +208,29 @@ static int visit(struct ip_rules *e, pid_t pid, struct ip_rules_seen **list, siz
 	seen.start = stat.start;
 	seen.exe = exe ? hash_of(exe) : 0;
 	seen.uid = exe && e->users ? ip_proc_status(pid, "Uid") : 0;
+	seen.fresh_until_ns = e->first ? 0 : now_ns + FRESH_NS;
 	same = before && before->start == seen.start && before->exe == seen.exe;
 	if (same) {
 		seen.since_ns = before->since_ns;
-		seen.fresh = before->fresh;
+		seen.fresh_until_ns = before->fresh_until_ns;
+		seen.met = before->met;
 		seen.again = before->again;
 		seen.left_out = before->left_out;
 	}
 	again = same && seen.again && now_ns - seen.since_ns >= AGAIN_NS;
 	t = target_of(e, pid);
+	/* what rules before these have met has not just started */
+	if (e->all && seen.met)
+		seen.fresh_until_ns = 0;
 	meets = !same || e->all || before->pending || before->uid != seen.uid ||
 		(again && (!t || is_for_more(e, t)));
 	/* it is another process now, or is met anew: that has to wait until nothing is being done to it any more */
 	if (t && meets) {
 		t->gone = true;
 		seen.pending = true;
-		return remember(list, n, &seen);
+		if (now_ns < seen.fresh_until_ns)
+			seen.fresh_until_ns = UINT64_MAX;
+		return remember(e, &seen);
 	}
 	meets |= seen.left_out && e->room && !t;
 	if (again)
@@ -191,40 +239,69 @@ static int visit(struct ip_rules *e, pid_t pid, struct ip_rules_seen **list, siz
 		seen.left_out = false;
 		meet(e, pid, &seen, now_ns);
 	}
-	return remember(list, n, &seen);
+	return remember(e, &seen);
+}
+
+/* Of ours: on a busy machine a look takes longer, and costs no more. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* What was found is what has been seen from now on. */
+static void take_found(struct ip_rules *e)
+{
+	if (e->nfound)
+		qsort(e->found, e->nfound, sizeof(*e->found), compare);
+	free(e->seen);
+	e->seen = ip_steal_ptr(e->found);
+	e->nseen = e->nfound;
+	e->nfound = 0;
+}
+
+/* What has begun some time ago has not just started in any case. */
+static void forget_begun(const struct ip_rules *e, struct ip_rules_state *state, uint64_t now_ns)
+{
+	for (size_t i = 0; i < state->nbegun;) {
+		const struct ip_rules_begun *b = &state->begun[i];
+		const struct ip_rules_seen *seen = seen_before(e, b->pid);
+
+		if (!seen || seen->start != b->start || seen->exe != b->exe || now_ns >= seen->fresh_until_ns)
+			state->begun[i] = state->begun[--state->nbegun];
+		else
+			i++;
+	}
 }
 
 void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
 {
-	struct ip_rules_seen *list = NULL;
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
-	size_t n = 0;
-	uint64_t next;
+	uint64_t next, before_ns = cpu_ns();
 	int done = 0;
 
 	if (!e->nstates || now_ns < e->scan_ns)
 		return;
+	e->wanted = false;
 	dir = opendir("/proc");
 	while (dir && done == 0 && (entry = readdir(dir))) {
 		int pid = atoi(entry->d_name);
 
 		if (pid > 0 && pid != getpid())
-			done = visit(e, pid, &list, &n, now_ns);
+			done = visit(e, pid, now_ns);
 	}
-	if (n)
-		qsort(list, n, sizeof(*list), compare);
-	for (size_t i = 0; i < e->ntargets && dir && done == 0; i++) {
-		const struct ip_rules_seen key = {.pid = e->targets[i]->process.pid};
-
-		if (!n || !bsearch(&key, list, n, sizeof(key), compare))
+	take_found(e);
+	for (size_t i = 0; i < e->ntargets && dir && done == 0; i++)
+		if (!seen_before(e, e->targets[i]->process.pid))
 			e->targets[i]->gone = true;
-	}
-	free(e->seen);
-	e->seen = list;
-	e->nseen = n;
-	e->first = e->room = e->all = false;
-	next = SCAN_SHARE * (ip_now_ns() - now_ns);
+	for (size_t i = 0; i < e->nstates; i++)
+		forget_begun(e, &e->states[i], now_ns);
+	e->first = e->all = false;
+	e->room = e->wanted;
+	next = SCAN_SHARE * (cpu_ns() - before_ns);
 	e->scan_ns = now_ns + (next < SCAN_NS ? SCAN_NS : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS : next);
 }
 

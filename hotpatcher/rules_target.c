@@ -144,6 +144,16 @@ static void failed(struct ip_rules_target *t, const struct ip_rules_state *state
 	snprintf(t->said, sizeof(t->said), "%s", what);
 }
 
+/* What is live stays live meanwhile, which is said. */
+static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_t now_ns)
+{
+	char text[IP_RULES_JOB_WORD];
+
+	snprintf(text, sizeof(text),
+		 "what is live cannot be put back, and no rule is carried out on it before: %s", what);
+	failed(t, NULL, text, now_ns);
+}
+
 /* A session that watched has ended. */
 static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
@@ -186,7 +196,7 @@ static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	else if (watched)
 		watch_ended(e, t, now_ns);
 	else if (cleaned && !good)
-		failed(t, NULL, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
+		failed_to_clean(t, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
 	if (watched && t->dir)
 		ip_rules_store_remove(t->dir);
 	free(ip_steal_ptr(t->dir));
@@ -212,7 +222,7 @@ static void clean(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns
 		t->doing = IP_RULES_NOTHING;
 		ip_rules_forget(e, &t->process);
 	} else if ((!t->unclean || now_ns >= t->retry_ns) && ip_rules_clean_begin(e, t) < 0) {
-		failed(t, NULL, ip_error_message(), now_ns);
+		failed_to_clean(t, ip_error_message(), now_ns);
 		t->unclean = true;
 	}
 }

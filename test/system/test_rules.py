@@ -465,6 +465,32 @@ def test_places_are_taken_again(rules, targets, me, program):
                     lambda: [p["pid"] for p in rules.listed()["r"]["processes"]] == [other], WAIT)
 
 
+def test_places_are_shared_by_users(root, user, targets, program):
+    """Who has the fewer gets one, of the newest of who has most; with as many each nothing changes any more."""
+    rules = Rules(root, root.dir(), program)
+    many = [targets.start(root, [program], preload=False).pid for _ in range(4)]
+    rules.start(rule("{latency: {functions: handle, p99: '> 10s'}}", more="processes: 3"))
+
+    def holders():
+        return {p["pid"] for p in rules.listed()["r"]["processes"]}
+    memory.wait_for("not three of them are found", lambda: len(holders()) == 3, WAIT)
+    assert holders() < set(many)
+    few = [targets.start(user, [program], preload=False).pid for _ in range(2)]
+    memory.wait_for("the user gets no place", lambda: len(holders() & set(few)) == 1 and len(holders()) == 3, WAIT)
+    line = rules.wait_log("its place is another user's now, who has fewer of them (processes)")
+    loser = int(line.split(" pid ")[1].split()[0])
+    assert loser in many
+    wait_until_idle(loser)
+    (other,), lucky = set(few) - holders(), holders() & set(few)
+    for pid in holders():
+        wait_until_live(pid)
+    assert idle(other) and lucky <= holders() and rules.log().count("its place is another") == 1
+    # a free place is for whoever waits
+    os.kill(lucky.pop(), signal.SIGKILL)
+    memory.wait_for("the place stays free", lambda: len(holders()) == 3, WAIT)
+    assert rules.daemon.end() == 0
+
+
 def test_another_program(rules, targets, me, program):
     """A process that is watched executes another one, which is watched then; and each time there is one session and one note."""
     names = [rules.path / name for name in ("one-serving", "two-serving")]
@@ -494,6 +520,32 @@ def test_who_changes_the_user(root):
     proc.stdin.flush()
     memory.wait_for("it is not found again", lambda: rules.listed()["r"]["processes"], WAIT)
     assert not rules.listed()["before"]["processes"]
+    assert rules.daemon.end() == 0
+
+
+def test_who_starts_and_changes_the_user(root):
+    """Each rule sees a start once, also where another one had the process; some tries, since three seconds later it is no start any more."""
+    rules = Rules(root, root.dir(), "none")
+    word = f"test-start-{os.getpid()}"
+    rules.start(rule("start", match=f"{{cmdline: '*{word}', user: {ORDINARY_UID}}}", more="at_most: 100 per 1h")
+                + f"  before: {{match: {{cmdline: '*{word}'}}, when: start, do: trace, at_most: 100 per 1h}}\n")
+    memory.wait_for("no look at all processes", lambda: rules.listed(), WAIT)
+    code = f"import os, time; input(); os.setresuid({ORDINARY_UID}, {ORDINARY_UID}, {ORDINARY_UID}); time.sleep(600)"
+    for _ in range(10):
+        proc = root.popen([sys.executable, "-c", code, word], stdin=subprocess.PIPE, text=True)
+
+        def starts(name, pid=proc.pid):
+            return sum(f"rule {name}: pid {pid} " in line and "fires: it has started" in line for line in rules.log().splitlines())
+        with contextlib.suppress(AssertionError):
+            memory.wait_for("it has been met too late", lambda: starts("before"), 10)
+        proc.stdin.write("\n")
+        proc.stdin.flush()
+        memory.wait_for("it is not found", lambda pid=proc.pid: pid in {p["pid"] for p in rules.listed()["r"]["processes"]}, WAIT)
+        counts = starts("before"), starts("r")
+        assert max(counts) <= 1, rules.log()
+        if counts == (1, 1):
+            break
+    assert counts == (1, 1), rules.log()
     assert rules.daemon.end() == 0
 
 
@@ -579,7 +631,7 @@ exec {cli}/iprobe "$@"
     process = rules.rules_pid()
     session, = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, text=True, check=False).stdout.split()
     os.kill(int(session), signal.SIGKILL)
-    rules.wait_log(f"pid {serving.pid} ", "not now; it is tried again in ")
+    rules.wait_log(f"pid {serving.pid} ", "cannot be put back, and no rule is carried out on it before: iprobe: not now; it is tried again in ")
     memory.wait_for("it is not tried again", lambda: (place / "tries").read_text().count("try") >= 2, WAIT)
     note = rules.daemon.state / f"rule-{serving.pid}"
     assert [p["doing"] for p in rules.listed()["r"]["processes"]] == ["clean"] and note.exists() and not idle(serving.pid)

@@ -11,6 +11,7 @@
 
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/rules.h"
+#include "hotpatcher/rules_cmdline.h"
 #include "hotpatcher/rules_job.h"
 #include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_match.h"
@@ -233,6 +234,7 @@ static void test_matching(void **state)
 
 static void test_processes(void **state)
 {
+	struct ip_rules_reader reader = {0};
 	struct ip_rules_process p;
 	struct ip_rules_stat stat;
 
@@ -250,11 +252,42 @@ static void test_processes(void **state)
 	assert_int_equal(ip_rules_stat_parse("1 (a) S 1 2", &stat), -1);
 	assert_int_equal(ip_rules_process_read(getpid(), &p), 0);
 	assert_null(p.cmdline);
-	assert_int_equal(ip_rules_cmdline_read(&p), 0);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p), 0);
 	assert_true(p.start && p.uid == getuid() && strstr(p.exe, "test_hotpatcher_rules") &&
 		    strstr(p.cmdline, "test_hotpatcher_rules"));
 	ip_rules_process_clear(&p);
 	assert_int_equal(ip_rules_process_read(0x7fffffff, &p), -1);
+	ip_rules_reader_close(&reader);
+}
+
+/* One child for all of them; where it is stopped it is given up, where it has gone it is replaced, and nothing is left of it. */
+static void test_command_lines(void **state)
+{
+	struct ip_rules_reader reader = {0};
+	struct ip_rules_process p[4] = {
+		{.pid = getpid()}, {.pid = getpid()}, {.pid = getpid()}, {.pid = 0x7fffffff}};
+	pid_t first;
+
+	(void)state;
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[0]), 0);
+	first = reader.pid;
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[3]), 0);
+	assert_string_equal(p[3].cmdline, "");
+	assert_int_equal(reader.pid, first);
+	kill(first, SIGSTOP);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[1]), -1);
+	assert_error("its command line cannot be read in time");
+	assert_true(!reader.pid && !p[1].cmdline);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[1]), 0);
+	assert_string_equal(p[1].cmdline, p[0].cmdline);
+	kill(reader.pid, SIGKILL);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[2]), 0);
+	assert_string_equal(p[2].cmdline, p[0].cmdline);
+	ip_rules_reader_close(&reader);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	for (size_t i = 0; i < N_ELEMENTS(p); i++)
+		ip_rules_process_clear(&p[i]);
 }
 
 static void test_pressure(void **state)
@@ -422,10 +455,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_taken), cmocka_unit_test(test_what_is_wrong_and_where),
 		cmocka_unit_test(test_references),    cmocka_unit_test(test_matching),
-		cmocka_unit_test(test_processes),     cmocka_unit_test(test_pressure),
-		cmocka_unit_test(test_levels),	      cmocka_unit_test(test_how_often),
-		cmocka_unit_test(test_until),	      cmocka_unit_test(test_jobs),
-		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_processes),     cmocka_unit_test(test_command_lines),
+		cmocka_unit_test(test_pressure),      cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_how_often),     cmocka_unit_test(test_until),
+		cmocka_unit_test(test_jobs),	      cmocka_unit_test(test_plain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
