@@ -397,13 +397,13 @@ static void close_output(const struct options *o, struct output *output, bool wr
 		unlink(o->output);
 }
 
-static int print(const struct options *o, struct output *output, struct ip_fperf *f)
+static int print(const struct options *o, struct output *output, struct ip_fperf *f, const char *end)
 {
 	FILE *out = output->file ? output->file : stdout;
 
 	if (output->file && ftruncate(fileno(out), 0) < 0 && errno != EINVAL)
 		return ip_error_errno("cannot write %s", o->output);
-	fperf_print(out, f, o->format, o->limit);
+	fperf_print(out, f, o->format, o->limit, end);
 	if (fflush(out) != 0)
 		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
 	return 0;
@@ -423,6 +423,12 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 		sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
 		100 * sum.overhead, 100 * sum.stops_share, sum.changes, sum.changes_without_stop,
 		ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
+	if (s->end && !strcmp(s->end, IP_END_EXECED))
+		fprintf(stderr,
+			"fperf: pid %d has executed another program: that one is not counted (fperf -p anew "
+			"counts "
+			"it, and fperf -- CMD counts whatever CMD executes)\n",
+			s->pid);
 	if (sum.changes_failed)
 		fprintf(stderr,
 			"fperf: %lu change%s of probes failed, so functions kept or lacked probes for longer "
@@ -527,7 +533,7 @@ static int run(const struct options *o, struct output *output, char **command)
 	}
 	if (done == 0 && o->fperf.show)
 		fputs("\033[J", stderr);
-	written = done == 0 && check_refused(f) == 0 && print(o, output, f) == 0;
+	written = done == 0 && check_refused(f) == 0 && print(o, output, f, summary.end) == 0;
 	if (!written)
 		code = cli_fail();
 	else

@@ -14,8 +14,8 @@
 
 enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 
-/* What was counted. budget: as it was given. limit: rows of a table, 0: all. */
-void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit);
+/* What was counted. limit: rows of a table, 0: all. end: why it ended. */
+void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit, const char *end);
 /* The table while it counts, on a terminal: overwrites itself. */
 void fperf_show_live(void *context, struct ip_fperf *f);
 

@@ -219,7 +219,8 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 	}
 }
 
-static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n)
+static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
+		       const char *end)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct ip_fperf_summary sum;
@@ -234,6 +235,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_end_array(&j);
 	ip_json_double(&j, "budget", o->budget < 0 ? NAN : o->budget);
 	ip_json_bool(&j, "exclusive", o->exclusive);
+	ip_json_string(&j, "end", end);
 	ip_json_double(&j, "overhead", sum.overhead);
 	ip_json_double(&j, "stops_share", sum.stops_share);
 	ip_json_double(&j, "run_s", sum.run_s);
@@ -294,7 +296,7 @@ static struct winsize size_of(FILE *out)
 	return size;
 }
 
-void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit)
+void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit, const char *end)
 {
 	size_t n;
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
@@ -304,7 +306,7 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	else if (format == FPERF_CSV)
 		print_csv(out, f, rows, n);
 	else if (format == FPERF_JSON)
-		print_json(out, f, rows, n);
+		print_json(out, f, rows, n, end);
 	else
 		print_table(out, f, rows, n, limit, size_of(out).ws_col);
 }

@@ -281,7 +281,7 @@ const char *ip_become_turn(struct ip_session *s)
 		if (ip_target_refresh(s->target) < 0)
 			return NULL; /* it ends: that is told in a moment */
 		if (begin_anew(s) < 0)
-			return s->write_failed ? "the trace could not be written" : "target exec'ed";
+			return s->write_failed ? "the trace could not be written" : IP_END_EXECED;
 		return NULL;
 	}
 	done = take(s);
@@ -302,7 +302,7 @@ const char *ip_become_turn(struct ip_session *s)
 			fprintf(stderr, "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
 				line_start(s), s->target->pid, program_of(s->target->pid, path),
 				ip_error_message());
-			return "target exec'ed";
+			return IP_END_EXECED;
 		}
 	} else if (done == 0) {
 		b->failing_ns = 0;

@@ -164,7 +164,7 @@ static const char *leave_image(struct ip_session *s)
 		return "the trace could not be written";
 	}
 	if (!s->options->follow_exec)
-		return children ? NULL : "target exec'ed";
+		return children ? NULL : IP_END_EXECED;
 	if (children) {
 		fprintf(stderr,
 			"%siprobe: pid %d executes another program now, which is not recorded: processes "
@@ -173,7 +173,7 @@ static const char *leave_image(struct ip_session *s)
 			s->options->live_line ? "\r\033[K" : "", s->target->pid);
 		return NULL;
 	}
-	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? "target exec'ed" : NULL;
+	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
 }
 
 /* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail

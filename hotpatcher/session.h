@@ -23,6 +23,7 @@
 #define IP_DEFAULT_MAX_STOP 50000000ull
 
 /* The reason of one that took time by system calls, when the process came under seccomp. */
+#define IP_END_EXECED	"target exec'ed"
 #define IP_END_CONFINED "the process is under seccomp: its clock cannot be read"
 /* The reason why a recording ended that ran into --max-size. */
 #define IP_END_SIZE_LIMIT "size limit reached"

@@ -225,7 +225,7 @@ const char *ip_session_turn(struct ip_session *s)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
 	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
-		return s->execed && !s->become ? "target exec'ed" : "target ended";
+		return s->execed && !s->become ? IP_END_EXECED : "target ended";
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);
 	return NULL;

@@ -2,12 +2,13 @@
 /*
  * Functions of which it is known how many pages they fault in at each call.
  *
- *   paging [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS] [-v MS]
+ *   paging [-x CALLS] [-t THREADS] [-s MS] [-r SEED] [-n CALLS] [-c] [-l] [-j] [-f] [-p] [-e THREADS] [-v MS]
  *
  * Says "ready", waits for a line, works for MS milliseconds (or CALLS rounds) on each thread, waits for a line again, and prints for each function its calls
  * and pages: "function NAME CALLS PAGES". none, three, and eleven fault in as many; some fault in 0 to 8, at random by SEED; outer calls three twice.
  * -c closes all descriptors above 2, and opens others in their place, as daemons do; -l calls hot(), an empty function, as often as it can meanwhile; * -j leaves jumped() by longjmp, past its exit; -f forks a child that does the same work, and ends well. -p calls phased() in phases of 1000 rounds: in one
  * twenty times a round, and it faults in a page, in the next once, and it faults in 9. -e has so many threads end inside of ended(), first of all.
+ * -x, which comes first, does so many rounds, and executes the program anew, with all that follows.
  * -v has another thread wait in vfork() for so long meanwhile: nobody can stop it there.
  */
 #define _GNU_SOURCE
@@ -225,9 +226,10 @@ QUIET int main(int argc, char **argv)
 {
 	pthread_t threads[64], waiting;
 	unsigned state = 1;
+	uint64_t nbefore = 0;
 	int option;
 
-	while ((option = getopt(argc, argv, "t:s:r:n:e:v:cljfp")) >= 0) {
+	while ((option = getopt(argc, argv, "t:s:r:n:e:v:x:cljfp")) >= 0) {
 		switch (option) {
 		case 't':
 			nthreads = atoi(optarg);
@@ -259,6 +261,9 @@ QUIET int main(int argc, char **argv)
 		case 'e':
 			nended = atoi(optarg);
 			break;
+		case 'x':
+			nbefore = atoll(optarg);
+			break;
 		case 'v':
 			vfork_ms = atoll(optarg);
 			break;
@@ -268,6 +273,13 @@ QUIET int main(int argc, char **argv)
 	}
 	if (nthreads > 64)
 		return 2;
+	for (uint64_t i = 0; i < nbefore; i++)
+		round_of(&state);
+	if (nbefore) {
+		argv[2] = argv[0];
+		execv("/proc/self/exe", argv + 2);
+		return 3;
+	}
 	round_of(&state); /* what is bound and mapped lazily is so now */
 	for (int i = 0; i < NFUNCTIONS; i++)
 		calls[i] = pages[i] = 0;

@@ -88,8 +88,8 @@ def test_known_page_faults(actor, programs, targets, placement):
     assert abs(some["counters"][FAULTS]["per_call"] * some["samples"] - own["some"][1]) <= 2
 
 
-@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"], ["-f"]],
-                         ids=["threads", "closes descriptors", "longjmp", "forks"])
+@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-t", 4, "-c"], ["-j"], ["-f"]],
+                         ids=["threads", "closes descriptors", "threads that close descriptors", "longjmp", "forks"])
 def test_what_targets_do(me, programs, targets, extra):
     result, own = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, *extra], [])
     functions = by_name(result)
@@ -211,6 +211,60 @@ def test_command(me, programs):
     own = own_counts(done.stdout)
     # and once before it counted
     assert float(rows["outer"]["calls"]) == own["outer"][0] + 1
+
+
+def switches(pid):
+    """How often its threads have gone to sleep."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as file:
+            total += next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches"))
+    return total
+
+
+EXECUTING = {
+    "by a shell": (["sh", "-c", "exec $0 -n 20"], 0),
+    "by itself": (["$0", "-x", 30, "-n", 20], 30),
+    "twice": (["sh", "-c", "exec env A=1 $0 -x 30 -n 20"], 30),
+}
+
+
+@pytest.mark.parametrize("events", [FAULTS, "perf::PERF_COUNT_SW_PAGE_FAULTS"], ids=["getrusage", "descriptors"])
+@pytest.mark.parametrize("how", EXECUTING)
+def test_exec_by_a_command(me, programs, how, events):
+    """What CMD executes is counted from its first call on, and what was counted before is kept."""
+    words, before = EXECUTING[how]
+    program = programs.simple("paging")
+    command = [program if word == "$0" else word for word in words] + ([program] if "sh" in words else [])
+    output = me.top / "exec.json"
+    done = me.run([fperf_path(me), "-q", "--json", "-o", output, "--budget", "none", "-e", events, "--", *command], input="\n\n")
+    assert done.returncode == 0 and not done.stderr, repr(done)
+    result = json.loads(output.read_text(encoding="utf-8"))
+    own = own_counts(done.stdout)
+    for name, pages in {"three": 3, "eleven": 11}.items():
+        f = by_name(result)[name]
+        # and a round before it counts itself
+        assert f["calls"] == own[name][0] // 20 * (20 + 1 + before), f
+        assert f["samples"] == f["calls"], f
+        # first calls find the stack and code not there
+        assert abs(f["counters"][events]["per_call"] - pages) <= 0.5, f
+    assert result["end"] == "target ended"
+
+
+def test_exec_of_a_process(me, programs, targets):
+    """Where fperf -p has come the session ends at an exec: with what was counted, and a line that says so."""
+    target = targets.start(me, [programs.simple("become")])
+    proc = me.popen([fperf_path(me), "--json", "--budget", "none", "-p", target.pid])
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or patched(me, target.pid) > 0, 60, 0.05)
+    before = switches(target.pid)
+    memory.wait_for("it does not work", lambda: switches(target.pid) > before + 20, 60, 0.05)
+    target.say()
+    assert target.proc.stdout.readline() == "ready\n"
+    said = actors.last_words(proc)
+    result = json.loads(said.stdout)
+    assert said.returncode == 0 and result["end"] == "target exec'ed", repr(said)
+    assert by_name(result)["step"]["samples"] > 0, result
+    assert f"pid {target.pid} has executed another program: that one is not counted" in said.stderr, said.stderr
 
 
 def test_exit_code_is_the_commands(me, programs):

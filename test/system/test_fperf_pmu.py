@@ -77,7 +77,8 @@ def test_known_page_faults(actor, programs, targets, options):
     assert result["missing"] == result["scaled"] == result["reopened"] == 0
 
 
-@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-j"], ["-f"]], ids=["threads", "closes descriptors", "longjmp", "forks"])
+@pytest.mark.parametrize("extra", [["-t", 4], ["-c"], ["-t", 4, "-c"], ["-j"], ["-f"], ["-e", 20]],
+                         ids=["threads", "closes descriptors", "threads that close descriptors", "longjmp", "forks", "threads end inside"])
 def test_what_targets_do(me, programs, targets, extra):
     result, _ = count_around_the_work(me, targets, programs.simple("paging"), ["-n", 200, *extra], ["-e", f"{FAULTS},{CLOCK}",
                                                                                                      "--budget", "none"])
@@ -85,6 +86,8 @@ def test_what_targets_do(me, programs, targets, extra):
     for name, pages in EXACT.items():
         check(functions, name, pages)
     assert (result["reopened"] > 0) == ("-c" in extra)
+    if "-e" in extra:
+        assert functions["ended"]["calls"] == functions["ended"]["cut"] == 20 and functions["ended"]["samples"] == 0, functions["ended"]
 
 
 @pytest.mark.parametrize("second", [SPLITS, CLOCK], ids=["group", "single"])

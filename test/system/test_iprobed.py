@@ -69,9 +69,13 @@ def idle(pid):
     return not memory.text_differences(pid)
 
 
-def wait_until_live(pid):
+def is_live(pid):
     """Not what an injection puts behind the code for a moment, where the file has zeros."""
-    memory.wait_for("nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(pid)), 60)
+    return any(any(d[3]) for d in memory.text_differences(pid))
+
+
+def wait_until_live(pid):
+    memory.wait_for("nothing goes live", lambda: is_live(pid), 60)
 
 
 def wait_until_idle(pid):
@@ -357,7 +361,7 @@ def test_fperf_by_iprobed(daemon, user, other, target):
 def count_by_iprobed(daemon, who, target, *options):
     """What fperf counts in a paging target's work, asked of iprobed."""
     proc = who.popen([who.builddir / "cli" / "fperf", "-q", "--json", "--budget", "none", *options, "-p", target.pid], env=daemon.env)
-    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or not idle(target.pid), 60)
+    memory.wait_for("fperf does not go live", lambda: proc.poll() is not None or is_live(target.pid), 60)
     assert proc.poll() is None, repr(last_words(proc))
     target.say()
     assert target.proc.stdout.readline() == "done\n"
