@@ -22,7 +22,9 @@
 #define EVERY_MAX    32u /* where spreading has to be cheap */
 #define EVERY_SPREAD 1000000u
 #define WIDTH_MIN    0.02
-#define THREE	     3.0 /* the rule of three: few samples that are all alike say little */
+#define THREE	     3.0  /* the rule of three: few samples that are all alike say little */
+#define UNEXPECTED   0.02 /* calls in an interval, of one that was not called in the last */
+#define UNCALLED     0.05 /* of all samples are kept for such, at least */
 #define QUOTA_MAX    4096u
 #define NO_END	     1e9 /* samples */
 
@@ -155,13 +157,19 @@ static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n
 	}
 }
 
-static double weight_of(const struct ip_fperf_item *i)
+/* If it is called. */
+static double wish_of(const struct ip_fperf_item *i)
 {
-	if (i->samples_none || i->calls_per_s <= 0)
+	if (i->samples_none)
 		return 0;
 	if (i->samples < 2 || i->width < 0 || width_of(i) > 1)
 		return 1;
 	return width_of(i);
+}
+
+static double weight_of(const struct ip_fperf_item *i)
+{
+	return i->calls_per_s > 0 ? wish_of(i) : 0;
 }
 
 static double smaller(double a, double b)
@@ -169,7 +177,15 @@ static double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* What is less than a sample each, of many functions: it goes to the widest of those that will be called, a sample each. left: of samples. */
+/* Calls that are to be expected in the interval: who was not called just now may be, and is seen then only if it has a quota. */
+static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	double calls = i->calls_per_s * m->interval_s;
+
+	return calls > UNEXPECTED ? calls : UNEXPECTED;
+}
+
+/* What is less than a sample each, of many functions: it goes to the widest of those that will be called, and then to others, a sample each. left: of samples. */
 static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
 		      const struct ip_fperf_means *m, double left)
 {
@@ -180,13 +196,16 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
 
-		wide[k] = (struct rank){.key = -weight_of(i) * smaller(1, i->calls_per_s * m->interval_s),
+		wide[k] = (struct rank){.key = -wish_of(i) * smaller(1, expected_calls(i, m)),
 					.item = ranks[k].item};
+		/* its two are promised */
+		if (i->samples < 2 && i->calls_per_s <= 0)
+			wide[k].key = 0;
 	}
 	qsort(wide, n, sizeof(*wide), upwards);
 	for (size_t k = 0; k < n && wide[k].key < 0; k++) {
 		struct ip_fperf_item *i = &items[wide[k].item];
-		double calls = i->calls_per_s * m->interval_s, cost = m->samples >= 0 ? 1 : smaller(1, calls);
+		double cost = m->samples >= 0 ? 1 : smaller(1, expected_calls(i, m));
 
 		if (i->quota || cost > left)
 			continue;
@@ -239,7 +258,10 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 		i->quota = least(QUOTA_MAX, quota);
 		given += i->quota;
 	}
-	give_rest(items, ranks, n, m, spare - given);
+	given = spare - given;
+	if (m->samples < 0 && given < UNCALLED * spare)
+		given = UNCALLED * spare;
+	give_rest(items, ranks, n, m, given);
 	given = 0;
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[ranks[k].item];

@@ -23,6 +23,7 @@
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
  *      budget has left the rest is divided by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
  *      has no width; they count as if it were 3 / n.
+ *      Who was not called in the last interval gets one sample, too, as far as there are any left: else of one that is called in bursts none would be seen.
  *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so
  *      that is done, the seldom called first, as far as SPREADING of the budget goes; samples of the others are of the interval's beginning.
  *

@@ -282,6 +282,25 @@ static void test_less_than_one_each(void **state)
 	assert_true(least > 4);
 }
 
+/* Who was not called just now is seen when it is again: of one that is called in bursts shorter than the interval there would be none but the first. */
+static void test_bursts(void **state)
+{
+	struct ip_fperf_item items[3] = {
+		{.live = true, .calls_per_s = 1e4, .samples = 100, .width = 0.5},
+		{.live = true, .calls_per_s = 0, .samples = 2, .width = 2},
+		{.live = true, .calls_per_s = 0, .samples = 1000, .width = 0.01, .samples_none = true},
+	};
+	struct ip_fperf_means m = ordinary;
+
+	(void)state;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[0].quota > 100 && items[1].quota == 1 && items[1].every == 1 &&
+		    items[2].quota == 0);
+	m.credit_ns = -1;
+	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_true(items[1].quota == 0);
+}
+
 /* So many samples a second are those of hot functions, too; and they get their part. */
 static void test_samples_of_turns(void **state)
 {
@@ -451,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_quotas),
 		cmocka_unit_test(test_less_than_one_each),
+		cmocka_unit_test(test_bursts),
 		cmocka_unit_test(test_samples_of_turns),
 		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_spreading),
