@@ -49,7 +49,8 @@ struct ip_fperf_function {
 	bool measured;		      /* strata have become more since */
 	struct ip_fperf_sums divided; /* what of now is in the strata; */
 	double divided_missed;	      /* and of the calls in gaps */
-	uint64_t divided_ns;	      /* as of then */
+	uint64_t divided_ns;	      /* as of then, and of ip_fperf_undisturbed(); */
+	double divided_s;
 };
 
 struct ip_fperf_module {

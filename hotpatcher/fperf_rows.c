@@ -47,9 +47,11 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 	double ci, missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &ci), missed_now = 0;
 	struct ip_stratum stretch = {.calls = now->calls - before->calls, .n = now->ended - before->ended};
 
-	double seconds = (now_ns - fn->divided_ns) / 1e9;
+	double seconds = (now_ns - fn->divided_ns) / 1e9, ran = ip_fperf_undisturbed(f),
+	       cpu_s = ran - fn->divided_s;
 
 	fn->divided_ns = now_ns;
+	fn->divided_s = ran;
 	/* a thread that was ended while it changed its cell, or a target that scribbles */
 	if (now->calls < before->calls || now->ended < before->ended) {
 		fn->divided = *now;
@@ -65,15 +67,8 @@ void ip_fperf_divide(const struct ip_fperf *f, struct ip_fperf_function *fn)
 		stretch.squares[e] = now->square[e] - before->square[e];
 		stretch.missing[e] = now->missing[e] - before->missing[e];
 	}
-	/* what came when the quota was used up could be no sample */
-	if (fn->used_up && stretch.n * (double)fn->every < stretch.calls) {
-		stretch.rest = stretch.calls - stretch.n * (double)fn->every;
-		stretch.calls -= stretch.rest;
-		stretch.calls_s = fn->sampled_s < seconds ? fn->sampled_s : seconds;
-		stretch.rest_s = seconds - stretch.calls_s;
-	} else {
-		stretch.calls_s = seconds;
-	}
+	/* where others have the CPU a function is called no less often: time is that of the process */
+	ip_stratum_divide(&stretch, fn->every, fn->used_up, fn->sampled_s, seconds, cpu_s > 0 ? cpu_s : 0);
 	if (missed_now > 0) {
 		stretch.rest += missed_now;
 		/* it had no probes for most of it */
