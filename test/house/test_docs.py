@@ -39,6 +39,15 @@ def test_man_page_of_each_program_has_its_options(root, builddir, sh, program):
     assert documented(page(root, program)) == helped(text)
 
 
+def test_man_page_of_fperf_has_its_columns_and_keys(root):
+    """What it prints as CSV and JSON."""
+    source, text = (root / "cli" / "fperf_print.c").read_text(encoding="utf-8"), page(root, "fperf")
+    keys = set(re.findall(r'ip_json_\w+\(&j, "(\w+)"', source))
+    columns = set(re.findall(r'"(\w+)"', re.search(r"columns\[\] = \{(.*?)\}", source, re.S)[1]))
+    assert len(keys) > 30 and len(columns) == 6
+    assert not {key for key in keys | columns if not re.search(rf"\*({key}|NAME {key})\*", text)}
+
+
 def test_help_names_exactly_the_commands_that_have_pages(root, builddir, sh):
     text = sh(builddir / "cli" / "iprobe", "--help").stdout
     for command in COMMANDS:
