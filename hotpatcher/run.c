@@ -301,6 +301,21 @@ static int give_up(struct launch *l)
 	return ip_error("%s", why ? why : "out of memory");
 }
 
+static void say_nothing_was_there(const struct launch *l)
+{
+	const struct ip_session_options *o = l->s->options;
+
+	if (!l->saw_image && !l->s->target)
+		ip_error("pid %d never loaded iprobe's runtime: it is statically linked, setuid, or "
+			 "clears LD_PRELOAD",
+			 l->pid);
+	else
+		ip_error("pid %d: no program that it executed was built with iprobe-cc%s", l->pid,
+			 o->fperf	  ? "; what it forks is not counted (sh -c 'exec PROG' is)"
+			 : o->follow_fork ? ""
+					  : "; what it forks is recorded with --follow-fork only");
+}
+
 /* The loop. NULL: never recorded anything, the message says why. */
 static const char *record(struct launch *l)
 {
@@ -313,12 +328,7 @@ static const char *record(struct launch *l)
 			/* its turn tells, which goes on for the sake of followed children */
 			if (s->collector)
 				goto turn;
-			ip_error(l->saw_image || s->target
-					 ? "pid %d: no program that it ran was built with iprobe-cc"
-					 : "pid %d never loaded iprobe's runtime: it is statically linked, "
-					   "setuid, or "
-					   "clears LD_PRELOAD",
-				 l->pid);
+			say_nothing_was_there(l);
 			return NULL;
 		}
 		if (is_waiting(l)) {

@@ -251,6 +251,13 @@ def test_exec_by_a_command(me, programs, how, events):
     assert result["end"] == "target ended"
 
 
+def test_children_of_a_command(me, programs):
+    """They are not counted, which is said where there is nothing else."""
+    done = me.run([fperf_path(me), "-q", "--", "sh", "-c", "$0 -n 20; true", programs.simple("paging")], input="\n\n")
+    assert done.returncode == 1 and own_counts(done.stdout)["three"][0] == 60, repr(done)
+    assert len(done.stderr.splitlines()) == 1 and "what it forks is not counted" in done.stderr, done.stderr
+
+
 def test_exec_of_a_process(me, programs, targets):
     """Where fperf -p has come the session ends at an exec: with what was counted, and a line that says so."""
     target = targets.start(me, [programs.simple("become")])
