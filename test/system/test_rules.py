@@ -342,6 +342,8 @@ def test_two_rules_one_process(rules, serving, me):
     one, = rules.recorded("one")
     two, = rules.recorded("two")
     assert report(me, one)["handle"]["calls"] and two.exists()
+    info = json.loads(me.iprobe("info", "--json", one / "trace").stdout)
+    assert info["end"] == "duration over" and info["duration_ns"] > 5e8, info  # for: 1s; a busy machine may have held its threads up
     wait_until_live(serving.pid)  # it is watched again
     assert "tried again" not in rules.log()
 
