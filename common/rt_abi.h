@@ -101,8 +101,8 @@ struct ip_rt_anchor {
 	/* Of a runtime that is linked in and was not launched by iprobe run: it sleeps until a borrowed thread runs the code
 	 * at wake, with the stack pointer at wake_block (hotpatcher/wake.h). All 0 in libiprobe-rt.so. */
 	uint64_t wake, wake_end, wake_block;
-	uint32_t waking; /* atomic: a thread is at it */
-	uint32_t reserved;
+	uint32_t waking;    /* atomic: a thread is at it */
+	uint32_t fperf_abi; /* IP_FPERF_ABI: its hooks count for no other */
 	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). again_call and again_poll, again_rest: where
 	 * its short and its long form go on behind each of their system calls. 0: it has none. */
 	uint64_t again, again_end, again_call, again_poll, again_rest;
@@ -598,6 +598,7 @@ _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, argum
 	       "arch/ARCH/again.S");
 /* 32-bit compilers align 64-bit numbers to 4 bytes in a structure: where each lies must not depend on that. */
 _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_rt_anchor, hooks) == 48 &&
+		       offsetof(struct ip_rt_anchor, fperf_abi) == 348 &&
 		       offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
 		       offsetof(struct ip_area_module, build_id) == 28 &&

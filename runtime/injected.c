@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
+#include "common/fperf_abi.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
@@ -15,6 +16,7 @@
 /* At the start of the writable part, one behind the other; iprobe writes the magic number last. */
 struct ip_rt_anchor iprobe_rt_anchor __attribute__((section(".iprobe.anchor"))) = {
 	.abi = IP_RT_ABI,
+	.fperf_abi = IP_FPERF_ABI,
 	.area_fd = -1,
 };
 struct ip_injection rt_injection __attribute__((section(".iprobe.injection"))) = {0};

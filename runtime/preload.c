@@ -9,12 +9,14 @@
 #include <elf.h>
 #include <sys/syscall.h>
 
+#include "common/fperf_abi.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 
 __attribute__((visibility("default"))) struct ip_rt_anchor iprobe_rt_anchor = {
 	.magic = IP_RT_MAGIC,
 	.abi = IP_RT_ABI,
+	.fperf_abi = IP_FPERF_ABI,
 	.area_fd = -1,
 };
 

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import termios
 import time
 
@@ -357,6 +358,27 @@ def test_killed(actor, programs, targets):
     assert target.proc.stdout.readline() == "done\n"
     target.say()
     assert own_counts(target.finish().stdout)["three"][0] == 3 * 2000
+
+
+ANCHORS_FPERF_ABI = 348  # struct ip_rt_anchor
+
+
+def test_a_runtime_of_another_version(me, programs, targets):
+    """Its hooks would count nothing, and say nothing. Other sessions go on in it."""
+    target = targets.start(me, [programs.simple("paging"), "-n", 10])
+    symbols = subprocess.run(["nm", "-D", me.runtime_path], capture_output=True, text=True, check=True).stdout
+    anchor, = [int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" iprobe_rt_anchor")]
+    at = min(m.start for m in memory.mappings(target.pid) if "libiprobe-rt" in m.path) + anchor + ANCHORS_FPERF_ABI
+    abi, = struct.unpack("I", memory.read_memory(target.pid, at, 4))
+    assert 0 < abi < 1000, abi
+    memory.write_memory(target.pid, at, struct.pack("I", abi - 1))
+    command = [fperf_path(me), "-q", "-p", target.pid, "--duration", "100ms"]
+    assert "another version of iprobe" in actors.one_line(me.run(command))
+    assert patched(me, target.pid) == 0
+    assert me.iprobe("attach", "-q", "--duration", "50ms", "-o", me.dir() / "trace", target.pid).returncode == 0
+    memory.write_memory(target.pid, at, struct.pack("I", abi))
+    done = me.run(command)
+    assert done.returncode == 0, repr(done)
 
 
 def test_one_session_at_a_time(me, programs, targets):
