@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -15,6 +16,10 @@
 
 int ip_session_serve_counts(struct ip_session *s)
 {
+	if (s->options->fperf)
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which keeps no "
+				"histograms: end it first",
+				s->target->pid, getpid());
 	if (!s->counters)
 		return ip_error("pid %d: its session keeps no histograms: iprobe attach --payload hist "
 				"begins one that does",
@@ -63,8 +68,7 @@ int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *
 int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
 			  struct ip_session_summary *ret)
 {
-	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
-						   .max_stop_ns = max_stop_ns};
+	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC, .max_stop_ns = max_stop_ns};
 	_cleanup_free_ char *text = NULL, *answer = NULL;
 	struct ip_selection *parsed;
 	struct ip_control_reply reply;
@@ -118,8 +122,9 @@ int ip_session_join(pid_t pid, char **ret_dir)
 
 		if (done <= 0)
 			return done < 0 ? -1 : 1;
-		done = request_of(pid, request, "", "it is stopped, elsewhere, or of another version: end it first",
-				  &reply, ret_dir, &size);
+		done = request_of(pid, request, "",
+				  "it is stopped, elsewhere, or of another version: end it first", &reply,
+				  ret_dir, &size);
 		if (done <= 0)
 			return done;
 		if (ip_session_interrupted || ip_now_ns() > limit)

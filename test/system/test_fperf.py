@@ -384,8 +384,9 @@ def test_a_runtime_of_another_version(me, programs, targets):
 def test_one_session_at_a_time(me, programs, targets):
     target = targets.start(me, [programs.simple("paging"), "-n", 10])
     proc = start_fperf(me, target)
-    for command in ([me.iprobe_path, "attach", target.pid, "-f", "three"], [fperf_path(me), "-q", "-p", target.pid]):
-        assert "fperf" in actors.one_line(me.run(command))
+    assert "fperf needs one of its own" in actors.one_line(me.run([fperf_path(me), "-q", "-p", target.pid]))
+    for command in (["attach", target.pid, "-f", "three"], ["top", "-b", "-n", 1, target.pid], ["hist", target.pid]):
+        assert "that of an fperf" in actors.one_line(me.iprobe(*command))
     target.say()
     assert target.proc.stdout.readline() == "done\n"
     proc.send_signal(signal.SIGINT)
