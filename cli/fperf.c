@@ -360,7 +360,7 @@ static char *make_directory(void)
 		return NULL;
 	}
 	if (!mkdtemp(path)) {
-		ip_error_errno("cannot make %s", path);
+		ip_error_errno("cannot make %s (TMPDIR names another place)", path);
 		free(path);
 		return NULL;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * FPerf's control: what was spent, and who is live. The policy (fperf_policy.h) decides; here it gets its numbers, and is obeyed.
- * * The account. Income is the budget's share (MARGIN of it) of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
+ *
+ * The account. Income is the budget's share (MARGIN of it) of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
  * threads four times as much as of one. Spent is, in CPU time of the process:
  *   hooks    what they have measured of themselves, and what they take besides that (hook_ticks);
- *   counting calls of live functions without a quota, at count_ns each; *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still: of one that gets a tenth of a CPU, and waits for it
+ *   counting calls of live functions without a quota, at count_ns each;
+ *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still: of one that gets a tenth of a CPU, and waits for it
  *            else, a tenth.
  * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
  * function, and the time until hot ones are known, are paid from there.

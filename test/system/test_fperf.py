@@ -299,6 +299,7 @@ def test_output(me, programs, targets):
     assert kept.read_text(encoding="utf-8").startswith("earlier")
     assert "no such process" in actors.one_line(me.run([*run, "-o", kept.parent / "new", "-p", 2 ** 22]))
     assert not (kept.parent / "new").exists()
+    assert "TMPDIR" in actors.one_line(me.run([*run, "-p", target.pid], env={"TMPDIR": "/nowhere/at/all"}))
     done = me.run([*run, "-o", kept, "-p", target.pid])
     assert done.returncode == 0 and json.loads(kept.read_text(encoding="utf-8"))["functions"] == [], repr(done)
 
