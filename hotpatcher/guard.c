@@ -29,6 +29,10 @@
 #define END_PAUSE_US  200
 #define LENT_POLICY   (SCHED_FIFO | SCHED_RESET_ON_FORK)
 
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
 static struct {
 	struct ip_guard_table *table; /* shared with the guard */
 	pid_t pid;		      /* of the guard; 0: none */
@@ -196,7 +200,10 @@ void ip_guard_start(void)
 	guard.table = table;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return;
-	self = syscall(SYS_pidfd_open, getpid(), 0);
+	/* of this thread, where the kernel can (Linux 6.9): killed, others of ours may wait for a CPU that the raised threads have */
+	self = syscall(SYS_pidfd_open, getpid(), PIDFD_THREAD);
+	if (self < 0)
+		self = syscall(SYS_pidfd_open, getpid(), 0);
 	guard.pid = fork();
 	if (guard.pid == 0) {
 		close(ends[1]);

@@ -13,7 +13,8 @@
  *      set the policy that the table names; then clear the entry. Nice value and time slice of the thread have stayed as they were:
  *      the kernel keeps them beside a real-time priority.
  *   4. Before each stop we look whether the guard still lives. Without it no thread is raised.
- *   5. The pipe is closed or we have ended: for each entry left, if the thread is not younger than the table's last use (a number
+ *   5. The pipe is closed or we have ended (on kernels that tell: our first thread has, since another one may not come to that for want of a CPU, which
+ *      is what the raised threads have): for each entry left, if the thread is not younger than the table's last use (a number
  *      that was given to a new thread since) and has exactly what we gave, the guard does step 3. Then it ends: it outlives us by
  *      no more than that.
  *
