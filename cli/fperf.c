@@ -53,6 +53,7 @@ static const char help[] =
 	"      --duration T      count for T only (10s, 2m)\n"
 	"      --memory SIZE     for counters (default 64M)\n"
 	"      --max-stop T      no stop longer than T (default 50ms)\n"
+	"      --stop            change probes by stops only, also where pages could be switched\n"
 	"      --list FILE       the probe list of a stripped module; repeatable\n"
 	"      --alternate T     to measure what it costs: count for T, have no probes for T, and so on; a "
 	"line on stderr for each:\n"
@@ -83,7 +84,8 @@ enum {
 	OPT_ALTERNATE,
 	OPT_PROFILE,
 	OPT_MULTIPLEX,
-	OPT_EXCLUSIVE
+	OPT_EXCLUSIVE,
+	OPT_STOP
 };
 
 static const struct option long_options[] = {
@@ -100,6 +102,7 @@ static const struct option long_options[] = {
 	{"profile", required_argument, NULL, OPT_PROFILE},
 	{"multiplex", no_argument, NULL, OPT_MULTIPLEX},
 	{"exclusive", no_argument, NULL, OPT_EXCLUSIVE},
+	{"stop", no_argument, NULL, OPT_STOP},
 	{"limit", required_argument, NULL, 'n'},
 	{"csv", no_argument, NULL, OPT_CSV},
 	{"json", no_argument, NULL, OPT_JSON},
@@ -299,6 +302,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case OPT_EXCLUSIVE:
 			o->fperf.exclusive = true;
+			break;
+		case OPT_STOP:
+			o->fperf.stops = true;
 			break;
 		case OPT_CSV:
 			o->format = FPERF_CSV;

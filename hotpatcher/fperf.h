@@ -40,6 +40,7 @@ struct ip_fperf_options {
 	bool multiplex; /* counters of the kernel may take turns, and are scaled */
 	const struct ip_fperf_policy *policy;
 	bool exclusive; /* counts are without those of selected functions that are called */
+	bool stops;	/* each change of probes stops the process */
 	/* is called about once a second while it runs; NULL: nobody is */
 	void (*show)(
 		void *context,

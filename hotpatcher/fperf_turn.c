@@ -276,7 +276,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	const struct ip_change_options options = {.kind = "fperf",
 						  .quiet = true,
 						  .urgent = true,
-						  .no_stop = true,
+						  .no_stop = !f->options.stops,
 						  .gap = &gap,
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};

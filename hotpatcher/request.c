@@ -77,6 +77,7 @@ static const struct {
 	{"profile", BIT(FPERF), true},
 	{"multiplex", BIT(FPERF), false},
 	{"exclusive", BIT(FPERF), false},
+	{"stop", BIT(FPERF), false},
 	{"csv", BIT(FPERF), false},
 	{"until", BIT(ATTACH), true},
 };
