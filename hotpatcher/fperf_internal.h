@@ -84,7 +84,8 @@ struct ip_fperf {
 	size_t nplaces;
 	uint64_t ended_calls; /* sum of functions' ended.calls */
 	/* costs of this machine, ns */
-	double ns_per_tick, count_ns, hook_ns, sample_ns, change_ns;
+	double ns_per_tick, count_ns, cold_ns, hook_ns, sample_ns, change_ns;
+	double call_ns; /* of a call that is counted, on average, as of the last decision */
 	/* the account */
 	bool running;
 	clockid_t clock; /* of the process */
@@ -95,6 +96,7 @@ struct ip_fperf {
 	uint64_t cpu_start_ns, cpu_ns; /* that the process had at the start; has had since */
 	double spent_ns;	       /* of that by us */
 	double stops_ns;	       /* of that in stops */
+	double counting_ns;	       /* of hooks_ns, calls that were only counted */
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
 	double samples_lapsed;	       /* that were allowed, and will not be taken */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */

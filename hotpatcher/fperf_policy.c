@@ -22,6 +22,7 @@
 #define EVERY_MAX    32u /* where spreading has to be cheap */
 #define EVERY_SPREAD 1000000u
 #define WIDTH_MIN    0.02
+#define RARE	     2e4  /* calls a second: caches are turned over in 50 us */
 #define THREE	     3.0  /* the rule of three: few samples that are all alike say little */
 #define UNEXPECTED   0.02 /* calls in an interval, of one that was not called in the last */
 #define UNCALLED     0.05 /* of all samples are kept for such, at least */
@@ -40,9 +41,14 @@ static int upwards(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
+double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
+{
+	return m->count_ns + m->cold_ns / (1 + calls_per_s / RARE);
+}
+
 static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
 {
-	return i->calls_per_s * m->count_ns;
+	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
 }
 
 /* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How many. */

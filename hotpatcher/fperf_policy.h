@@ -3,9 +3,10 @@
  * Who is sampled, and who is taken out, so that FPerf costs no more than its budget. It knows numbers only, no process: tests run it against functions
  * that are made up.
  *
- * What costs. A call of a live function that has no quota costs an increment (count_ns). A sample costs its readings (sample_ns). Taking probes out or
+ * What costs. A call of a live function that has no quota costs an increment (count_ns), and where it is not called often what the probe needs must come from afar first
+ * (cold_ns). A sample costs its readings (sample_ns). Taking probes out or
  * putting them in costs a stop (change_ns), however many they are. So functions that are seldom called cost next to nothing while they are live,
- * and a few hot ones cost all the rest: hot is a function's rate of calls times count_ns.
+ * and a few hot ones cost all the rest: hot is a function's rate of calls times what each costs.
  *
  * The bucket. budget is what may be spent a second; what is not spent is saved up to a limit, what is spent too much is overdrawn and paid back before anything else
  * is bought. Who calls decide() reckons it from what was really spent, measured in the target, so it does not matter if what is expected here is
@@ -59,12 +60,16 @@ struct ip_fperf_means {
 	double samples; /* that may be given now at most, besides the first two of each function; negative: as many as the budget allows */
 	double interval_s, window_s;
 	double count_ns, sample_ns, change_ns;
+	double cold_ns; /* more than count_ns, of a function that is hardly ever called */
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */
 	bool turns;	/* hot ones may come in now */
 	/* samples are right only while all functions are live (fperf_abi.h): quotas are given to all, or to nobody */
 	bool exclusive;
 	double run_ns; /* CPU time that the process has a second */
 };
+
+/* What counting a call costs, ns, of a function that is called so often. */
+double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *means);
 
 struct ip_fperf_policy {
 	const char *name;

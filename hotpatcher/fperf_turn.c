@@ -5,7 +5,7 @@
  * The account. Income is the budget's share (MARGIN of it) of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
  * threads four times as much as of one. Spent is, in CPU time of the process:
  *   hooks    what they have measured of themselves, and what they take besides that (hook_ticks);
- *   counting calls of live functions without a quota, at count_ns each;
+ *   counting calls of live functions without a quota, at what one costs (ip_fperf_call_cost()), on average over all rates as of the last decision;
  *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still: of one that gets a tenth of a CPU, and waits for it
  *            else, a tenth.
  * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
@@ -144,6 +144,20 @@ static double limit_of(const struct ip_fperf *f)
 	return SAVE_S * f->options.budget * 1e9 * f->busy;
 }
 
+/* So many calls were only counted until now. */
+static void note_counted(struct ip_fperf *f, double calls)
+{
+	if (calls > f->count_calls)
+		f->counting_ns += (calls - f->count_calls) * f->call_ns;
+	f->count_calls = calls;
+}
+
+static void sum_up(struct ip_fperf *f, const struct ip_fperf_spent *spent)
+{
+	f->hooks_ns = spent->ticks * f->ns_per_tick + spent->hooks * f->hook_ns + f->counting_ns;
+	f->spent_ns = f->hooks_ns + f->stops_ns;
+}
+
 /* Step 1 of fperf.h. */
 static void settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 {
@@ -165,12 +179,11 @@ static void settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 	f->looked_ns = now;
 	if (counted) {
 		calls = ip_fperf_calls(f);
-		f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
+		note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
 	}
 	stops = new_stops(f, s) * f->busy;
 	f->stops_ns += stops;
-	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
-	f->spent_ns = f->hooks_ns + f->stops_ns;
+	sum_up(f, &spent);
 	if (f->options.budget >= 0) {
 		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
 		if (f->credit_ns > limit_of(f))
@@ -231,6 +244,19 @@ static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 				       .out_s = fn->out ? (now - fn->since_ns) / 1e9 : 0,
 				       .samples = fn->now.ended,
 				       .width = fn->width};
+}
+
+/* What a call that is counted costs now, on average over all live functions. */
+static double call_cost(const struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	double calls = 0, cost = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (items[i].live) {
+			calls += items[i].calls_per_s;
+			cost += items[i].calls_per_s * ip_fperf_call_cost(items[i].calls_per_s, m);
+		}
+	return calls > 0 ? cost / calls : m->count_ns;
 }
 
 static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool out, uint64_t now)
@@ -349,21 +375,22 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
-	struct ip_fperf_means means = {
-		.budget_ns = f->options.budget * 1e9 * f->busy,
-		.credit_ns = f->credit_ns,
-		.limit_ns = limit_of(f),
-		.samples = samples_left(f, now),
-		.interval_s = f->interval_ns / 1e9,
-		.window_s = f->window_s,
-		.count_ns = f->count_ns,
-		.sample_ns = f->sample_ns,
-		.hook_ns = f->hook_ns,
-		.change_ns = f->change_ns,
-		.turns = turns && now >= f->held_until_ns &&
-			 now - f->turned_ns > own_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
-		.exclusive = f->options.exclusive,
-		.run_ns = 1e9 * f->busy};
+	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
+				       .credit_ns = f->credit_ns,
+				       .limit_ns = limit_of(f),
+				       .samples = samples_left(f, now),
+				       .interval_s = f->interval_ns / 1e9,
+				       .window_s = f->window_s,
+				       .count_ns = f->count_ns,
+				       .cold_ns = f->cold_ns,
+				       .sample_ns = f->sample_ns,
+				       .hook_ns = f->hook_ns,
+				       .change_ns = f->change_ns,
+				       .turns = turns && now >= f->held_until_ns &&
+						now - f->turned_ns >
+							own_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
+				       .exclusive = f->options.exclusive,
+				       .run_ns = 1e9 * f->busy};
 
 	if (!items)
 		return;
@@ -376,6 +403,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		}
 		fill_item(f, &f->functions[i], now, &items[i]);
 	}
+	f->call_ns = call_cost(items, n, &means);
 	if (f->options.policy->decide(items, n, &means) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
@@ -550,9 +578,8 @@ void ip_fperf_end(struct ip_fperf *f)
 	spent = ip_fperf_spent(f);
 	for (size_t i = 0; i < f->nfunctions; i++)
 		calls += f->functions[i].now.calls;
-	f->count_calls = calls > spent.entries ? calls - spent.entries : 0;
-	f->hooks_ns = spent.ticks * f->ns_per_tick + spent.hooks * f->hook_ns + f->count_calls * f->count_ns;
-	f->spent_ns = f->hooks_ns + f->stops_ns;
+	note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
+	sum_up(f, &spent);
 	f->ended = spent;
 	f->area = NULL;
 }
