@@ -2,15 +2,6 @@
 /*
  * FPerf's control: what was spent, and who is live. The policy (fperf_policy.h) decides; here it gets its numbers, and is obeyed.
  *
- * The account. Income is the budget's share (MARGIN of it) of the CPU time that the process has had: of a program that sleeps nobody may take anything, of one with four busy
- * threads four times as much as of one. Spent is, in CPU time of the process:
- *   hooks    what they have measured of themselves, and what they take besides that (hook_ticks);
- *   counting calls of live functions without a quota, at what one costs (ip_fperf_call_cost()), on average over all rates as of the last decision;
- *   stops    their length, times the CPUs that the process keeps busy, since that is what stands still: of one that gets a tenth of a CPU, and waits for it
- *            else, a tenth.
- * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
- * function, and the time until hot ones are known, are paid from there.
- *
  * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the end of each interval; at the end of each window, in which hot
  * functions have had their turn; and as soon as the account is overdrawn, and gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions what
  * threads say of themselves is, and every COUNT_NS how many calls there were: those that are only counted stand nowhere else, and a function may get hot at any moment. Both
@@ -20,15 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/fperf_account.h"
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/session_internal.h"
-#include "hotpatcher/started.h"
 #include "hotpatcher/stop.h"
 
 #define LOOK_NS	     1000000ull
@@ -43,159 +33,27 @@
 #define SHOW_NS	     1000000000ull
 #define RETRY_NS     200000000ull /* after a change that failed; twice as long after each further one, up to */
 #define RETRY_MAX_NS 3200000000ull
-#define ADVANCE_S    0.05
 /* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or the other half of its core, which halves its speed or nearly so.
  * Changes for turns may take so much of it; reading all cells, and deciding, so much; without a budget it is as of one of MOST_OWN. */
 #define OWN_TURNS 0.3
 #define OWN_LOOKS 0.2
-#define MOST_OWN  0.05
-#define MARGIN                                                                                               \
-	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
-#define CALL_S	   3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
-#define SAVE_S	   1.0
-#define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
-#define BUSY_LEAST 0.01
-#define SETTLED	   0.3 /* of a new measurement goes into costs that are measured */
-
-/* CPU time, s: of this thread, which does all but moving rings; of all of us. */
-static double own_of(clockid_t clock)
-{
-	struct timespec t;
-
-	return clock_gettime(clock, &t) < 0 ? 0 : t.tv_sec + t.tv_nsec / 1e9;
-}
-
-/* Seconds until what has taken so many of ours may be done again, of which share is allowed. */
-static double own_pause(const struct ip_fperf *f, double own_s, double share)
-{
-	double budget = f->options.budget >= 0 && f->options.budget < MOST_OWN ? f->options.budget : MOST_OWN;
-
-	return budget > 0 ? own_s / (share * budget) : own_s / (share * 1e-3);
-}
-
-/* What something takes of us. The first time it takes longer, and so may others. */
-static double learn(double known, double now)
-{
-	if (!known || now < known)
-		return now;
-	return (1 - SETTLED) * known + SETTLED * (now < 2 * known ? now : 2 * known);
-}
-
-static uint64_t cpu_of(const struct ip_fperf *f)
-{
-	struct timespec t;
-
-	if (clock_gettime(f->clock, &t) < 0)
-		return f->cpu_start_ns + f->cpu_ns;
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
-static double busy_so_far(pid_t pid, uint64_t cpu_ns)
-{
-	uint64_t started = ip_started_at(pid);
-	struct timespec t;
-	double age = 0;
-
-	if (started && clock_gettime(CLOCK_BOOTTIME, &t) == 0)
-		age = t.tv_sec + t.tv_nsec / 1e9 - (double)started / sysconf(_SC_CLK_TCK);
-	if (age < YOUNG_S)
-		return 1;
-	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
-}
-
-/* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
-static double new_stops(struct ip_fperf *f, const struct ip_session *s)
-{
-	uint64_t all = s->summary->stopped_ns + s->summary->flipped.changing_ns, ns = all - f->stops_seen_ns;
-
-	f->stops_seen_ns = all;
-	if (ns)
-		f->longest_stop_ns = ip_session_longest_stop(s->summary);
-	f->longest_gap_ns = s->summary->flipped.gap_ns;
-	return ns;
-}
+#define CALL_S	  3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
+#define SETTLED	  0.3  /* of a new measurement goes into costs that are measured */
 
 static void begin(struct ip_fperf *f, struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
-	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
-		f->clock = CLOCK_MONOTONIC; /* it has ended already */
-	f->cpu_ns = 0;
-	f->cpu_start_ns = cpu_of(f);
+	ip_fperf_open_account(f, s, now);
 	f->running = true;
-	f->start_ns = f->looked_ns = f->shown_ns = now;
+	f->start_ns = f->shown_ns = now;
 	f->due_ns = now + FIRST_NS;
 	f->window_ns = now;
 	f->interval_ns = f->options.interval_ns;
 	f->interval_end_ns = now + f->interval_ns;
-	f->busy = busy_so_far(s->target->pid, f->cpu_start_ns);
 	f->window_s = 2 * WINDOW_NS / 1e9;
-	f->credit_ns = ADVANCE_S * f->options.budget * 1e9 * f->busy;
-	f->stops_ns = new_stops(f, s);
-	f->spent_ns = 0;
-	f->own_start_s = own_of(CLOCK_PROCESS_CPUTIME_ID);
+	f->own_start_s = ip_fperf_own(CLOCK_PROCESS_CPUTIME_ID);
 	ip_fperf_set_whole(f, true);
-}
-
-static double limit_of(const struct ip_fperf *f)
-{
-	return SAVE_S * f->options.budget * 1e9 * f->busy;
-}
-
-/* So many calls were only counted until now. */
-static void note_counted(struct ip_fperf *f, double calls)
-{
-	if (calls > f->count_calls)
-		f->counting_ns += (calls - f->count_calls) * f->call_ns;
-	f->count_calls = calls;
-}
-
-static void sum_up(struct ip_fperf *f, const struct ip_fperf_spent *spent)
-{
-	f->hooks_ns = spent->ticks * f->ns_per_tick + spent->hooks * f->hook_ns + f->counting_ns;
-	f->spent_ns = f->hooks_ns + f->stops_ns;
-}
-
-/* Step 1 of fperf.h. */
-static void settle(struct ip_fperf *f, struct ip_session *s, bool counted)
-{
-	struct ip_fperf_spent spent = ip_fperf_spent(f);
-	uint64_t now = ip_now_ns(), cpu = cpu_of(f) - f->cpu_start_ns;
-	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
-	uint64_t calls;
-
-	/* a new image has a clock of its own, which goes on */
-	cpu = cpu > f->rested_cpu_ns ? cpu - f->rested_cpu_ns : 0;
-	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
-	if (f->resting) {
-		f->rested_cpu_ns += income;
-		income = 0;
-	}
-	f->cpu_ns += income;
-	if (!f->resting)
-		f->busy = 0.9 * f->busy + 0.1 * income / wall;
-	f->looked_ns = now;
-	if (counted) {
-		calls = ip_fperf_calls(f);
-		note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
-	}
-	stops = new_stops(f, s) * f->busy;
-	f->stops_ns += stops;
-	sum_up(f, &spent);
-	if (f->options.budget >= 0) {
-		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
-		if (f->credit_ns > limit_of(f))
-			f->credit_ns = limit_of(f);
-		if (f->credit_ns > f->debt_ns)
-			f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
-	}
-}
-
-double ip_fperf_undisturbed(const struct ip_fperf *f)
-{
-	return (f->cpu_ns - f->hooks_ns) / 1e9;
 }
 
 /* How often it is called now. The account must have been settled. */
@@ -278,10 +136,10 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 /* What a change has taken of us, whether it came about or not. */
 static void note_own(struct ip_fperf *f, double since)
 {
-	double own = own_of(CLOCK_THREAD_CPUTIME_ID) - since;
+	double own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - since;
 
 	f->own_changes_s += own;
-	f->own_turn_s = learn(f->own_turn_s, 2 * own);
+	f->own_turn_s = ip_fperf_learn(f->own_turn_s, 2 * own);
 }
 
 /* The next change waits: each has stopped the target, for nothing. */
@@ -307,7 +165,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values};
 	struct ip_change_result result = {0};
-	double stopped, own = own_of(CLOCK_THREAD_CPUTIME_ID);
+	double stopped, own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t now;
 
 	for (size_t i = 0; i < n; i++)
@@ -323,7 +181,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	f->retry_ns = f->held_until_ns = 0;
 	now = ip_now_ns();
 	ip_fperf_look(f);
-	settle(f, s, true);
+	ip_fperf_settle(f, s, true);
 	for (size_t i = 0; i < n; i++) {
 		f->functions[i].out = !items[i].live;
 		if (items[i].live != items[i].stay)
@@ -377,7 +235,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	uint64_t now = ip_now_ns();
 	struct ip_fperf_means means = {.budget_ns = f->options.budget * 1e9 * f->busy,
 				       .credit_ns = f->credit_ns,
-				       .limit_ns = limit_of(f),
+				       .limit_ns = ip_fperf_limit(f),
 				       .samples = samples_left(f, now),
 				       .interval_s = f->interval_ns / 1e9,
 				       .window_s = f->window_s,
@@ -388,7 +246,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .change_ns = f->change_ns,
 				       .turns = turns && now >= f->held_until_ns &&
 						now - f->turned_ns >
-							own_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
+							ip_fperf_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
 				       .exclusive = f->options.exclusive,
 				       .run_ns = 1e9 * f->busy};
 
@@ -439,7 +297,7 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	if (!items)
 		return;
 	ip_fperf_look(f);
-	settle(f, s, true);
+	ip_fperf_settle(f, s, true);
 	for (size_t i = 0; i < n; i++) {
 		struct ip_fperf_function *fn = &f->functions[i];
 
@@ -482,33 +340,33 @@ static void learn_sample_cost(struct ip_fperf *f)
 static void settle_often(struct ip_fperf *f, struct ip_session *s, uint64_t now)
 {
 	uint64_t age = now - f->start_ns, pause = age / 4 < COUNT_NS ? age / 4 : COUNT_NS;
-	double own = own_of(CLOCK_THREAD_CPUTIME_ID), least;
+	double own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID), least;
 
 	if (now < f->counted_ns) {
-		settle(f, s, false);
+		ip_fperf_settle(f, s, false);
 		return;
 	}
-	settle(f, s, true);
-	f->own_count_s = learn(f->own_count_s, own_of(CLOCK_THREAD_CPUTIME_ID) - own);
-	least = own_pause(f, f->own_count_s, OWN_LOOKS) * 1e9;
+	ip_fperf_settle(f, s, true);
+	f->own_count_s = ip_fperf_learn(f->own_count_s, ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - own);
+	least = ip_fperf_pause(f, f->own_count_s, OWN_LOOKS) * 1e9;
 	f->counted_ns = now + (pause > least ? pause : (uint64_t)least);
 }
 
 /* Reads all, and decides. */
 static void look_and_decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
-	double own = own_of(CLOCK_THREAD_CPUTIME_ID);
+	double own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID);
 
 	ip_fperf_look(f);
-	settle(f, s, true);
+	ip_fperf_settle(f, s, true);
 	learn_sample_cost(f);
 	f->due_ns = ip_now_ns() + OVERDRAWN_NS;
 	f->own_changes_s = 0;
 	decide(f, s, turns);
 	f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
-	own = own_of(CLOCK_THREAD_CPUTIME_ID) - own - f->own_changes_s;
-	f->own_look_s = learn(f->own_look_s, own);
-	f->interval_ns = own_pause(f, f->own_look_s, OWN_LOOKS) * 1e9;
+	own = ip_fperf_own(CLOCK_THREAD_CPUTIME_ID) - own - f->own_changes_s;
+	f->own_look_s = ip_fperf_learn(f->own_look_s, own);
+	f->interval_ns = ip_fperf_pause(f, f->own_look_s, OWN_LOOKS) * 1e9;
 	if (f->interval_ns < f->options.interval_ns)
 		f->interval_ns = f->options.interval_ns;
 }
@@ -566,20 +424,12 @@ uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
 
 void ip_fperf_end(struct ip_fperf *f)
 {
-	struct ip_fperf_spent spent;
-	uint64_t calls = 0;
-
 	if (!f || !f->area || f->end_ns)
 		return;
 	ip_fperf_look(f);
 	f->end_ns = ip_now_ns();
 	f->confined = ip_fperf_makes_calls(f) && !f->area->header->may_read;
-	f->own_s = own_of(CLOCK_PROCESS_CPUTIME_ID) - f->own_start_s;
-	spent = ip_fperf_spent(f);
-	for (size_t i = 0; i < f->nfunctions; i++)
-		calls += f->functions[i].now.calls;
-	note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
-	sum_up(f, &spent);
-	f->ended = spent;
+	f->own_s = ip_fperf_own(CLOCK_PROCESS_CPUTIME_ID) - f->own_start_s;
+	f->ended = ip_fperf_close_account(f);
 	f->area = NULL;
 }
