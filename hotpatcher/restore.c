@@ -55,6 +55,8 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 	return 0;
 }
 
+#define INSPECT_TRIES 3
+
 struct inspection {
 	const struct ip_target *target;
 	struct ip_module_state *state;
@@ -122,7 +124,7 @@ static int compare_segment(struct ip_target *target, const struct ip_module *mod
 	return 0;
 }
 
-int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
+static int inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
 {
 	struct inspection in = {target, ret};
 
@@ -134,6 +136,34 @@ int ip_module_inspect(struct ip_target *target, const struct ip_module *module, 
 		    compare_segment(target, module, &module->elf->loads[i], ret) < 0)
 			return -1;
 	return 0;
+}
+
+/* Whether its text is not mapped any more where it was. */
+static bool is_gone(struct ip_target *target, const struct ip_module *module)
+{
+	const struct ip_mapping *m;
+
+	if (ip_target_refresh(target) < 0)
+		return false;
+	m = ip_maps_find(&target->maps, module->start);
+	return !m || m->inode != module->inode;
+}
+
+/* A program may unload a library, and load it or another in its place, while we read: what is foreign then was never the module's. */
+int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret)
+{
+	int done = 0;
+
+	for (int i = 0; i < INSPECT_TRIES; i++) {
+		done = inspect(target, module, ret);
+		if (done == 0 && !ret->foreign)
+			return 0;
+		if (is_gone(target, module)) {
+			*ret = (struct ip_module_state){.text_matches_file = true};
+			return 0;
+		}
+	}
+	return done;
 }
 
 struct change_list {
@@ -167,7 +197,8 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 				.regs = probe->regs,
 				.transit_regs = ip_probe_transit_regs(probe),
 				.resident = true,
-				.group = r->group + 2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)};
+				.group =
+					r->group + 2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)};
 	memcpy(c->old_bytes, bytes, probe->length);
 	if (r->target->arch->idle(probe->form, probe->length, c->new_bytes) < 0)
 		return -1;

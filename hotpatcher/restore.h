@@ -25,7 +25,8 @@ struct ip_module_state {
 	bool text_matches_file; /* every byte of every executable segment */
 };
 
-/* Compares one module's executable segments in memory with its file. */
+/* Compares one module's executable segments in memory with its file. Of one that has been unloaded meanwhile nothing is foreign. Renews the target's maps where
+ * something is. */
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret);
 
 /* The changes that bring every site of all modules that any iprobe left live, or in transit, back to its idle form; *ret is freed by
