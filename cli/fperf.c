@@ -423,12 +423,12 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	ip_fperf_summary(f, &sum);
 	fprintf(stderr,
 		"fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, %zu of them "
-		"have samples; it cost %.2f %% "
+		"have samples; it cost %.1f ms, %.2f %% "
 		"(stops and page switches %.2f %%); probes changed %lu times, %lu of them without a stop; "
 		"longest stop %.2f ms, longest gap of functions that stayed %.3f ms\n",
 		sum.samples, sum.length_s, sum.run_s, sum.called, sum.functions, sum.sampled,
-		100 * sum.overhead, 100 * sum.stops_share, sum.changes, sum.changes_without_stop,
-		ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
+		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share, sum.changes,
+		sum.changes_without_stop, ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
 	if (s->end && !strcmp(s->end, IP_END_EXECED))
 		fprintf(stderr,
 			"fperf: pid %d has executed another program: that one is not counted (fperf -p anew "

@@ -27,6 +27,9 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted);
 /* For the last time: what hooks have spent. */
 struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f);
 
+/* What one of so many samples has taken, ns. */
+double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent, uint64_t samples);
+
 /* As much is saved up at most, ns. */
 double ip_fperf_limit(const struct ip_fperf *f);
 

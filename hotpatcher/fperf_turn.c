@@ -334,7 +334,7 @@ static void learn_sample_cost(struct ip_fperf *f)
 	for (size_t i = 0; i < f->nfunctions; i++)
 		begun += f->functions[i].now.begun;
 	if (begun > 8)
-		f->sample_ns = spent.ticks * f->ns_per_tick / begun;
+		f->sample_ns = ip_fperf_sample_cost(f, &spent, begun);
 }
 
 static void settle_often(struct ip_fperf *f, struct ip_session *s, uint64_t now)
