@@ -58,10 +58,10 @@ struct ip_fperf_row {
 	uint64_t samples;
 	uint64_t missing[IP_FPERF_EVENTS],
 		scaled[IP_FPERF_EVENTS]; /* of these: without this event's value; with an estimate of it */
-	uint64_t cut;					   /* samples that never saw their exit */
-	uint64_t counted;				   /* calls that were seen */
-	double calls, calls_ci;				   /* in all; negative: not known */
-	double live;					   /* share of the time that its probes were live */
+	uint64_t cut;			 /* samples that never saw their exit */
+	uint64_t counted;		 /* calls that were seen */
+	double calls, calls_ci;		 /* in all; negative: not known */
+	double live;			 /* share of the time that its probes were live */
 	double mean[IP_FPERF_EVENTS], ci[IP_FPERF_EVENTS]; /* per call; ci negative: not known */
 	double total;					   /* of the first event, for sorting */
 };
@@ -72,16 +72,17 @@ struct ip_fperf_summary {
 	double run_s;	    /* CPU time of the process */
 	double length_s;
 	bool confined; /* it has come under seccomp meanwhile: from then on there were no samples */
-	double own_s; /* CPU time that we have had ourselves since it began */
+	double own_s;  /* CPU time that we have had ourselves since it began */
 	uint64_t samples, changes;
-	uint64_t changes_without_stop;	      /* of these */
-	uint64_t longest_stop_ns;	      /* of all threads, the one in which it went live too; */
-	uint64_t longest_gap_ns; /* for which a change without a stop left functions that stay live without probes */
+	uint64_t changes_without_stop; /* of these */
+	uint64_t longest_stop_ns;      /* of all threads, the one in which it went live too; */
+	uint64_t
+		longest_gap_ns; /* for which a change without a stop left functions that stay live without probes */
 	uint64_t changes_failed;    /* each was tried again; functions stayed as they were meanwhile */
 	const char *change_failure; /* what the last of them said; fperf's. NULL: none has failed */
 	size_t functions, called,
-		sampled;   /* that were selected; that were called, as far as is known; that have a sample */
-	uint64_t left_out; /* samples that found too many others open, or a hook below them */
+		sampled;    /* that were selected; that were called, as far as is known; that have a sample */
+	uint64_t left_out;  /* samples that found too many others open, or a hook below them */
 	double ns_per_tick; /* of the TSC */
 	uint64_t
 		missing; /* values of counters that samples did not get: the kernel had others in their place, or a descriptor was gone */
