@@ -382,7 +382,7 @@ def plan(mode, scratch):
         path = os.path.join(benchmarks, name)
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             command = [path, "--brief"]
-            stages.append(Stage("benchmark " + name, command, 120, {"IPROBE_BUILD": BUILD}, again=command))
+            stages.append(Stage("benchmark " + name, command, 300, {"IPROBE_BUILD": BUILD}, again=command))
     stages += [
         Stage("demo", ["./demo"], 300, again=["./demo"]),
         pytest("third-party", "thirdparty", BUILD, 900, scratch),
