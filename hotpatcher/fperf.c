@@ -284,6 +284,8 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 					 .width = -1,
 					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
+	fn->looked_s = ip_fperf_undisturbed(f);
+	fn->looked_cpu_s = f->cpu_ns / 1e9;
 	if (!fn->name || !fn->module) {
 		free(fn->name);
 		free(fn->module);

@@ -43,7 +43,8 @@ struct ip_fperf_function {
 	int32_t kept_quota[2]; /* of each instance */
 	double bare_calls,
 		bare_squares; /* that were missed in the gaps of such changes, as reckoned; of each the square: sums */
-	double looked_s; /* of ip_fperf_undisturbed(), at looked_ns */
+	double looked_s, looked_cpu_s; /* ip_fperf_undisturbed(), and the process's CPU time, at looked_ns */
+	double live_s, live_cpu_s;     /* of both, while it was live: sums */
 	struct ip_strata strata;
 	double width; /* of its widest interval, as a share of the mean; negative: not known. As of the last look; */
 	bool measured;		      /* strata have become more since */

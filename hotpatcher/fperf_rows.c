@@ -16,12 +16,17 @@ static uint64_t end_of(const struct ip_fperf *f)
 	return f->end_ns ? f->end_ns : ip_now_ns();
 }
 
+/* Where hooks took more than this share of the time, the rest is anybody's guess. */
+#define MOST_HOOKS 0.5
+
 /* Calls that were counted, and what is to be expected of the time in which nobody did. */
 static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 			   struct ip_fperf_row *row)
 {
 	uint64_t end = end_of(f), placed = end - fn->placed_ns,
 		 live = fn->live_ns + (fn->out ? 0 : end - fn->since_ns);
+	/* how often it would have been called without probes is known as well as what hooks took of the time in which it was counted */
+	double hooks = fn->live_cpu_s > 0 ? 1 - fn->live_s / fn->live_cpu_s : 1, missed;
 
 	row->counted = fn->now.calls;
 	row->live = placed ? (double)live / placed : 1;
@@ -30,8 +35,10 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 		row->calls = fn->now.calls;
 		row->calls_ci = 0;
 	} else {
-		row->calls =
-			fn->now.calls + ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
+		missed = ip_fperf_missed(&fn->gaps, ip_fperf_undisturbed(f), &row->calls_ci);
+		row->calls = fn->now.calls + missed;
+		if (row->calls_ci >= 0)
+			row->calls_ci = hooks < MOST_HOOKS ? hypot(row->calls_ci, missed * hooks) : -1;
 	}
 	/* fperf_gap.c, 3 */
 	row->calls += fn->bare_calls;

@@ -70,8 +70,11 @@ static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 								 : more * CALL_S);
 	/* of one that is called now and then a millisecond says little */
 	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
+	fn->live_s += undisturbed - fn->looked_s;
+	fn->live_cpu_s += f->cpu_ns / 1e9 - fn->looked_cpu_s;
 	fn->looked_ns = now;
 	fn->looked_s = undisturbed;
+	fn->looked_cpu_s = f->cpu_ns / 1e9;
 	fn->looked_calls = fn->now.calls;
 }
 
@@ -124,6 +127,7 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 	if (out)
 		fn->live_ns += now - fn->since_ns;
 	fn->looked_s = ip_fperf_undisturbed(f);
+	fn->looked_cpu_s = f->cpu_ns / 1e9;
 	if (out)
 		ip_fperf_goes(&fn->gaps, fn->looked_s);
 	else

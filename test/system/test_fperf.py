@@ -110,9 +110,9 @@ def test_budget(me, programs, targets):
     hot = functions["hot"]
     assert hot["samples"] >= 2 and hot["live"] < 0.9, hot
     assert hot["counted"] <= own["hot"][0]
-    # where others have the CPU it gets few turns: then no interval is claimed
-    if hot["calls_ci95"] is not None:
-        assert abs(hot["calls"] - own["hot"][0]) <= 2 * hot["calls_ci95"], (hot, own)
+    # hooks are most of what it does while it has probes: no interval is claimed, and nothing that is wildly wrong
+    assert hot["calls_ci95"] is None, hot
+    assert 0.1 < hot["calls"] / own["hot"][0] < 5, (hot, own)
     # an empty function: a sample that was open when its probes went must not end with the exit of a later call
     assert hot["counters"][FAULTS]["per_call"] < 0.5
     assert hot["counters"]["perf::TASK-CLOCK"]["per_call"] < 20000, hot
