@@ -42,9 +42,12 @@ static int add(struct ip_formula *f, char kind, unsigned counter, double value)
 static int parse_one(const char *text, size_t length, unsigned ncounters, double hz, struct ip_formula *ret)
 {
 	bool is_counter = *text == 'N';
-	size_t digits = strspn(text + is_counter, "0123456789");
-	double number = strtod(text + is_counter, NULL);
+	const char *const number_at = is_counter ? text + 1 : text;
+	size_t digits = 0;
+	double number = strtod(number_at, NULL);
 
+	while (number_at[digits] >= '0' && number_at[digits] <= '9')
+		digits++;
 	if (length == 1 && strchr("+-*/", *text))
 		return add(ret, *text, 0, 0);
 	if (length == 1 && *text == '#')
