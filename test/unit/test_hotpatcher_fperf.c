@@ -219,6 +219,29 @@ static const struct ip_fperf_means ordinary = {.budget_ns = 2e7,
 					       .change_ns = CHANGE_NS,
 					       .hook_ns = HOOK_NS};
 
+/* A call costs more of a function that is called seldom: fewer of many such stay. */
+static void test_cold(void **state)
+{
+	enum { MANY = 1000 };
+	struct ip_fperf_item items[MANY];
+	struct ip_fperf_means means = ordinary;
+	size_t stay[2] = {0};
+
+	for (int cold = 0; cold < 2; cold++) {
+		means.cold_ns = cold ? 10 * COUNT_NS : 0;
+		for (size_t i = 0; i < MANY; i++)
+			items[i] = (struct ip_fperf_item){
+				.live = true, .calls_per_s = 1000, .samples = 100, .width = 0.1};
+		assert_int_equal(ip_fperf_bucket.decide(items, MANY, &means), 0);
+		for (size_t i = 0; i < MANY; i++)
+			stay[cold] += items[i].stay;
+	}
+	assert_int_equal(stay[0], MANY);
+	assert_in_range(stay[1], 1, MANY / 2);
+	assert_true(ip_fperf_call_cost(1000, &means) > 10 * COUNT_NS);
+	assert_true(ip_fperf_call_cost(1e8, &means) < 1.01 * COUNT_NS);
+}
+
 /* The wider an interval, the more of what is left. */
 static void test_quotas(void **state)
 {
@@ -468,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_borders_are_not_crossed_all_the_time),
 		cmocka_unit_test(test_a_phase_that_changes),
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_cold),
 		cmocka_unit_test(test_quotas),
 		cmocka_unit_test(test_less_than_one_each),
 		cmocka_unit_test(test_bursts),
