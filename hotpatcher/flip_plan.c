@@ -258,26 +258,28 @@ size_t ip_flip_sites(const struct ip_flip_plan *plan)
 	return plan->nchanges;
 }
 
-size_t ip_flip_pages(const struct ip_flip_plan *plan)
+/* Pages that shall be other than they are, or than the file's. */
+static size_t pages_unlike(const struct ip_flip_plan *plan, bool file)
 {
 	size_t pages = 0;
 
-	for (size_t i = 0; i < plan->npieces; i++)
-		for (size_t at = 0; at < plan->pieces[i].size; at += IP_FLIP_PAGE)
-			pages += memcmp(plan->pieces[i].before + at, plan->pieces[i].after + at,
-					IP_FLIP_PAGE) != 0;
+	for (size_t i = 0; i < plan->npieces; i++) {
+		const struct ip_flip_part *p = &plan->pieces[i];
+
+		for (size_t at = 0; at < p->size; at += IP_FLIP_PAGE)
+			pages += memcmp((file ? p->file : p->before) + at, p->after + at, IP_FLIP_PAGE) != 0;
+	}
 	return pages;
+}
+
+size_t ip_flip_pages(const struct ip_flip_plan *plan)
+{
+	return pages_unlike(plan, false);
 }
 
 size_t ip_flip_pages_copied(const struct ip_flip_plan *plan)
 {
-	size_t pages = 0;
-
-	for (size_t i = 0; i < plan->npieces; i++)
-		for (size_t at = 0; at < plan->pieces[i].size; at += IP_FLIP_PAGE)
-			pages += memcmp(plan->pieces[i].file + at, plan->pieces[i].after + at,
-					IP_FLIP_PAGE) != 0;
-	return pages;
+	return pages_unlike(plan, true);
 }
 
 void ip_flip_each_interrupted(const struct ip_flip_plan *plan,

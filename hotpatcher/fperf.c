@@ -32,7 +32,7 @@
  * near, is the program's and the hooks' together (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
 #define COUNT_PARTS 2.5 /* a call of which only the entry is counted: both of its hooks */
 /* More of a function that is called so seldom that its stub and its cell are in no near cache. sqlite, with 242 functions that are called some thousand times a second
- * each: 1.4 million calls a second took 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
+ * each: 1.4 million calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
 #define COLD_PARTS 1.3
 #define HOOK_PARTS                                                                                           \
 	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it measures */

@@ -18,7 +18,6 @@
 #define SAVE_S	   1.0
 #define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
 #define BUSY_LEAST 0.01
-#define SETTLED	   0.3 /* of a new measurement goes into costs that are measured */
 
 double ip_fperf_own(clockid_t clock)
 {
@@ -38,7 +37,7 @@ double ip_fperf_learn(double known, double now)
 {
 	if (!known || now < known)
 		return now;
-	return (1 - SETTLED) * known + SETTLED * (now < 2 * known ? now : 2 * known);
+	return (1 - IP_FPERF_SETTLED) * known + IP_FPERF_SETTLED * (now < 2 * known ? now : 2 * known);
 }
 
 static uint64_t cpu_of(const struct ip_fperf *f)

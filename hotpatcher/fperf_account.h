@@ -16,6 +16,8 @@
 
 #include "hotpatcher/fperf_internal.h"
 
+#define IP_FPERF_SETTLED 0.3 /* of a new measurement goes into costs that are measured */
+
 struct ip_session;
 
 /* The session is live: what it has cost so far is the first thing that is spent. */

@@ -38,7 +38,6 @@
 #define OWN_TURNS 0.3
 #define OWN_LOOKS 0.2
 #define CALL_S	  3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
-#define SETTLED	  0.3  /* of a new measurement goes into costs that are measured */
 
 static void begin(struct ip_fperf *f, struct ip_session *s)
 {
@@ -196,7 +195,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
 	if (result.nstops || result.flipped)
-		f->change_ns = (1 - SETTLED) * f->change_ns + SETTLED * stopped * f->busy;
+		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns + IP_FPERF_SETTLED * stopped * f->busy;
 	note_own(f, own);
 	f->changes++;
 	f->changes_flipped += result.flipped;
@@ -284,7 +283,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
 	if (f->turn_ns && moved)
-		f->window_s = (1 - SETTLED) * f->window_s + SETTLED * (now - f->turn_ns) / 1e9;
+		f->window_s =
+			(1 - IP_FPERF_SETTLED) * f->window_s + IP_FPERF_SETTLED * (now - f->turn_ns) / 1e9;
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
 	f->window_end_ns = comes ? now + WINDOW_NS : 0;
