@@ -49,7 +49,8 @@ enum {
 	OPT_CLOCK,
 	OPT_ROTATE,
 	OPT_LEAVE,
-	OPT_UNTIL
+	OPT_UNTIL,
+	OPT_LINGER
 };
 
 static const struct option long_options[] = {
@@ -86,6 +87,7 @@ static const struct option long_options[] = {
 	{"rotate", required_argument, NULL, OPT_ROTATE},
 	{"leave", no_argument, NULL, OPT_LEAVE},
 	{"until", required_argument, NULL, OPT_UNTIL},
+	{"linger", required_argument, NULL, OPT_LINGER},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -114,6 +116,8 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 		return ip_parse_size(text, &session->memory);
 	case OPT_MAX_SIZE:
 		return ip_parse_size(text, &session->max_size);
+	case OPT_LINGER:
+		return ip_parse_duration(text, &session->linger_ns);
 	default:
 		return ip_parse_duration(text, &session->max_stop_ns);
 	}
@@ -207,21 +211,22 @@ static int parse_drop_hot(const char *text, struct ip_session_options *session)
 	return 0;
 }
 
-/* Its functions are measured. */
-static int add_until(const char *text, struct ip_session_options *session)
+/* Functions of conditions are measured; by a flight recorder they are recorded all the same, and it has no other payloads. */
+static int measure_conditions(struct ip_session_options *session)
 {
-	const struct ip_until_condition *condition;
-	_cleanup_free_ char *payload = NULL;
+	for (size_t i = 0; i < session->until.n; i++) {
+		_cleanup_free_ char *payload = NULL;
 
-	if (ip_until_add(&session->until, text) < 0)
-		return -1;
-	condition = &session->until.items[session->until.n - 1];
-	if (asprintf(&payload, "hist:%s", condition->functions) < 0) {
-		payload = NULL;
-		return ip_error("out of memory");
+		if (asprintf(&payload, "hist:%s", session->until.items[i].functions) < 0) {
+			payload = NULL;
+			return ip_error("out of memory");
+		}
+		if (ip_payload_rules_add(&session->payloads, payload) < 0)
+			return -1;
 	}
-	session->own = "--until";
-	return ip_payload_rules_add(&session->payloads, payload);
+	if (session->overwrite)
+		ip_payload_rules_log_too(&session->payloads);
+	return 0;
 }
 
 /* What cannot be had together; NULL: all can. */
@@ -242,13 +247,13 @@ static const char *contradiction(const struct ip_session_options *o)
 	return NULL;
 }
 
-/* Functions that start or stop the recording are selected, too. */
+/* Functions that start or stop the recording are selected, too, and those of conditions that a flight recorder waits for. */
 static int add_trigger(struct ip_session_options *session, const char *name)
 {
-	static char *texts[2];
-	static unsigned n;
+	static char *all;
 	struct ip_selection *selection;
 	_cleanup_free_ char *text = NULL;
+	char *more;
 
 	if (!name || !session->functions)
 		return 0;
@@ -260,9 +265,10 @@ static int add_trigger(struct ip_session_options *session, const char *name)
 	}
 	text = ip_selection_text(selection);
 	ip_selection_destroy(selection);
-	if (!text || asprintf(&texts[n], "%s,%s", text, name) < 0)
+	if (!text || asprintf(&more, "%s,%s", text, name) < 0)
 		return ip_error("out of memory");
-	session->functions = texts[n++];
+	free(all);
+	session->functions = all = more;
 	return 0;
 }
 
@@ -345,8 +351,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.own = "--payload";
 			break;
 		case OPT_UNTIL:
-			if (add_until(optarg, &ret->session) < 0)
+			if (ip_until_add(&ret->session.until, optarg) < 0)
 				return cli_usage(command, "%s", ip_error_message());
+			ret->session.own = "--until";
 			break;
 		case OPT_DROP_HOT:
 			if (parse_drop_hot(optarg, &ret->session) < 0)
@@ -399,24 +406,31 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 		case OPT_MEMORY:
 		case OPT_MAX_SIZE:
 		case OPT_MAX_STOP:
+		case OPT_LINGER:
 			if (parse_value(option, optarg, &ret->session) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			if (option != OPT_MAX_STOP)
 				ret->session.own = option == OPT_DURATION ? "--duration"
 						   : option == OPT_MEMORY ? "--memory"
+						   : option == OPT_LINGER ? "--linger"
 									  : "--max-size";
 			break;
 		default:
 			return cli_bad_option(command, argc, argv);
 		}
 	}
+	if (measure_conditions(&ret->session) < 0)
+		return cli_usage(command, "%s", ip_error_message());
+	if (ret->session.linger_ns && !ret->session.until.n)
+		return cli_usage(command, "--linger tells how long to go on when a condition is met: it needs --until");
 	if (ret->session.follow_exec &&
 	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
 	if (ip_payload_rules_matter(&ret->session.payloads) && ip_filters_any(&ret->session.filters))
 		return cli_usage(command, "--payload count, hist and user do not go with filters, nor with --callsite");
 	if (ret->session.overwrite &&
-	    (ret->session.coarse || ret->session.payloads.n || ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
+	    (ret->session.coarse || ret->session.payloads.n > ret->session.until.n || ret->session.follow_exec ||
+	     ip_filters_any(&ret->session.filters)))
 		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, --follow-exec, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
@@ -429,6 +443,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||
 	    add_trigger(&ret->session, ret->session.filters.stop.name) < 0)
 		return cli_fail();
+	for (size_t i = 0; ret->session.overwrite && i < ret->session.until.n; i++)
+		if (add_trigger(&ret->session, ret->session.until.items[i].functions) < 0)
+			return cli_fail();
 	*ret_next = optind;
 	return -1;
 }

@@ -87,8 +87,10 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	}
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
-	if (s->until)
+	if (s->until) {
 		ip_json_uint(&j, "until", s->until);
+		ip_json_string(&j, "until_met", s->until_said);
+	}
 	if (options->session.values.args || options->session.values.retval) {
 		ip_json_uint(&j, "without_values",
 			     s->value_gaps.no_debug_info + s->value_gaps.other_placement +
@@ -181,7 +183,7 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (options->quiet)
 		return;
 	if (s->until)
-		fprintf(stderr, "iprobe: ended by --until: %s\n", s->end);
+		fprintf(stderr, "iprobe: --until is met: %s\n", s->until_said);
 	if (s->children_restored)
 		fprintf(stderr,
 			"iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",

@@ -53,7 +53,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     6
+#define IP_RT_ABI     7
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -310,7 +310,7 @@ struct ip_area_clock {
 /*
  * Payloads of functions (IP_MODE_PAYLOADS). duties[number] says what the probes of a number do in this session: an enum ip_duty in the
  * low 3 bits, above them (a multiple of 8, so that no shift is needed) the offset in each thread's block of meters where
- * the function has its own: IP_DUTY_COUNT a uint64_t, IP_DUTY_HIST a struct ip_hist. 0 is IP_DUTY_LOG: what the hotpatcher has not said
+ * the function has its own: IP_DUTY_COUNT a uint64_t, IP_DUTY_HIST and IP_DUTY_TIMED a struct ip_hist. 0 is IP_DUTY_LOG: what the hotpatcher has not said
  * is logged. It allocates the table's pages for all numbers in use before the first site goes live, since no read may hit a hole; an entry
  * may change at any time while probes are live, from one duty to another whose meters exist.
  *
@@ -332,6 +332,7 @@ enum ip_duty {
 	IP_DUTY_USER = 3,   /* calls the user's own (include/iprobe/payload.h); offset: of a struct ip_user_function in block 0, of the cell in others */
 	IP_DUTY_SILENT = 4, /* nothing */
 	IP_DUTY_FPERF = 5,  /* reads counters (fperf_abi.h); offset: of a struct ip_fperf_control in block 0, of an ip_fperf_cell in others */
+	IP_DUTY_TIMED = 6,  /* as HIST, and each event is logged besides */
 };
 
 #define IP_DUTY_MASK	      7u
@@ -398,7 +399,7 @@ struct ip_user_function {
 	char name[]; /* the linker's, and a zero */
 };
 
-/* Begins a block: this head, meters_depth frames, then the functions' meters, those of IP_DUTY_HIST aligned to cache lines. */
+/* Begins a block: this head, meters_depth frames, then the functions' meters, those with histograms aligned to cache lines. */
 struct ip_meters {
 	uint32_t state; /* atomic, enum ip_meters_state; block 0 is always owned */
 	uint32_t slot;	/* whose */

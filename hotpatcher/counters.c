@@ -28,7 +28,7 @@
 
 struct meter {
 	uint32_t number;
-	uint32_t duty;	 /* IP_DUTY_COUNT, IP_DUTY_HIST or IP_DUTY_USER */
+	uint32_t duty;	 /* IP_DUTY_COUNT, IP_DUTY_HIST, IP_DUTY_TIMED or IP_DUTY_USER */
 	uint32_t offset; /* in a block */
 	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
 	uint64_t sum, self, min, max, unmeasured;
@@ -166,6 +166,12 @@ static int no_room(const struct ip_counters *c)
 			ip_format_size(c->area->blocks.size * (c->nblocks / c->area->blocks.n), have));
 }
 
+/* Whether it has a histogram. */
+static bool measures(uint32_t duty)
+{
+	return duty == IP_DUTY_HIST || duty == IP_DUTY_TIMED;
+}
+
 int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 {
 	HOLD(c);
@@ -174,7 +180,7 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 
 	if (reach(c, number) < 0)
 		return -1;
-	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST) {
+	if (duty != IP_DUTY_COUNT && !measures(duty)) {
 		ip_area_set_duty(c->area, number, duty, 0);
 		return 0;
 	}
@@ -342,7 +348,7 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 
 		if (m->duty == IP_DUTY_COUNT)
 			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
-		else if (m->duty == IP_DUTY_HIST)
+		else if (measures(m->duty))
 			collect_hist(m, (const struct ip_hist *)now, (struct ip_hist *)seen);
 	}
 	return true;
@@ -367,7 +373,7 @@ static void collect_open(struct ip_counters *c, const struct ip_meters *meters)
 		uint32_t offset = IP_DUTY_OFFSET((uint32_t)load64(&meters->frames[i].duty));
 
 		for (size_t k = 0; load64(&meters->frames[i].sp) && k < c->nmeters; k++)
-			if (c->meters[k].duty == IP_DUTY_HIST && c->meters[k].offset == offset) {
+			if (measures(c->meters[k].duty) && c->meters[k].offset == offset) {
 				c->meters[k].unmeasured++;
 				break;
 			}

@@ -118,9 +118,24 @@ bool ip_payload_rules_matter(const struct ip_payload_rules *rules)
 bool ip_payload_rules_measure(const struct ip_payload_rules *rules)
 {
 	for (size_t i = 0; rules && i < rules->n; i++)
-		if (rules->items[i].duty == IP_DUTY_HIST)
+		if (rules->items[i].duty == IP_DUTY_HIST || rules->items[i].duty == IP_DUTY_TIMED)
 			return true;
 	return false;
+}
+
+bool ip_payload_rules_count(const struct ip_payload_rules *rules)
+{
+	for (size_t i = 0; rules && i < rules->n; i++)
+		if (rules->items[i].duty != IP_DUTY_LOG && rules->items[i].duty != IP_DUTY_TIMED)
+			return true;
+	return false;
+}
+
+void ip_payload_rules_log_too(struct ip_payload_rules *rules)
+{
+	for (size_t i = 0; i < rules->n; i++)
+		if (rules->items[i].duty == IP_DUTY_HIST)
+			rules->items[i].duty = IP_DUTY_TIMED;
 }
 
 struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,
@@ -165,7 +180,7 @@ int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *fu
 	bool all_say = rules && rules->n;
 
 	for (size_t i = 0; rules && i < rules->n; i++)
-		all_say &= rules->items[i].selection != NULL;
+		all_say &= rules->items[i].selection && rules->items[i].duty != IP_DUTY_TIMED;
 	if (functions || !all_say)
 		return ip_selections_add(ret, functions);
 	for (size_t i = 0; i < rules->n; i++) {

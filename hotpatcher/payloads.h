@@ -44,6 +44,12 @@ bool ip_payload_rules_matter(const struct ip_payload_rules *rules);
 /* Whether durations of any function may be measured, now or later. rules may be NULL. */
 bool ip_payload_rules_measure(const struct ip_payload_rules *rules);
 
+/* Whether calls of any function may be counted or measured instead of logged. rules may be NULL. */
+bool ip_payload_rules_count(const struct ip_payload_rules *rules);
+
+/* What is measured is to be logged as well. */
+void ip_payload_rules_log_too(struct ip_payload_rules *rules);
+
 /* The rule for a function; NULL: log. *ret_other: another one that names it and contradicts, or NULL. Arguments as of
  * ip_selection_match(). */
 struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rules, const char *linker_name,
@@ -53,7 +59,8 @@ struct ip_payload_rule *ip_payload_rules_find(const struct ip_payload_rules *rul
 /* The first rule with a selection that has been for no function; NULL: none. */
 const struct ip_payload_rule *ip_payload_rules_unused(const struct ip_payload_rules *rules);
 
-/* The selections that a session begins with: functions; or, where that is NULL and each rule has a selection, all of theirs. */
+/* The selections that a session begins with: functions; or, where that is NULL and each rule has a selection, all of theirs (but for what is
+ * logged as well: others are, too). */
 int ip_payload_rules_select(const struct ip_payload_rules *rules, const char *functions,
 			    struct ip_selections *ret);
 

@@ -61,14 +61,17 @@ static void give_duty(struct ip_plan *plan, struct ip_plan_function *f, const st
 	f->duty = rule->duty;
 	if (f->duty == IP_DUTY_HIST && (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
 		f->duty = IP_DUTY_COUNT;
+	if (f->duty == IP_DUTY_TIMED && (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
+		f->duty = IP_DUTY_LOG;
 	plan->ncounts += f->duty == IP_DUTY_COUNT;
-	plan->nhists += f->duty == IP_DUTY_HIST;
+	plan->nhists += f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
 }
 
 bool ip_plan_records(const struct ip_plan *plan)
 {
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (plan->functions[i].duty == IP_DUTY_LOG || plan->functions[i].duty == IP_DUTY_FPERF)
+		if (plan->functions[i].duty == IP_DUTY_LOG || plan->functions[i].duty == IP_DUTY_TIMED ||
+		    plan->functions[i].duty == IP_DUTY_FPERF)
 			return true;
 	return false;
 }

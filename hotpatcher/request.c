@@ -80,6 +80,7 @@ static const struct {
 	{"stop", BIT(FPERF), false},
 	{"csv", BIT(FPERF), false},
 	{"until", BIT(ATTACH), true},
+	{"linger", BIT(ATTACH), true},
 };
 
 const char *ip_request_refusal(enum ip_request_what what, const char *option)

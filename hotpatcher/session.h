@@ -58,7 +58,8 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
-	struct ip_until_options until; /* their functions have the payload hist */
+	struct ip_until_options until; /* their functions have the payload hist; */
+	uint64_t linger_ns;	       /* when one is met the session goes on for so long */
 	struct ip_fperf *fperf; /* reads counters instead of recording (fperf.h); NULL: no */
 };
 
@@ -108,7 +109,7 @@ struct ip_session_summary {
 	uint64_t exec_gap_ns; /* in the longest of them nothing was recorded */
 	const char *end; /* why it ended, static text or the next */
 	char until_said[512];
-	size_t until; /* the condition of --until that ended it, from 1 on; 0: none */
+	size_t until; /* the condition of --until that was met, from 1 on; 0: none */
 	uint64_t length_ns;
 	bool recorded; /* probes went live */
 	struct ip_value_gaps value_gaps;

@@ -146,7 +146,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	ip_fperf_end(s->options->fperf);
 	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
-	sum->counting = s->selections.rules || sum->dropped;
+	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
 	ip_trace_rotated(s->trace, &sum->rotated);

@@ -6,7 +6,8 @@
  *   mean>1ms/5s:db_*               the mean of one of these over the last 5 s
  *   calls>500000/1s:handle         more calls than that in a second
  *
- * It is judged by the histograms of the payload hist, which these functions therefore have. Four times in each while we look at what has
+ * It is judged by the histograms of the payload hist, which these functions therefore have; in a session that overwrites they are logged as
+ * well (IP_DUTY_TIMED). Four times in each while we look at what has
  * been measured so far; what has come since the look before the last three is judged. Histograms have powers of two of the clock's
  * ticks for bounds: within a bucket durations are taken for evenly spread, so a percentile is right to within a factor of two,
  * and mostly better. A call counts when it has returned.
@@ -79,7 +80,8 @@ struct ip_until;
 
 /* The functions of a plan, which has been bound, are watched where a condition names them. 0, or -1 with an error. */
 int ip_until_plan(struct ip_session *s, const struct ip_plan *plan);
-/* Now and then. NULL: go on; else why the session ends, in the summary, says which condition it was. */
+/* Now and then. NULL: go on; else why the session ends, in the summary, says which condition it was. That is known (summary->until) before the
+ * session ends, where it is to linger. */
 const char *ip_until_turn(struct ip_session *s);
 void ip_until_destroy(struct ip_until *until);
 

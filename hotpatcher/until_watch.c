@@ -26,6 +26,7 @@ struct ip_until {
 	struct watched *items;
 	size_t n;
 	uint64_t next_ns; /* the first of theirs */
+	uint64_t met_ns;  /* when a condition was met; 0: none yet */
 };
 
 void ip_until_destroy(struct ip_until *u)
@@ -63,11 +64,12 @@ int ip_until_plan(struct ip_session *s, const struct ip_plan *plan)
 		return ip_error("out of memory");
 	for (size_t i = 0; o->n && i < plan->nfunctions; i++) {
 		const struct ip_plan_function *f = &plan->functions[i];
+		bool measured = f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
 		const struct ip_probe_list *list = f->module->list;
 		const char *name = ip_probe_list_string(list, list->functions[f->function].name);
 		uint32_t file = list->functions[f->function].file;
 
-		for (size_t k = 0; f->duty == IP_DUTY_HIST && k < o->n; k++)
+		for (size_t k = 0; measured && k < o->n; k++)
 			if (ip_selection_match(o->items[k].selection, name,
 					       file ? ip_probe_list_string(list, file) : NULL,
 					       f->module->path) &&
@@ -109,13 +111,11 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 	return ip_until_holds(w->condition, &in, ns_per_tick(s), ret_value);
 }
 
-const char *ip_until_turn(struct ip_session *s)
+/* Looks at those whose time it is. Whether a condition is met: what the summary says of it is filled in. */
+static bool look_at_all(struct ip_session *s, uint64_t now)
 {
 	struct ip_until *u = s->until;
-	uint64_t now;
 
-	if (!u || !s->counters || (now = ip_now_ns()) < u->next_ns)
-		return NULL;
 	ip_counters_collect(s->counters);
 	u->next_ns = UINT64_MAX;
 	for (size_t i = 0; i < u->n; i++) {
@@ -127,11 +127,23 @@ const char *ip_until_turn(struct ip_session *s)
 			w->next_ns = now + w->condition->over_ns / IP_UNTIL_LOOKS;
 			if (look(s, w, &value, &calls)) {
 				s->summary->until = 1 + (w->condition - s->options->until.items);
-				return ip_until_say(w->condition, w->function, value, calls,
-						    s->summary->until_said);
+				ip_until_say(w->condition, w->function, value, calls, s->summary->until_said);
+				return true;
 			}
 		}
 		u->next_ns = w->next_ns < u->next_ns ? w->next_ns : u->next_ns;
 	}
-	return NULL;
+	return false;
+}
+
+const char *ip_until_turn(struct ip_session *s)
+{
+	struct ip_until *u = s->until;
+	uint64_t now = ip_now_ns();
+
+	if (!u || !s->counters)
+		return NULL;
+	if (!u->met_ns && now >= u->next_ns && look_at_all(s, now))
+		u->met_ns = now;
+	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? s->summary->until_said : NULL;
 }

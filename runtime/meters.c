@@ -329,7 +329,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
 	    (duty == IP_DUTY_HIST && kind == IP_PROBE_POINT))
 		return 1;
-	if (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_USER && duty != IP_DUTY_FPERF)
+	if ((duty == IP_DUTY_TIMED && kind == IP_PROBE_POINT) ||
+	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED && duty != IP_DUTY_USER && duty != IP_DUTY_FPERF))
 		return 0;
 	/* G1 */
 	if (below && !rt_is_nested(slot, sp)) {
@@ -367,6 +368,6 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	}
 	cpu_store_order();
 	slot->guard = below;
-	/* it has just become one that is logged: this event, too */
-	return !mine || (word & IP_DUTY_MASK) != IP_DUTY_LOG;
+	/* it may just have become one that is logged: this event, too */
+	return !mine || ((word & IP_DUTY_MASK) != IP_DUTY_LOG && (word & IP_DUTY_MASK) != IP_DUTY_TIMED);
 }

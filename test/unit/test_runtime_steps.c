@@ -230,6 +230,8 @@ static void test_held_up_into_the_next_session(void **state)
 		held_up(IP_PROBE_ENTRY, IP_DUTY_COUNT, own_block);
 		held_up(IP_PROBE_ENTRY, IP_DUTY_HIST, own_block);
 		held_up(IP_PROBE_EXIT, IP_DUTY_HIST, own_block);
+		held_up(IP_PROBE_ENTRY, IP_DUTY_TIMED, own_block);
+		held_up(IP_PROBE_EXIT, IP_DUTY_TIMED, own_block);
 	}
 }
 
@@ -325,6 +327,34 @@ static bool left_words(void)
 		if (!words[i])
 			return true;
 	return false;
+}
+
+/* A function that is timed has its durations, and all of its events. */
+static void test_timed(void **state)
+{
+	const struct ip_hist *h = (struct ip_hist *)((char *)block(2) + OLD_AT);
+
+	(void)state;
+	begin(IP_MODE_PAYLOADS);
+	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_TIMED, OLD_AT);
+	block(2)->state = IP_METERS_OWNED;
+	block(2)->limit = DEPTH * sizeof(struct ip_meters_frame);
+	rt_slots[0].meters = (uintptr_t)block(2);
+	rt_record(NUMBER, IP_PROBE_ENTRY, 8192);
+	assert_int_equal(block(2)->top, sizeof(struct ip_meters_frame));
+	assert_int_equal(written(), 1);
+	rt_record(NUMBER, IP_PROBE_POINT, 8192);
+	assert_int_equal(block(2)->top, sizeof(struct ip_meters_frame));
+	rt_record(NUMBER, IP_PROBE_EXIT, 8192);
+	assert_int_equal(block(2)->top, 0);
+	assert_int_equal(written(), 3);
+	assert_int_not_equal(h->sum, 0);
+	assert_int_equal(ip_hist_unpack_most(h->max), h->sum);
+	assert_int_equal(rt_slots[0].guard, 0);
+	/* without a block there is no duration, and the events are there all the same */
+	rt_slots[0].meters = 0;
+	rt_record(NUMBER, IP_PROBE_ENTRY, 8192);
+	assert_int_equal(written(), 4);
 }
 
 /*
@@ -467,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_held_up_into_the_next_session),
 		cmocka_unit_test(test_guard_of_meters),
 		cmocka_unit_test(test_long_minimum),
+		cmocka_unit_test(test_timed),
 		cmocka_unit_test(test_left_while_writing_what_was_held_back),
 		cmocka_unit_test(test_handler_in_the_first_hook),
 		cmocka_unit_test(test_handler_among_short_calls),

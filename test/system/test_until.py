@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+attach --until: a session that ends when a function's latency passes a limit, and a flight recorder that does.
+"""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from iptest import memory
+
+WAIT = 90
+
+
+@pytest.fixture
+def serving(targets, me, programs):
+    return targets.start(me, [programs.simple("serving", placement="fentry")], preload=False)
+
+
+def start(me, target, *options):
+    return me.start_iprobe("attach", "--json", *options, target.pid)
+
+
+def begin(me, target, *options):
+    session = start(me, target, *options)
+    memory.wait_until_live(target.pid, session)
+    return session
+
+
+def end(session, target):
+    out, err = session.communicate(timeout=WAIT)
+    assert session.returncode == 0, err
+    assert not memory.text_differences(target.pid) and target.alive()
+    return json.loads(out)
+
+
+def functions(me, directory):
+    done = me.iprobe("report", "--json", directory)
+    assert done.returncode == 0, repr(done)
+    return {f["function"]: f for f in json.loads(done.stdout)["functions"]}
+
+
+def test_ends_when_it_is_met(me, serving):
+    directory = me.dir() / "t"
+    session = begin(me, serving, "-o", directory, "--until", "p50>1h:handle", "--until", "p99>10ms/200ms:handle")
+    time.sleep(1)
+    assert session.poll() is None
+    os.kill(serving.pid, signal.SIGUSR1)
+    summary = end(session, serving)
+    assert summary["until"] == 2 and summary["end"] == summary["until_met"], summary
+    assert summary["until_met"].startswith("p99 of handle was "), summary
+    assert summary["events"] == 0 and summary["counted"] > 10  # a histogram is all there is
+
+
+def test_flight_recorder(me, serving):
+    """What came before the moment is there, and what came after it, of the function that is watched, too, which -f does not name."""
+    directory = me.dir() / "t"
+    session = begin(me, serving, "-o", directory, "--overwrite", "-f", "look_up,reply", "--until", "p99>10ms/200ms:handle", "--linger", "1s")
+    time.sleep(1)
+    os.kill(serving.pid, signal.SIGUSR1)
+    summary = end(session, serving)
+    assert summary["until"] == 1 and summary["end"] == summary["until_met"], summary
+    assert "counted" not in summary and summary["events"] > 100, summary
+    found = functions(me, directory)
+    assert set(found) == {"handle", "look_up", "reply"}
+    for name in ("handle", "look_up"):
+        assert found[name]["min_ns"] < 8e6 and found[name]["max_ns"] > 16e6, found
+    # ten slow calls at the least until it was seen; and for a second more of 20 ms each, if the machine is not busy
+    assert found["look_up"]["total_ns"] > 0.5e9, found
+
+
+def test_flight_recorder_of_all(me, serving):
+    directory = me.dir() / "t"
+    session = start(me, serving, "-o", directory, "--overwrite", "--until", "calls>5/100ms:handle")
+    assert end(session, serving)["until"] == 1
+    assert {"handle", "look_up", "reply", "parse"} <= set(functions(me, directory))
+
+
+def test_another_end_while_it_lingers(me, serving):
+    session = begin(me, serving, "-o", me.dir() / "t", "--overwrite", "--until", "calls>5/100ms:handle", "--linger", "1h")
+    time.sleep(2)
+    os.kill(serving.pid, signal.SIGKILL)
+    out, err = session.communicate(timeout=WAIT)
+    summary = json.loads(out)
+    assert (session.returncode, summary["end"]) == (0, "target ended"), err
+    assert summary["until"] == 1 and summary["until_met"].startswith("handle was called "), summary
+
+
+def test_is_added_to_a_recorder(me, serving):
+    """Functions that a second attach adds are only recorded: conditions are as they were."""
+    session = begin(me, serving, "-o", me.dir() / "t", "--overwrite", "-f", "reply", "--until", "p99>10ms/200ms:look_up")
+    done = me.iprobe("attach", "--json", "-f", "handle", serving.pid)
+    assert done.returncode == 0, repr(done)
+    shot = me.iprobe("snapshot", "-o", me.dir() / "s", serving.pid)
+    assert shot.returncode == 0, repr(shot)
+    os.kill(serving.pid, signal.SIGUSR1)
+    assert end(session, serving)["until"] == 1
+
+
+@pytest.mark.parametrize("options, message", [
+    (("--linger", "1s"), "needs --until"),
+    (("--linger", "x", "--until", "p99>1ms:f"), "'x'"),
+    (("--overwrite", "--until", "p99>1ms:f", "--payload", "count:g"), "--overwrite does not go with"),
+    (("--until", "p98>1ms:f"), "there are p50"),
+])
+def test_usage(me, options, message):
+    done = me.iprobe("attach", *options, "1")
+    assert done.returncode == 2 and message in done.stderr, repr(done)
