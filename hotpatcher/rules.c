@@ -148,6 +148,8 @@ static int get_ready(struct ip_rules *e)
 {
 	if (e->nstates && e->lock < 0 && ip_rules_left_over(e) < 0)
 		return -1;
+	for (size_t i = 0; i < e->nstates; i++)
+		ip_rules_store_remove_recorders(e->options->traces, e->states[i].rule);
 	if (e->nstates && e->listening < 0)
 		return ip_rules_listen(e);
 	return 0;

@@ -17,10 +17,12 @@
  *
  *   1. What has fired is done first, in its order, each for as long as its rule says.
  *   2. Else it is watched: by a histogram of the functions of all of its rules with a latency, or by the flight recorder of a rule that
- *      takes snapshots; where both are wanted, by what the first of them wants. The others wait, and the log says so.
+ *      takes snapshots; where both are wanted, by what the first of them wants. The others wait, and the log says so. A rule that takes snapshots
+ *      because of a latency has a recorder which watches for that itself, and ends when it has what comes after the moment: what it has written is
+ *      the snapshot.
  *   3. When something fires while it is watched the watch ends first. Between the two are some tens of milliseconds in which nothing is recorded.
  *
- * The functions that are watched cost some 30 ns a call meanwhile, and nothing else of the process does.
+ * The functions that are watched cost some 30 ns a call meanwhile, and nothing else of the process does; of a flight recorder all that is recorded does.
  *
  * What may go wrong. A process that ends takes its session with it. A session that fails is tried again, after a second, two, four, up to ten
  * minutes. A session that is killed is followed by iprobe detach. Before a session begins the state directory has a note of it: should all of us be

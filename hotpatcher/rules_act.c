@@ -208,13 +208,45 @@ bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	return true;
 }
 
-/* Where sessions that watch have theirs. */
-static int name_watch(const struct ip_rules *e, struct ip_rules_target *t)
+/* What the session of the rule writes at its end may be worth keeping. */
+static bool keeps_recorder(const struct ip_rules_rule *r)
 {
+	return r->until && r->action == IP_RULES_SNAPSHOT;
+}
+
+/* Where sessions that watch have theirs. */
+static int name_watch(const struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_rule *r)
+{
+	if (keeps_recorder(r))
+		return ip_rules_store_begin_recorder(e->options->traces, r, t->process.pid, &t->dir);
 	if (asprintf(&t->dir, "%s/watch-%d", e->options->state, t->process.pid) >= 0)
 		return 0;
 	t->dir = NULL;
 	return ip_error("out of memory");
+}
+
+/* A flight recorder, which ends by itself some time after the rule's latency has been too much. Where the rule may not fire now, that is not
+ * watched for. */
+static void record_in_ring(struct ip_rules_target *t, struct ip_rules_arm *arm, struct command *c,
+			   uint64_t now_ns)
+{
+	const struct ip_rules_rule *r = arm->state->rule;
+
+	options_of(r, c, t->dir);
+	add(c, "--overwrite");
+	add(c, "--memory");
+	add(c, "%lu", r->ring ? r->ring : RING);
+	if (!keeps_recorder(r))
+		return;
+	add(c, "--max-size");
+	add(c, "%lu", r->disk / 2);
+	if (!ip_rules_may_fire(arm, now_ns))
+		return;
+	add(c, "--until");
+	add(c, "%s", r->until);
+	add(c, "--linger");
+	add(c, "%luns", r->for_ns);
+	t->watched[t->nwatched++] = arm;
 }
 
 /* Those of the rules whose functions can be measured in one session. */
@@ -223,7 +255,8 @@ static void watch_latencies(struct ip_rules_target *t, struct command *c, uint64
 	for (size_t i = 0; i < t->narms && t->nwatched < IP_RULES_WATCHED; i++) {
 		struct ip_rules_arm *arm = &t->arms[i];
 
-		if (!arm->state->rule->until || !ip_rules_may_fire(arm, now_ns))
+		if (!arm->state->rule->until || keeps_recorder(arm->state->rule) ||
+		    !ip_rules_may_fire(arm, now_ns))
 			continue;
 		add(c, "--until");
 		add(c, "%s", arm->state->rule->until);
@@ -244,10 +277,12 @@ static void watch_latencies(struct ip_rules_target *t, struct command *c, uint64
 /* The first rule that wants the process watched now; NULL: none. */
 static struct ip_rules_arm *first_watcher(const struct ip_rules_target *t, uint64_t now_ns)
 {
-	for (size_t i = 0; i < t->narms; i++)
-		if (ip_rules_watches(t->arms[i].state->rule) &&
-		    (!t->arms[i].state->rule->until || ip_rules_may_fire(&t->arms[i], now_ns)))
+	for (size_t i = 0; i < t->narms; i++) {
+		const struct ip_rules_rule *r = t->arms[i].state->rule;
+
+		if (r->action == IP_RULES_SNAPSHOT || (r->until && ip_rules_may_fire(&t->arms[i], now_ns)))
 			return &t->arms[i];
+	}
 	return NULL;
 }
 
@@ -255,7 +290,8 @@ static void tell_waiting(struct ip_rules_target *t, const struct ip_rules_arm *f
 {
 	for (size_t i = 0; i < t->narms; i++) {
 		struct ip_rules_arm *arm = &t->arms[i];
-		bool same = first->state->rule->until && arm->state->rule->until;
+		bool same = first->state->rule->action != IP_RULES_SNAPSHOT &&
+			    arm->state->rule->action != IP_RULES_SNAPSHOT;
 
 		if (arm == first || same || arm->told_waits || !ip_rules_watches(arm->state->rule))
 			continue;
@@ -277,7 +313,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
 	if (!first)
 		return 0;
-	if (name_watch(e, t) < 0)
+	if (name_watch(e, t, r) < 0)
 		return -1;
 	if (ip_rules_note(e, &t->process) < 0) {
 		free(ip_steal_ptr(t->dir));
@@ -285,16 +321,13 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	}
 	ip_rules_store_remove(t->dir);
 	iprobe(e, &c, "attach");
-	if (r->until) {
+	if (r->action == IP_RULES_SNAPSHOT) {
+		record_in_ring(t, first, &c, now_ns);
+	} else {
 		options_of(NULL, &c, t->dir);
 		watch_latencies(t, &c, now_ns);
 		add(&c, "--memory");
 		add(&c, WATCH_MEMORY);
-	} else {
-		options_of(r, &c, t->dir);
-		add(&c, "--overwrite");
-		add(&c, "--memory");
-		add(&c, "%lu", r->ring ? r->ring : RING);
 	}
 	add(&c, "--");
 	add(&c, "%d", t->process.pid);
@@ -304,11 +337,11 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 		return -1;
 	}
 	t->doing = IP_RULES_WATCH;
-	t->by = r->until ? NULL : first;
+	t->by = r->action == IP_RULES_SNAPSHOT ? first : NULL;
 	tell_waiting(t, first);
 	if (!t->told_watch)
-		ip_rules_log(first->state, t, r->until ? "is watched: %s" : "is recorded in a ring%s",
-			     r->until ? r->until : "");
+		ip_rules_log(first->state, t, "is %s%s%s", t->by ? "recorded in a ring" : "watched",
+			     r->until ? ": " : "", r->until ? r->until : "");
 	t->told_watch = true;
 	return 0;
 }
@@ -352,6 +385,37 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 	t->side.limit_ns = ip_now_ns() + PATIENCE_NS;
 	t->side_by = firing->arm;
 	return 0;
+}
+
+/* The store's part: *ret is the directory, which is removed where it fails. */
+static int keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, const char *why,
+		char **ret)
+{
+	make_room(e, arm->state);
+	if (ip_rules_store_begin(e->options->traces, arm->state->rule, t->process.pid, t->process.exe,
+				 cmdline_of(e, t), why, ret) < 0)
+		return -1;
+	if (ip_rules_store_keep_recorder(t->dir, *ret) == 0)
+		return 0;
+	ip_rules_store_remove(*ret);
+	free(ip_steal_ptr(*ret));
+	return -1;
+}
+
+void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
+			    const char *why)
+{
+	_cleanup_free_ char *dir = NULL;
+	char count[32], line[128];
+
+	if (keep(e, t, arm, why, &dir) < 0) {
+		ip_rules_log(arm->state, t, "no snapshot: %s", ip_error_message());
+		return;
+	}
+	snprintf(line, sizeof(line), "%s events",
+		 ip_format_count(ip_rules_job_figure(&t->job, "events"), count));
+	ip_rules_store_note(dir, line);
+	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
 }
 
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t)

@@ -173,6 +173,9 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 /* What an action, or a snapshot, has come to: logs it, and lets the rule pay back. Whether it worked. */
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
+/* The flight recorder has ended because the rule's latency was too much: what it has written is kept. */
+void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
+			    const char *why);
 
 /* rules_notes.c. Notes of processes that have a session, or have had one that may have left something. */
 int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *process);

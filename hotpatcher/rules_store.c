@@ -19,6 +19,7 @@
 #include "common/error.h"
 
 #define TIME_FORMAT "%Y%m%dT%H%M%S"
+#define RECORDER    ".recorder-"
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
 {
@@ -87,8 +88,9 @@ static int is_ours(const struct dirent *entry)
 	return time_of(entry->d_name) != 0;
 }
 
-/* In the order of time. The number, or -1: there are none; to be freed by free_list(). */
-static int list(const char *dir, const char *rule, struct dirent ***ret)
+/* In the order of names, which is that of time. The number, or -1: there are none; to be freed by free_list(). */
+static int list(const char *dir, const char *rule, int (*is_wanted)(const struct dirent *),
+		struct dirent ***ret)
 {
 	_cleanup_free_ char *path = NULL;
 
@@ -96,7 +98,7 @@ static int list(const char *dir, const char *rule, struct dirent ***ret)
 		path = NULL;
 		return -1;
 	}
-	return scandir(path, ret, is_ours, alphasort);
+	return scandir(path, ret, is_wanted, alphasort);
 }
 
 static void free_list(struct dirent **entries, int n)
@@ -119,7 +121,7 @@ void ip_rules_store_history(const char *dir, const char *rule, uint64_t now_ns, 
 {
 	struct dirent **entries;
 	uint64_t today = realtime_ns();
-	int n = list(dir, rule, &entries);
+	int n = list(dir, rule, is_ours, &entries);
 
 	for (int i = 0; i < n; i++) {
 		uint64_t when = time_of(entries[i]->d_name);
@@ -135,7 +137,7 @@ int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule, 
 {
 	struct dirent **entries;
 	uint64_t all = 0, *sizes;
-	int n = list(dir, rule->name, &entries);
+	int n = list(dir, rule->name, is_ours, &entries);
 
 	*ret_removed = 0;
 	if (n <= 0) {
@@ -236,4 +238,55 @@ int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_
 	note(path, "why", why);
 	*ret_path = ip_steal_ptr(path);
 	return 0;
+}
+
+int ip_rules_store_begin_recorder(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
+				  char **ret_path)
+{
+	_cleanup_free_ char *above = NULL;
+
+	if (asprintf(&above, "%s/%s", dir, rule->name) < 0) {
+		above = NULL;
+		return ip_error("out of memory");
+	}
+	if (make_directory(above) < 0)
+		return -1;
+	if (asprintf(ret_path, "%s/" RECORDER "%d", above, pid) < 0) {
+		*ret_path = NULL;
+		return ip_error("out of memory");
+	}
+	ip_rules_store_remove(*ret_path);
+	return 0;
+}
+
+int ip_rules_store_keep_recorder(const char *recorder, const char *path)
+{
+	_cleanup_free_ char *name = NULL;
+
+	if (asprintf(&name, "%s/trace", path) < 0) {
+		name = NULL;
+		return ip_error("out of memory");
+	}
+	return rename(recorder, name) == 0 ? 0 : ip_error_errno("cannot keep %s as %s", recorder, name);
+}
+
+static int is_recorder(const struct dirent *entry)
+{
+	return !strncmp(entry->d_name, RECORDER, strlen(RECORDER));
+}
+
+void ip_rules_store_remove_recorders(const char *dir, const struct ip_rules_rule *rule)
+{
+	struct dirent **entries;
+	int n = list(dir, rule->name, is_recorder, &entries);
+
+	for (int i = 0; i < n; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (asprintf(&path, "%s/%s/%s", dir, rule->name, entries[i]->d_name) < 0)
+			path = NULL;
+		else
+			ip_rules_store_remove(path);
+	}
+	free_list(entries, n);
 }

@@ -27,6 +27,14 @@ int ip_rules_store_make_room(const char *dir, const struct ip_rules_rule *rule, 
 int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_t pid, const char *exe,
 			 const char *cmdline, const char *why, char **ret_path);
 
+/* Where a session of the rule may write what is not to be kept yet: DIR/RULE/.recorder-PID, which does not exist then. *ret_path: malloc'ed. 0 or -1. */
+int ip_rules_store_begin_recorder(const char *dir, const struct ip_rules_rule *rule, pid_t pid,
+				  char **ret_path);
+/* It is kept, as PATH/trace. 0, or -1 with an error. */
+int ip_rules_store_keep_recorder(const char *recorder, const char *path);
+/* Removes those that nobody writes to any more. */
+void ip_rules_store_remove_recorders(const char *dir, const struct ip_rules_rule *rule);
+
 /* A line more for why.txt. */
 void ip_rules_store_note(const char *path, const char *line);
 

@@ -87,34 +87,59 @@ static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_ar
 	return waits;
 }
 
-bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
-		   uint64_t now_ns, const char *format, ...)
+/* Whether it may fire; why it does not is logged. */
+static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns)
 {
 	struct ip_rules_state *state = arm->state;
-	struct ip_rules_firing *f = &t->waiting[t->nwaiting];
 	char per[16];
-	va_list args;
 
-	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) || t->nwaiting == IP_RULES_WAITING)
-		return false;
-	if (!forced && !ip_rules_may_fire(arm, now_ns)) {
-		if (!state->told_most && now_ns >= arm->not_before_ns)
-			ip_rules_log(state, t, "would fire, and has %u times in %s (at_most): not now",
-				     state->rule->at_most, ip_format_ns(state->rule->per_ns, per));
-		state->told_most |= now_ns >= arm->not_before_ns;
-		return false;
-	}
-	va_start(args, format);
-	vsnprintf(f->why, sizeof(f->why), format, args);
-	va_end(args);
-	f->arm = arm;
-	f->due_ns = now_ns + (state->rule->action == IP_RULES_SNAPSHOT ? state->rule->for_ns : 0);
-	t->nwaiting++;
+	if (ip_rules_may_fire(arm, now_ns))
+		return true;
+	if (!state->told_most && now_ns >= arm->not_before_ns)
+		ip_rules_log(state, t, "would fire, and has %u times in %s (at_most): not now",
+			     state->rule->at_most, ip_format_ns(state->rule->per_ns, per));
+	state->told_most |= now_ns >= arm->not_before_ns;
+	return false;
+}
+
+static void count_firing(const struct ip_rules_target *t, struct ip_rules_state *state, uint64_t now_ns,
+			 const char *why)
+{
 	state->told_most = false;
 	state->fired++;
 	snprintf(state->last, sizeof(state->last), "pid %d", t->process.pid);
 	ip_rules_history_add(&state->history, now_ns);
-	ip_rules_log(state, t, "fires: %s", f->why);
+	ip_rules_log(state, t, "fires: %s", why);
+}
+
+/* Also while all comes to its end: what has been written is worth having. */
+static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns,
+		      const char *why)
+{
+	if (!may_fire(t, arm, now_ns))
+		return false;
+	count_firing(t, arm->state, now_ns, why);
+	return true;
+}
+
+bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
+		   uint64_t now_ns, const char *format, ...)
+{
+	const struct ip_rules_rule *rule = arm->state->rule;
+	struct ip_rules_firing *f = &t->waiting[t->nwaiting];
+	va_list args;
+
+	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) || t->nwaiting == IP_RULES_WAITING)
+		return false;
+	if (!forced && !may_fire(t, arm, now_ns))
+		return false;
+	va_start(args, format);
+	vsnprintf(f->why, sizeof(f->why), format, args);
+	va_end(args);
+	f->arm = arm;
+	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
+	t->nwaiting++;
+	count_firing(t, arm->state, now_ns, f->why);
 	return true;
 }
 
@@ -174,6 +199,11 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 				     "a minute",
 				     arm->state->rule->overhead_percent, end);
 			arm->not_before_ns = now_ns + COSTLY_NS;
+		} else if (t->by == arm) {
+			/* whatever ended it, that was the moment */
+			ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
+			if (has_fired(t, arm, now_ns, end))
+				ip_rules_recorder_keep(e, t, arm, end);
 		} else {
 			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
 		}
@@ -258,6 +288,12 @@ static bool wants_to_act(const struct ip_rules_target *t)
 	return t->nwaiting && t->waiting[0].arm->state->rule->action != IP_RULES_SNAPSHOT;
 }
 
+/* A flight recorder has not watched for a latency, since its rule could not have fired, and now it may. */
+static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
+{
+	return t->by && t->by->state->rule->until && !t->nwatched && ip_rules_may_fire(t->by, now_ns);
+}
+
 /* A snapshot that waits must not hold up what came after it. */
 static void put_actions_first(struct ip_rules_target *t)
 {
@@ -298,7 +334,7 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	ip_rules_look(e, t, now_ns);
 	put_actions_first(t);
 	take_snapshots(e, t, now_ns);
-	if (t->doing == IP_RULES_WATCH && wants_to_act(t) && !t->side.pid)
+	if (t->doing == IP_RULES_WATCH && (wants_to_act(t) || may_watch_again(t, now_ns)) && !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;

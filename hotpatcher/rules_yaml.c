@@ -352,11 +352,6 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 static int check(const struct ip_yaml_document *document, const struct ip_yaml *map,
 		 const struct ip_rules_rule *r)
 {
-	if (r->until && r->action == IP_RULES_SNAPSHOT)
-		return ip_yaml_error(
-			document, ip_yaml_get(map, "do"),
-			"latency is watched by histograms, which a flight recorder does not keep: "
-			"take trace, or another condition");
 	if (r->action == IP_RULES_SNAPSHOT && r->overhead_percent > 0)
 		return ip_yaml_error(
 			document, ip_yaml_get(map, "overhead"),

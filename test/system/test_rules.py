@@ -306,6 +306,46 @@ def test_snapshot_of_the_flight_recorder(rules, serving, me):
     assert not idle(serving.pid)
 
 
+def test_snapshot_of_a_slow_moment(rules, serving, me):
+    """A latency, and a flight recorder: the function that is watched is recorded, too, from before the moment on; then it may not again, and the recorder goes on
+    without watching."""
+    rules.start(rule(LATENCY, do="{snapshot: {functions: 'look_*', memory: 2M}}", more="for: 300ms\n    at_most: 1 per 1h"))
+    rules.wait_log("is recorded in a ring: p99>10ms/1s:handle")
+    wait_until_live(serving.pid)
+    time.sleep(1)
+    assert "fires" not in rules.log()
+    os.kill(serving.pid, signal.SIGUSR1)
+    assert "p99 of handle was " in rules.wait_log("fires: ")
+    path, = rules.recorded("r")
+    functions = report(me, path)
+    assert set(functions) == {"handle", "look_up"}
+    # fast ones, from before, and slow ones
+    assert functions["look_up"]["min_ns"] < 8e6 < 10e6 < functions["look_up"]["max_ns"], functions
+    assert functions["handle"]["max_ns"] >= functions["look_up"]["max_ns"]
+    info = json.loads(me.iprobe("info", "--json", path / "trace").stdout)
+    assert "why      p99 of handle was " in (path / "why.txt").read_text(), info
+    wait_until_live(serving.pid)
+    assert rules.command("--fire", "r").returncode == 0  # by request it may
+    assert "look_up" in report(me, rules.recorded("r", 2)[1])
+    assert rules.log().count("fires: p99") == 1
+    os.kill(serving.pid, signal.SIGUSR1)
+    assert sorted(p.name.split("-")[0] for p in (rules.traces / "r").iterdir() if p.name.startswith(".")) in ([], [".recorder"])
+    rules.daemon.end()
+    assert not [p for p in (rules.traces / "r").iterdir() if p.name.startswith(".")]
+    wait_until_idle(serving.pid)
+
+
+def test_a_slow_moment_that_comes_again(rules, serving, me):
+    """The recorder is begun anew behind each; when the rule may not fire any more, and then may again, it watches again."""
+    rules.start(rule(LATENCY, do="{snapshot: {memory: 2M}}", more="for: 50ms\n    at_most: 1 per 3s"))
+    rules.wait_log("is recorded in a ring")
+    wait_until_live(serving.pid)
+    os.kill(serving.pid, signal.SIGUSR1)
+    first, second = rules.recorded("r", 2)[:2]
+    assert first != second and {"handle", "look_up"} <= set(report(me, second))
+    assert serving.alive()
+
+
 def test_fperf(rules, serving):
     rules.start("profiles: {p: {events: TASK-CLOCK, functions: handle}}\n"
                 + rule("request", do="{fperf: p}", more="for: 500ms\n    overhead: 2%"))
