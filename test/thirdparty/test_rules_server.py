@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rule on a real server under load: Redis from Debian's sources, built with iprobe-cc; redis-benchmark asks.
 
-The shipped rule slow-redis, with a limit that fits this machine: 'when the p99 of call() passes it, record all functions for 200 ms'. While requests are
+The shipped rules slow-redis and before-slow-redis, with a limit that fits this machine: 'when the p99 of call() passes it, record all functions for 200 ms'. While requests are
 quick nothing fires, and a request costs what it does without the rule. Then a client sorts a long list, again and again: the rule fires, and
-the trace says which command it was.
+the trace says which command it was; the flight recorder's has what came before, too.
 """
 
 import json
@@ -109,13 +109,13 @@ class Daemon:
         (path / "probes.d" / "rules.yaml").write_text(text)
         self.proc = None
 
-    def start(self, watched):
+    def start(self, watched, rule="slow-redis"):
         """watched: how often the log is to say so in all."""
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.proc = subprocess.Popen([BUILD / "cli" / "iprobed", "--socket", self.path / "sock", "--state", self.path / "state", "--policy",
                                           self.path / "none", "--traces", self.path / "traces", "--probes-d", self.path / "probes.d",
-                                          "--rule", "slow-redis"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
-        wait_for(self.log, lambda: self.log().count("is watched") == watched)
+                                          "--rule", rule], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
+        wait_for(self.log, lambda: len(re.findall("is watched|is recorded in a ring", self.log())) == watched)
 
     def log(self):
         return self.log_path.read_text(encoding="utf-8")
@@ -151,6 +151,17 @@ def daemon(server, tmp_path):
     made.end()
 
 
+def commands_of(daemon, line, least):
+    """What the trace says of Redis's commands: by name."""
+    trace = Path(next(text for text in daemon.log().splitlines() if "; in " in text).split("; in ")[1]) / "trace"
+    functions = {f["function"]: f for f in json.loads(sh([IPROBE, "report", "--json", trace], daemon.path))["functions"]}
+    commands = {name: f for name, f in functions.items() if re.fullmatch(r"[a-z]+Command(Generic)?", name) and name != "processCommand"}
+    print(f"{line}\n{len(functions)} functions in the trace; commands by time: "
+          + ", ".join(f"{n} {f['total_ns'] / 1e6:.1f} ms" for n, f in sorted(commands.items(), key=lambda c: -c[1]['total_ns'])), file=sys.stderr)
+    assert len(functions) >= least
+    return commands
+
+
 def test_a_rule_on_a_server_under_load(server, daemon):
     server.ask(8, "GET", "key")
     time.sleep(1)
@@ -183,14 +194,27 @@ def test_a_rule_on_a_server_under_load(server, daemon):
     slow.send_signal(signal.SIGTERM)
     line = next(text for text in daemon.log().splitlines() if "fires: " in text)
     assert "p99 of call was " in line
-    trace = Path(next(text for text in daemon.log().splitlines() if "has recorded: " in text).split("; in ")[1]) / "trace"
-    functions = {f["function"]: f for f in json.loads(sh([IPROBE, "report", "--json", trace], daemon.path))["functions"]}
-    commands = {name: f for name, f in functions.items() if re.fullmatch(r"[a-z]+Command(Generic)?", name) and name != "processCommand"}
-    print(f"{line}\n{len(functions)} functions in the trace; commands by time: "
-          + ", ".join(f"{n} {f['total_ns'] / 1e6:.1f} ms" for n, f in sorted(commands.items(), key=lambda c: -c[1]['total_ns'])), file=sys.stderr)
-    assert len(functions) > 50
+    commands = commands_of(daemon, line, 50)
     # sortCommand goes on in it by a jump, and so has no time of its own
     assert max(commands, key=lambda name: commands[name]["total_ns"]) == "sortCommandGeneric"
     assert commands["sortCommandGeneric"]["total_ns"] > 10 * commands["getCommand"]["total_ns"]
+    wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
+    assert server.cli("PING").strip() == "PONG"
+
+
+def test_what_came_before(server, daemon):
+    server.ask(2, "GET", "key")
+    daemon.start(1, "before-slow-redis")
+    wait_for("nothing is live", lambda: live(server.proc.pid))
+    time.sleep(1.5)
+    assert "fires" not in daemon.log(), daemon.log()
+    slow = server.ask(1, "SORT", "list", "LIMIT", "0", "1")
+    wait_for(daemon.log, lambda: "has written its flight recorder: " in daemon.log())
+    slow.send_signal(signal.SIGTERM)
+    line = next(text for text in daemon.log().splitlines() if "fires: " in text)
+    assert "p99 of call was " in line
+    commands = commands_of(daemon, line, 4)
+    assert max(commands, key=lambda name: commands[name]["total_ns"]) == "sortCommandGeneric"
+    assert commands["getCommand"]["calls"] > 100
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"
