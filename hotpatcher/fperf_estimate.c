@@ -68,6 +68,8 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 	/* of a long one what was long ago says nothing about a gap behind it */
 	if (g->stretch > NEWEST_S) {
 		close_gap(g);
+		g->rate = rate_of(g); /* it may go before there is more */
+		g->longer = true;
 		g->stretch = g->stretch_calls = 0;
 	}
 	g->stretch += seconds;
@@ -76,7 +78,10 @@ void ip_fperf_live(struct ip_fperf_gaps *g, double calls, double seconds)
 
 void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 {
-	if (g->stretch >= LEAST_S) {
+	/* no calls in time that may be an older stretch's, told late: what that one had is the newest that is known */
+	bool late = g->longer && !g->stretch_calls && g->stretch <= g->tick;
+
+	if (g->stretch >= LEAST_S && !late) {
 		close_gap(g);
 		g->rate = rate_of(g);
 	}
@@ -88,7 +93,7 @@ void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 
 void ip_fperf_comes(struct ip_fperf_gaps *g, double now)
 {
-	g->out = false;
+	g->out = g->longer = false;
 	g->waiting = now > g->since ? now - g->since : 0;
 	g->stretch = g->stretch_calls = 0;
 }

@@ -26,6 +26,7 @@ struct ip_fperf_gaps {
 	double tick;		       /* a length may be wrong by so much; set by whoever uses it */
 	double lengths;		       /* of the stretches behind gaps: sum */
 	double stretch_calls, stretch; /* the stretch that it is, or was last, live in: its newest part */
+	bool longer;		       /* it has an older part, too */
 	double rate;		       /* of the stretch before the gap that waits for its other end */
 	double waiting;		       /* length of that gap; 0: none waits */
 	double calls, squares; /* in gaps of which both ends are known; sum of the squares of their lengths */

@@ -467,6 +467,18 @@ static void test_gaps(void **state)
 	ip_fperf_live(&g, 1000, 0.001);
 	ip_fperf_goes(&g, now);
 	assert_true(fabs(ip_fperf_missed(&g, now + 1, &ci) - 11.1e6) < 0.12e6 && ci > 1e5);
+	/* once and for all, and the last look before that finds next to no more CPU time: the stretch until then still tells */
+	g = (struct ip_fperf_gaps){0};
+	ip_fperf_live(&g, 30000, 0.03);
+	ip_fperf_live(&g, 10, 3e-8);
+	ip_fperf_goes(&g, 0.03);
+	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
+	/* or CPU time that was told late, in which nothing was called */
+	g = (struct ip_fperf_gaps){.tick = 0.004};
+	ip_fperf_live(&g, 30000, 0.03);
+	ip_fperf_live(&g, 0, 0.003);
+	ip_fperf_goes(&g, 0.03);
+	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
 }
 
 static void test_names(void **state)
