@@ -70,7 +70,8 @@ static int read_selection(const struct ip_yaml_document *document, const struct 
 	if (!ret->name)
 		return ip_error("out of memory");
 	if (map->kind != IP_YAML_MAP) /* the short form: its functions alone */
-		return ip_probes_join(document, map, "the selection", ip_probes_check_selection, &ret->functions);
+		return ip_probes_join(document, map, "the selection", ip_probes_check_selection,
+				      &ret->functions);
 	if (ip_yaml_check_map(document, map, "a selection", selection_keys) < 0 ||
 	    ip_probes_text(document, map, "description", &ret->description) < 0)
 		return -1;
@@ -91,8 +92,8 @@ static int read_budget(const struct ip_yaml_document *document, const struct ip_
 	if (!text)
 		return -1;
 	value = strtod(text, &end);
-	if (*text >= '0' && *text <= '9' && isfinite(value) && !strcmp(end, "%") && value > 0 &&
-	    value <= 100) {
+	if (*text >= '0' && *text <= '9' && isfinite(value) && !strcmp(end, "%") &&
+	    value >= IP_PROFILE_BUDGET_LEAST && value <= 100) {
 		ret->budget_percent = value;
 		return 0;
 	}

@@ -14,6 +14,8 @@
 
 #include "hotpatcher/rules_yaml.h"
 
+#define IP_PROFILE_BUDGET_LEAST 0.01 /* per cent of run time: fperf takes no less */
+
 /* Where an entry stands, for errors: file, line, column. */
 struct ip_probes_place {
 	char *file;

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/units.h"
+#include "hotpatcher/probes_d.h"
 #include "hotpatcher/probes_d_values.h"
 #include "hotpatcher/until.h"
 
@@ -132,6 +133,7 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 	const char *measure = NULL, *limit, *while_ = "1s";
 	struct ip_until_condition condition;
 	_cleanup_free_ char *check = NULL;
+	uint64_t over_ns = IP_UNTIL_OVER_MIN;
 
 	if (ip_yaml_check_map(document, map, "latency", latency_keys) < 0)
 		return -1;
@@ -163,6 +165,10 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 		return ip_yaml_error(document, limit[strcspn(limit, "/: \t\n")] ? node : over,
 				     "a number and its unit, such as %s",
 				     strcmp(measure, "calls") ? "10ms" : "1000");
+	if (over && ip_parse_duration(while_, &over_ns) < 0)
+		return ip_probes_error_at(document, over, "over");
+	if (over_ns < IP_UNTIL_OVER_MIN || over_ns > IP_UNTIL_OVER_MAX)
+		return ip_yaml_error(document, over, "over: latency is judged over 100ms to 60s");
 	/* names of selections are looked for when all files have been read */
 	if (asprintf(&check, "%s>%s/%s:x", measure, limit, while_) < 0) {
 		check = NULL;
@@ -230,10 +236,13 @@ static int read_when(const struct ip_yaml_document *document, const struct ip_ya
 		return -1;
 	if ((node = ip_yaml_get(map, "signal")) && read_signal(document, node, &ret->signal) < 0)
 		return -1;
-	return map->n ? 0
-		      : ip_yaml_error(document, map,
-				      "when is never: start, every, cpu, memory, pressure, latency, signal "
-				      "or request");
+	/* "start: false" is no condition */
+	return map->n > 2 * ((ip_yaml_get(map, "start") && !ret->start) +
+			     (ip_yaml_get(map, "request") && !ret->request))
+		       ? 0
+		       : ip_yaml_error(document, map,
+				       "when is never: start, every, cpu, memory, pressure, latency, signal "
+				       "or request");
 }
 
 static int read_size(const struct ip_yaml_document *document, const struct ip_yaml *map, const char *key,
@@ -342,7 +351,7 @@ static int read_limits(const struct ip_yaml_document *document, const struct ip_
 	text = ip_yaml_text(document, node, "processes");
 	if (!text)
 		return -1;
-	if (ip_parse_size(text, &n) < 0 || !n || n > 1000)
+	if (text[strspn(text, "0123456789")] || ip_parse_size(text, &n) < 0 || !n || n > 1000)
 		return ip_yaml_error(document, node, "processes is a number from 1 to 1000");
 	ret->processes = n;
 	return 0;
@@ -357,6 +366,10 @@ static int check(const struct ip_yaml_document *document, const struct ip_yaml *
 			document, ip_yaml_get(map, "overhead"),
 			"a flight recorder records all the time: choose functions that are not called "
 			"too often instead");
+	if (r->action == IP_RULES_FPERF && r->overhead_percent > 0 &&
+	    r->overhead_percent < IP_PROFILE_BUDGET_LEAST)
+		return ip_yaml_error(document, ip_yaml_get(map, "overhead"),
+				     "fperf's budget is %g%% at least", IP_PROFILE_BUDGET_LEAST);
 	if (r->action == IP_RULES_FPERF && !r->profile)
 		return ip_yaml_error(document, ip_yaml_get(map, "do"),
 				     "fperf by which profile? 'fperf: NAME'");

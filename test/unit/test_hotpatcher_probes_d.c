@@ -103,6 +103,7 @@ static void test_what_is_wrong_and_where(void **state)
 		{"selections:\n  a: \xff\n", "f.yaml:2:6: "},
 		{"profiles: {a: {budget: 2}}", "f.yaml:1:24: budget is a share"},
 		{"profiles: {a: {budget: 0%}}", "budget is a share"},
+		{"profiles: {a: {budget: 0.001%}}", "budget is a share"},
 		{"profiles: {a: {budget: 101%}}", "budget is a share"},
 		{"profiles: {a: {budget: -1%}}", "budget is a share"},
 		{"profiles: {a: {budget: nan%}}", "budget is a share"},

@@ -133,7 +133,9 @@ static void test_what_is_wrong_and_where(void **state)
 		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms/2s'}", "trace", ""),
 		 "a number and its unit"},
 		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', over: 1ms}", "trace", ""),
-		 "judged over 100ms to 60s"},
+		 "f.yaml:1:81: over: latency is judged over 100ms to 60s"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', over: x}", "trace", ""),
+		 "f.yaml:1:81: over: 'x' is no duration"},
 		{RULE("exe: x", "latency: {functions: f, calls: '> 1ms'}", "trace", ""),
 		 "is no number of calls"},
 		{RULE("exe: x", "latency: {functions: 'x,,y', p99: '> 1ms'}", "trace", ""),
@@ -160,9 +162,14 @@ static void test_what_is_wrong_and_where(void **state)
 		{RULE("exe: x", "start: true", "trace", ", at_most: 0 per 1h"), "at_most: how often"},
 		{RULE("exe: x", "start: true", "trace", ", at_most: 3 per 0s"), "at_most: how often"},
 		{RULE("exe: x", "start: true", "trace", ", overhead: 0%"), "overhead is a share"},
+		{RULE("exe: x", "start: true", "{fperf: x}", ", overhead: 0.001%"),
+		 "f.yaml:1:77: fperf's budget is 0.01% at least"},
 		{RULE("exe: x", "start: true", "trace", ", disk: 1k"), "disk: 1.0 MiB at least"},
 		{RULE("exe: x", "start: true", "trace", ", processes: 0"),
 		 "processes is a number from 1 to 1000"},
+		{RULE("exe: x", "start: true", "trace", ", processes: 1.5"),
+		 "processes is a number from 1 to 1000"},
+		{RULE("exe: x", "start: false, request: false", "trace", ""), "f.yaml:1:36: when is never"},
 	};
 
 	(void)state;
