@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,12 +161,12 @@ static int parse_budget(const char *text, struct ip_fperf_options *o)
 		return 0;
 	}
 	n = strtod(text, &end);
-	if (end != text && n >= 0 && !strcmp(end, "/s")) {
+	if (end != text && n >= 0 && isfinite(n) && !strcmp(end, "/s")) {
 		o->samples_per_s = n;
 		return 0;
 	}
 	end += strspn(end, " ");
-	if (end == text || strcmp(end, "%") || !(n >= 0.01 && n <= 100))
+	if (end == text || strcmp(end, "%") || !(n >= IP_PROFILE_BUDGET_LEAST && n <= 100))
 		return ip_error("--budget %s: a share from 0.01%% to 100%%, as 2%%; none; or samples a "
 				"second, as 500/s",
 				text);
@@ -182,7 +183,9 @@ static int parse_interval(const char *text, uint64_t *ret)
 
 static int parse_limit(const char *text, uint64_t *ret)
 {
-	return ip_parse_size(text, ret) < 0 || !*ret ? ip_error("-n %s: a number of rows", text) : 0;
+	return text[strspn(text, "0123456789")] || ip_parse_size(text, ret) < 0 || !*ret
+		       ? ip_error("-n %s: a number of rows", text)
+		       : 0;
 }
 
 /* What the process has read and written, which is a measure of its work for many a program. */
@@ -203,13 +206,15 @@ static struct io io_of(int pid)
 	return io;
 }
 
+/* The first call tells of no window: what the process had done before is none's. */
 static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, uint64_t cpu_ns)
 {
 	static struct io before;
 	struct io now = io_of(pid);
 
-	fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
-		now.read - before.read, now.written - before.written);
+	if (wall_ns)
+		fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
+			now.read - before.read, now.written - before.written);
 	before = now;
 }
 
@@ -412,6 +417,10 @@ static int print(const struct options *o, struct output *output, struct ip_fperf
 	fperf_print(out, f, o->format, o->limit, end);
 	if (fflush(out) != 0)
 		return ip_error_errno("cannot write %s", o->output ? o->output : "to stdout");
+	/* of what could not be written before the last piece the stream alone knows */
+	if (ferror(out))
+		return ip_error("cannot write %s: a part of it is missing",
+				o->output ? o->output : "to stdout");
 	return 0;
 }
 
@@ -580,6 +589,12 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		fputs(help, stderr);
 		return 2;
+	}
+	/* those of list-events and self-test are told there, too */
+	if (argc == 3 && (!strcmp(argv[1], "list-events") || !strcmp(argv[1], "self-test")) &&
+	    (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
+		fputs(help, stdout);
+		return 0;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		puts("fperf " IP_VERSION);

@@ -53,6 +53,8 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 	f->window_s = 2 * WINDOW_NS / 1e9;
 	f->own_start_s = ip_fperf_own(CLOCK_PROCESS_CPUTIME_ID);
 	ip_fperf_set_whole(f, true);
+	if (f->options.alternate_ns && f->options.window)
+		f->options.window(f->options.context, s->target->pid, true, 0, 0);
 }
 
 /* How often it is called now. The account must have been settled. */

@@ -304,6 +304,24 @@ def test_output(me, programs, targets):
     assert done.returncode == 0 and json.loads(kept.read_text(encoding="utf-8"))["functions"] == [], repr(done)
 
 
+def bytes_read(pid):
+    with open(f"/proc/{pid}/io", encoding="ascii") as file:
+        return int(file.readline().split()[1])
+
+
+def test_windows_tell_what_was_done_in_them(me, programs, targets):
+    """What the process had read and written before is no window's."""
+    target = targets.start(me, [programs.simple("paging"), "-s", 3000, "-l"])
+    before = bytes_read(target.pid)
+    assert before > 0
+    target.say()
+    done = me.run([fperf_path(me), "-q", "--alternate", "100ms", "--duration", "1s", "-o", "/dev/null", "-p", target.pid])
+    windows = [line.split("\t") for line in done.stderr.splitlines() if line.startswith("window\t")]
+    assert done.returncode == 0 and windows, repr(done)
+    assert windows[0][1] == "on" and all(int(w[2]) > 0 for w in windows), windows
+    assert sum(int(w[4]) for w in windows) <= bytes_read(target.pid) - before, windows
+
+
 def on_terminal(actor, columns, rows, args):
     """All that a command writes to a terminal of that size."""
     ours, theirs = os.openpty()
@@ -452,9 +470,13 @@ def test_unknown_and_absent_events(me, programs):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
     line = actors.one_line(me.run([fperf_path(me), "-e", "PAPI_TOT_INS", "-p", 1]))
     assert "PAPI_TOT_INS" in line and ("PMU" in line or "perf_event" in line)
-    done = me.run([fperf_path(me), "--budget", "much", "-p", 1])
-    assert done.returncode == 2, repr(done)
+    for wrong in (["--budget", "much"], ["--budget", "inf/s"], ["-n", "1.5"], ["-n", "0"]):
+        done = me.run([fperf_path(me), *wrong, "-p", 1])
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
     assert me.run([fperf_path(me)]).returncode == 2
+    for command in ([], ["list-events"], ["self-test"]):
+        done = me.run([fperf_path(me), *command, "--help"])
+        assert done.returncode == 0 and "usage: fperf" in done.stdout and not done.stderr, repr(done)
 
 
 def test_profile(me, programs):
