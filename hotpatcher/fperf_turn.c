@@ -308,7 +308,8 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 		struct ip_fperf_function *fn = &f->functions[i];
 
 		items[i].live = !fn->out;
-		items[i].stay = f->resting && fn->was_live;
+		/* probes that nobody has come by cost nothing, but for being changed */
+		items[i].stay = f->resting ? fn->was_live : !fn->out && !fn->now.calls;
 		if (!f->resting)
 			fn->was_live = !fn->out;
 	}

@@ -118,6 +118,29 @@ def test_budget(me, programs, targets):
     assert hot["counters"]["perf::TASK-CLOCK"]["per_call"] < 20000, hot
 
 
+def test_alternate(me, programs, targets):
+    """Windows with and without: in those without, no function that was ever called has a probe."""
+    target = targets.start(me, [programs.simple("serving", placement="fentry")], preload=False)
+    proc = start_fperf(me, target, "--budget", "5%", "--alternate", "300ms", "--duration", "60s")
+
+    def live():
+        return len(memory.text_differences(target.pid))
+
+    # main is never called: its sites may stay as they are
+    most = live()
+    memory.wait_for("there is no window without probes", lambda: live() <= 2, 60, 0.02)
+    memory.wait_for("they do not come again", lambda: live() >= max(most, 8), 60, 0.02)
+    memory.wait_for("nor go again", lambda: live() <= 2, 60, 0.02)
+    proc.send_signal(signal.SIGINT)
+    said = actors.last_words(proc)
+    assert said.returncode == 0, repr(said)
+    assert not memory.text_differences(target.pid)
+    windows = [line.split("\t") for line in said.stderr.splitlines() if line.startswith("window\t")]
+    assert len(windows) >= 3, repr(said)
+    assert [w[1] for w in windows] == ["on" if i % 2 == 0 else "off" for i in range(len(windows))], repr(said)
+    assert by_name(json.loads(said.stdout))["handle"]["samples"] >= 2
+
+
 def test_changes_that_fail(me, programs, targets):
     """A thread that nobody can stop: hot() keeps its probes, and the user is told how often that was tried, and why it failed."""
     target = targets.start(me, [programs.simple("paging"), "-s", 3000, "-l", "-v", 3000])
