@@ -52,7 +52,7 @@ class Rules:
 
     def carried_out(self):
         """How often rules have been read."""
-        return self.log().count(" carried out") if self.daemon.log_path.exists() else 0
+        return self.log().count(" carried out, of ") if self.daemon.log_path.exists() else 0
 
     def command(self, *args):
         return self.actor.run([self.actor.builddir / "cli" / "iprobed", "--state", self.daemon.state, *args])
