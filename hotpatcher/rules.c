@@ -243,14 +243,41 @@ static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
 			fire_by_signal(e, signal.ssi_signo, now_ns);
 }
 
+static unsigned count_acting(const struct ip_rules *e)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < e->ntargets; i++)
+		n += e->targets[i]->doing == IP_RULES_ACT;
+	return n;
+}
+
+/* Puts the one at index first in line, in front of those that have had their turn. */
+static void put_first(struct ip_rules *e, size_t index)
+{
+	_cleanup_free_ struct ip_rules_target **before = malloc((index + 1) * sizeof(*before));
+
+	if (!before)
+		return; /* the line stays as it is: it waits for longer */
+	memcpy(before, e->targets, index * sizeof(*before));
+	memmove(e->targets, e->targets + index, (e->ntargets - index) * sizeof(*before));
+	memcpy(e->targets + e->ntargets - index, before, index * sizeof(*before));
+}
+
 /* Whether all rest. */
 static bool turn(struct ip_rules *e, uint64_t now_ns)
 {
+	size_t first = 0; /* that was held back */
 	bool rest = true;
 
+	e->begun = 0;
+	e->held_back = false;
+	e->acting = count_acting(e);
 	for (size_t i = 0; i < e->ntargets; i++) {
 		struct ip_rules_target *t = e->targets[i];
 
+		if (!e->held_back)
+			first = i;
 		if (!ip_rules_target_turn(e, t, now_ns)) {
 			ip_rules_target_free(t);
 			e->targets[i--] = e->targets[--e->ntargets];
@@ -259,6 +286,8 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 			rest &= ip_rules_target_rests(t);
 		}
 	}
+	if (e->held_back && first < e->ntargets)
+		put_first(e, first);
 	return rest;
 }
 

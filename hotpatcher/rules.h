@@ -22,6 +22,9 @@
  *      the snapshot.
  *   3. When something fires while it is watched the watch ends first. Between the two are some tens of milliseconds in which nothing is recorded.
  *
+ * Of all processes together so many record at the same time at most (IP_RULES_ACTING): what has fired beyond that waits for its turn. And sessions are begun a
+ * few at a time (IP_RULES_BEGIN), so that requests are answered meanwhile: each takes some tens of milliseconds of a CPU.
+ *
  * The functions that are watched cost some 30 ns a call meanwhile, and nothing else of the process does; of a flight recorder all that is recorded does.
  *
  * What may go wrong. A process that ends takes its session with it. A session that fails is tried again, after a second, two, four, up to ten

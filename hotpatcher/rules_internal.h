@@ -15,6 +15,9 @@
 
 #define IP_RULES_WAITING 8u /* firings that wait for a process */
 #define IP_RULES_WHY	 512u
+#define IP_RULES_BEGIN	 4u /* sessions that one turn begins: requests are served between turns */
+#define IP_RULES_ACTING                                                                                      \
+	32u /* that record at the same time: each has 64 MiB, unless its rule says otherwise */
 #define IP_RULES_WATCHED (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
 
 /* A program that a process has just begun to run. */
@@ -115,15 +118,17 @@ struct ip_rules {
 	struct ip_rules_seen *found; /* by the look that goes on, in any order */
 	size_t nfound;
 	struct ip_rules_reader reader;
-	bool first;	  /* what is found now has been there before us */
-	bool room;	  /* a process has gone: one that was left out may take its place */
-	bool wanted;	  /* one would take a place of a process that is busy: it is looked at again */
-	bool all;	  /* rules are others than they were */
-	bool users;	  /* some of them are for users, */
-	bool cmdlines;	  /* or for command lines */
-	uint64_t scan_ns; /* when next */
-	int listening;	  /* for requests; -1: not */
-	int lock;	  /* -1: not taken */
+	bool first;		/* what is found now has been there before us */
+	bool room;		/* a process has gone: one that was left out may take its place */
+	bool wanted;		/* one would take a place of a process that is busy: it is looked at again */
+	bool all;		/* rules are others than they were */
+	bool users;		/* some of them are for users, */
+	bool cmdlines;		/* or for command lines */
+	uint64_t scan_ns;	/* when next */
+	int listening;		/* for requests; -1: not */
+	int lock;		/* -1: not taken */
+	unsigned begun, acting; /* sessions: begun in this turn; that record */
+	bool held_back;		/* one has to wait for these */
 	bool ending, reloading;
 	struct ip_probes_d next; /* while reloading: what is to be carried out then */
 	uint64_t reload_ns;	 /* since when */

@@ -288,6 +288,11 @@ static bool wants_to_act(const struct ip_rules_target *t)
 	return t->nwaiting && t->waiting[0].arm->state->rule->action != IP_RULES_SNAPSHOT;
 }
 
+static bool may_act(const struct ip_rules *e, const struct ip_rules_target *t)
+{
+	return wants_to_act(t) && e->acting < IP_RULES_ACTING;
+}
+
 /* A flight recorder has not watched for a latency, since its rule could not have fired, and now it may. */
 static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
 {
@@ -334,13 +339,20 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	ip_rules_look(e, t, now_ns);
 	put_actions_first(t);
 	take_snapshots(e, t, now_ns);
-	if (t->doing == IP_RULES_WATCH && (wants_to_act(t) || may_watch_again(t, now_ns)) && !t->side.pid)
+	e->held_back |= wants_to_act(t) && !may_act(e, t);
+	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) && !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
 	if (t->doing != IP_RULES_NOTHING)
 		return true;
-	if (wants_to_act(t))
+	if (e->begun >= IP_RULES_BEGIN) {
+		e->held_back = true;
+		return true;
+	}
+	if (may_act(e, t))
 		act(e, t, now_ns);
-	else if (now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
+	else if (!wants_to_act(t) && now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
 		failed(t, NULL, ip_error_message(), now_ns);
+	e->begun += t->doing != IP_RULES_NOTHING;
+	e->acting += t->doing == IP_RULES_ACT;
 	return true;
 }

@@ -107,6 +107,7 @@ def wait_until_settled(rules, crowd, ones, all_of_them):
     return memory.wait_for("those that are watched are not what is live", watched, WAIT, 0.1)
 
 
+@pytest.mark.slow
 def test_a_thousand_processes(me, user, targets, programs):
     crowd = Crowd(targets, me, programs.simple("crowd", placement="fentry"))
     ones, others = crowd.more(COUNT, "one"), crowd.more(OTHERS, "other")
