@@ -60,9 +60,18 @@ echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
 mkdir "$root/etc/systemd/system/iprobed.service.d"
 printf '[Service]\nStandardError=append:%s/log\n' "$out" >"$root/etc/systemd/system/iprobed.service.d/log.conf"
 cp "$out/iprobed.service" "$out/iprobed.socket" "$out/test.target" "$out/scenario.service" "$root/etc/systemd/system/"
+mkdir -p "$root/etc/iprobe/probes.d"
+cp "$out/rules.yaml" "$root/etc/iprobe/probes.d/"
+chmod 755 "$root/etc/iprobe" "$root/etc/iprobe/probes.d"
+chmod 644 "$root/etc/iprobe/probes.d/rules.yaml"
 touch "$out/ready"
 export container=iprobe-test
-exec chroot "$root" /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=info --show-status=no
+# as the root of all, and not by chroot: the service, in a mount namespace of its own, sees paths of other processes from there
+mkdir "$root/before"
+cd "$root"
+pivot_root . before
+umount -l /before
+exec /lib/systemd/systemd --system --unit=test.target --log-target=console --log-level=info --show-status=no
 """
 
 TARGET = """
@@ -82,11 +91,26 @@ ExecStart=/usr/bin/python3 {out}/scenario.py {out} {build} {program} {uid}
 ExecStopPost=/bin/sh -c 'touch {out}/over'
 StandardOutput=file:{out}/scenario.log
 StandardError=inherit
-TimeoutStartSec=200
+TimeoutStartSec=400
+"""
+
+# Where the unit looks for them; what they record goes to where the unit lets them write.
+RULES = """
+profiles:
+  clock: {{events: TASK-CLOCK, functions: work}}
+rules:
+  look: {{match: {{exe: {program}}}, when: request, do: trace, for: 300ms}}
+  count: {{match: {{exe: {program}}}, when: request, do: {{fperf: clock}}, for: 1s}}
+  watch:
+    match: {{exe: {program}}}
+    when: {{latency: {{functions: work, calls: '> 10'}}}}
+    do: {{hist: work}}
+    for: 300ms
+    at_most: 1 per 1h
 """
 
 SCENARIO = r'''
-import json, os, subprocess, sys, time
+import glob, json, os, subprocess, sys, time
 out, build, program, uid = sys.argv[1:]
 saw = {}
 me = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
@@ -95,13 +119,13 @@ env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "IPROBE_DAEMON": "always"}
 
 
 def run(*args, user=True):
-    done = subprocess.run([*(me if user else []), *map(str, args)], capture_output=True, text=True, env=env, cwd=place, timeout=60)
+    done = subprocess.run([*(me if user else []), *map(str, args)], capture_output=True, text=True, env=env, cwd=place, timeout=120)
     return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
 def leave(*options):
     """The session has our standard output: a pipe would not end."""
-    return subprocess.run([*me, iprobe, "attach", "--leave", "-q", *options, str(target.pid)], env=env, cwd=place, timeout=60,
+    return subprocess.run([*me, iprobe, "attach", "--leave", "-q", *options, str(target.pid)], env=env, cwd=place, timeout=120,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
 
 
@@ -119,7 +143,7 @@ def patched():
     return json.loads(run(build + "/cli/iprobe", "status", "--json", target.pid)["out"])["patched"]
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=90):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -136,6 +160,28 @@ def workers(pid):
     return [int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == "iprobe"]
 
 
+def rules():
+    done = run(build + "/cli/iprobed", "--rules", "--json", user=False)
+    return {r["name"]: r for r in json.loads(done["out"])["rules"]}
+
+
+def recorded(name):
+    """Where a rule has recorded, once it is complete."""
+
+    def complete():
+        return [line.split("; in ")[1] for line in open(out + "/log", encoding="utf-8") if f"rule {name}: " in line and "; in " in line]
+    return complete()[0].rstrip("\n") if wait_for(complete) else ""
+
+
+def fire(name):
+    return run(build + "/cli/iprobed", "--fire", f"{name}:{target.pid}", user=False)
+
+
+def named(pid, name):
+    done = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(pid)], capture_output=True, text=True)
+    return next((int(line.split()[0]) for line in done.stdout.splitlines() if line.split()[1] == name), None)
+
+
 iprobe = build + "/cli/iprobe"
 target = subprocess.Popen([*me, program, "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 target.stdout.readline()
@@ -147,6 +193,21 @@ saw["owner"] = os.stat(place + "/first").st_uid
 saw["running"] = show("iprobed.service", "ActiveState", "SubState", "NRestarts", "StatusErrno", "MainPID", "Result")
 main = int(saw["running"]["MainPID"])
 saw["main"] = status(main)
+
+# fperf by a user, and rules: one that watches, and two that are fired. All of it with what the unit leaves them.
+saw["fperf"] = run(build + "/cli/fperf", "--json", "-e", "TASK-CLOCK", "--duration", "1s", "-p", target.pid)
+saw["rules found"] = wait_for(lambda: all(target.pid in {p["pid"] for p in rules()[name]["processes"]} for name in ("look", "count", "watch")))
+saw["rules' process"] = status(named(main, "iprobed-rules"))
+saw["watch"] = recorded("watch")
+saw["watch fired"] = rules()["watch"]["fired"]
+saw["fire look"] = fire("look")
+saw["look"] = recorded("look")
+saw["look report"] = run(iprobe, "report", "--json", saw["look"] + "/trace", user=False)
+saw["fire count"] = fire("count")
+saw["count"] = recorded("count")
+saw["count result"] = open(saw["count"] + "/fperf.json", encoding="utf-8").read() if saw["count"] else ""
+saw["traces"] = {p: (os.stat(p).st_uid, oct(os.stat(p).st_mode & 0o777)) for p in glob.glob("/var/lib/iprobe/*")}
+saw["idle after rules"] = wait_for(lambda: patched() == 0)
 
 # A session, what its worker may do, and a snapshot of it, into a place that is read-only for the service.
 saw["leave"] = leave("--overwrite", "-o", "left")
@@ -225,7 +286,7 @@ def saw(top, builddir, programs):
     source = pathlib.Path(__file__).resolve().parents[2] / "system" / "iprobed.socket"
     for name, text in (("iprobed.service", service), ("iprobed.socket", source.read_text(encoding="utf-8")), ("test.target", TARGET),
                        ("scenario.service", SERVICE.format(out=out, build=builddir, program=program, uid=ORDINARY_UID)),
-                       ("scenario.py", SCENARIO)):
+                       ("rules.yaml", RULES.format(program=program)), ("scenario.py", SCENARIO)):
         (out / name).write_text(text, encoding="utf-8")
     group = own_control_group(top)
     if not group:
@@ -237,7 +298,7 @@ def saw(top, builddir, programs):
                                "sh", "-c", OUTSIDE, "sh", room, out, builddir, pathlib.Path(program).parent],
                               stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         # its way out takes longer than all the rest; killed, it takes everything with it that is in its namespace
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + 440
         while time.monotonic() < deadline and proc.poll() is None and not (out / "over").exists():
             time.sleep(0.1)
         proc.kill()
@@ -250,7 +311,8 @@ def saw(top, builddir, programs):
     if not (out / "ready").exists():
         pytest.skip(f"systemd cannot run in namespaces here: {words.strip()[-300:]}")
     log = out / "scenario.log"
-    assert (out / "saw.json").exists(), (log.read_text() if log.exists() else "") + words[-3000:]
+    own = out / "log"
+    assert (out / "saw.json").exists(), "".join(path.read_text(encoding="utf-8") for path in (log, own) if path.exists()) + words[-3000:]
     found = json.loads((out / "saw.json").read_text(encoding="utf-8"))
     found["log"] = (out / "log").read_text(encoding="utf-8")
     return found
@@ -270,6 +332,28 @@ def test_what_it_may(saw):
     assert int(saw["main"]["CapEff"], 16) == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23
     assert saw["worker"]["Seccomp"] == "0" and int(saw["worker"]["CapEff"], 16) == 1 << 19 | 1 << 23
     assert set(saw["worker"]["Uid"].split()) == {str(ORDINARY_UID)}
+
+
+def test_fperf_counts_for_a_user(saw):
+    done = saw["fperf"]
+    assert done["code"] == 0, done
+    functions = {f["function"]: f for f in json.loads(done["out"].splitlines()[-1])["functions"]}
+    assert functions["work"]["samples"] > 0 and functions["work"]["counters"]["perf::TASK-CLOCK"]["per_call"] > 0, done
+
+
+def test_rules_are_carried_out(saw):
+    """By sessions of root's with three capabilities; what they record is where the unit lets them write, and root's alone."""
+    assert saw["rules found"] is True, saw["log"]
+    assert int(saw["rules' process"]["CapEff"], 16) == 1 << 1 | 1 << 19 | 1 << 23 and saw["rules' process"]["NoNewPrivs"] == "1"
+    assert saw["watch"].startswith("/var/lib/iprobe/watch/") and saw["watch fired"] == 1, saw["log"]
+    assert "fires: work was called " in saw["log"]
+    assert saw["fire look"]["code"] == 0 and saw["look"].startswith("/var/lib/iprobe/look/"), (saw["fire look"], saw["log"])
+    assert {f["function"]: f["calls"] for f in json.loads(saw["look report"]["out"])["functions"]}["work"] > 0, saw["look report"]
+    assert saw["fire count"]["code"] == 0 and saw["count"].startswith("/var/lib/iprobe/count/"), (saw["fire count"], saw["log"])
+    assert {f["function"]: f["samples"] for f in json.loads(saw["count result"])["functions"]}["work"] > 0
+    assert set(saw["traces"]) == {f"/var/lib/iprobe/{name}" for name in ("watch", "look", "count")}
+    assert set(map(tuple, saw["traces"].values())) == {(0, "0o700")}, saw["traces"]
+    assert saw["idle after rules"] is True
 
 
 def test_a_snapshot_is_written_where_the_service_may_not(saw):
