@@ -21,8 +21,8 @@
 #include "common/error.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
+#include "hotpatcher/fperf_bucket.h"
 #include "hotpatcher/fperf_pmu.h"
-#include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/probes_d.h"
 

@@ -16,12 +16,12 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/fperf_internal.h"
+#include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/hot.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/values.h"
 
-#define FIRST_QUOTA 2u	/* of each function, before anything is known of it */
 #define MORE_CELLS  64u /* functions of libraries that come later */
 #define TORN_TRIES  8	/* of reading a cell that its thread is changing */
 #define CLOCK_NS    20000000ull
@@ -316,7 +316,7 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 		f->places[f->nplaces++] = offset;
 		fn->offsets[pf->inlined] = offset;
 		fn->numbers[pf->inlined] = pf->number;
-		ip_fperf_grant(f, fn, f->options.budget < 0 ? INT32_MAX : FIRST_QUOTA, 1);
+		ip_fperf_grant(f, fn, f->options.budget < 0 ? IP_FPERF_NO_LIMIT : IP_FPERF_PROMISED, 1);
 	}
 	return 0;
 }

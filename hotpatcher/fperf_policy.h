@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is sampled, and who is taken out, so that FPerf costs no more than its budget. It knows numbers only, no process: tests run it against functions
- * that are made up.
+ * Who is sampled, and who is taken out, so that FPerf costs no more than its budget: the interface between the controller (fperf_turn.c), which knows
+ * processes, and a policy, which knows numbers only. The leaky bucket (fperf_bucket.h) is the one that fperf has; tests plug in others.
  *
- * What costs. A call of a live function that has no quota costs an increment (count_ns), and where it is not called often what the probe needs must come from afar first
- * (cold_ns). A sample costs its readings (sample_ns). Taking probes out or
- * putting them in costs a stop (change_ns), however many they are. So functions that are seldom called cost next to nothing while they are live,
- * and a few hot ones cost all the rest: hot is a function's rate of calls times what each costs.
+ * The controller asks each interval, and whenever more was spent than is there. It says what is known of each function, and what the means are; the policy
+ * says which functions are live from now on (stay), how many samples each may take (quota), and from one call in how many (every). A policy keeps nothing from one
+ * decision to the next: how long a function has been out, and how many samples it has, is among what is known.
  *
- * The bucket. budget is what may be spent a second; what is not spent is saved up to a limit, what is spent too much is overdrawn and paid back before anything else
- * is bought. Who calls decide() reckons it from what was really spent, measured in the target, so it does not matter if what is expected here is
- * wrong: over any stretch of time T, spent <= budget * T + limit + what is spent between two looks, and each look that finds it overdrawn lowers
- * the rate of spending below STEADY of the budget, or there is nothing left to lower.
+ * ip_fperf_decide() asks it, and holds it to what every policy has to keep, so that none can break it:
+ *   1. Without a budget all are live, without a limit: the policy is not asked.
+ *   2. The promise. Who is live and has fewer than IP_FPERF_PROMISED samples may take so many, of the first calls that come. These are no part of the samples that are
+ *      limited (means.samples); of the others there are no more than that.
+ *   3. Who is out comes in only when it is time for turns, and something is saved up.
+ *   4. What is overdrawn buys no sample but those promised; and where more is overdrawn than can ever be saved up the costliest go, until those that are live cost no more
+ *      than the budget. So whatever a policy says, what is spent in a time T is at most the budget's share of T, twice the limit, and what one interval costs.
+ *   5. Exclusive samples need all functions live: where some are out nobody has a quota.
  *
- * The decision:
- *   1. Functions are taken in the order of what they cost while live. As long as all together cost less than STEADY of the budget they stay live for good: nearly
- *      all functions of a program. One that is out comes back for good only after a while, and where less than RETURN is used; and those that would go stay
- *      while a change costs more than they do (WORTH_S): lest those at the border come and go, each time with a stop.
- *   2. The others are hot. They are out, and take turns: where what is saved up pays for it (the window, its samples, two changes), the ones that need it
- *      most are let in for a window. Who has fewer than two samples comes first, then who has the widest interval, times how long it has been out: so each comes
- *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
- *      than can ever be saved comes in when all is saved, and is paid back later.
- *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
- *      budget has left the rest is divided by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
- *      has no width; they count as if it were 3 / n.
- *      Who was not called in the last interval gets one sample, too, as far as there are any left: else of one that is called in bursts none would be seen.
- *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so
- *      that is done, the seldom called first, as far as SPREADING of the budget goes; samples of the others are of the interval's beginning.
- *
- * Exclusive samples need all functions live. So where some are out nobody has a quota, and the turn is one of all: it costs what the process can do in a window,
- * since each call inside of a sample may be measured.
+ * What is left to a policy: to come round to everybody who is out, and to make good use of the rest.
  */
 #ifndef IP_FPERF_POLICY_H
 #define IP_FPERF_POLICY_H
@@ -39,6 +26,7 @@
 #include <stdint.h>
 
 #define IP_FPERF_NO_LIMIT INT32_MAX
+#define IP_FPERF_PROMISED 2u /* samples of each function that is called */
 
 struct ip_fperf_item {
 	/* what is known */
@@ -48,7 +36,7 @@ struct ip_fperf_item {
 	double out_s;	    /* how long it has been out */
 	uint64_t samples;
 	double width; /* of its widest interval, as a share of the mean; negative: not known */
-	/* what is decided */
+	/* what is decided; a policy finds false, 0 and 1 there */
 	bool stay; /* live from now on */
 	uint32_t quota, every;
 };
@@ -57,7 +45,7 @@ struct ip_fperf_means {
 	double budget_ns; /* a second; negative: there is none */
 	double credit_ns; /* saved up; negative: overdrawn */
 	double limit_ns;  /* as much is saved up at most */
-	double samples; /* that may be given now at most, besides the first two of each function; negative: as many as the budget allows */
+	double samples; /* that may be given now at most, besides those promised; negative: as many as the budget allows */
 	double interval_s, window_s;
 	double count_ns, sample_ns, change_ns;
 	double cold_ns; /* more than count_ns, of a function that is hardly ever called */
@@ -73,10 +61,12 @@ double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *means
 
 struct ip_fperf_policy {
 	const char *name;
-	/* 0, or -1: out of memory. */
+	/* There is a budget. 0, or -1: out of memory. */
 	int (*decide)(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means);
 };
 
-extern const struct ip_fperf_policy ip_fperf_bucket;
+/* Asks the policy, and holds it to the above. 0, or -1 with an error. */
+int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
+		    const struct ip_fperf_means *means);
 
 #endif

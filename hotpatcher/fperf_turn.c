@@ -212,7 +212,7 @@ static bool is_whole(const struct ip_fperf *f)
 	return f->options.budget < 0 || f->credit_ns > 0;
 }
 
-/* Of so many samples a second, those that may be given now: what the time since the start has brought, less what was taken. The first two of a function are
+/* Of so many samples a second, those that may be given now: what the time since the start has brought, less what was taken. Those promised are
  * free (fperf_policy.h), and no more than an interval's are saved up: a pause must not buy a burst. */
 static double samples_left(struct ip_fperf *f, uint64_t now)
 {
@@ -222,7 +222,9 @@ static double samples_left(struct ip_fperf *f, uint64_t now)
 		return -1;
 	left = rate * (now - f->start_ns) / 1e9 - f->samples_lapsed;
 	for (size_t i = 0; i < f->nfunctions; i++)
-		left -= f->functions[i].now.begun > 2 ? f->functions[i].now.begun - 2 : 0;
+		left -= f->functions[i].now.begun > IP_FPERF_PROMISED
+				? f->functions[i].now.begun - IP_FPERF_PROMISED
+				: 0;
 	most = most > 1 ? most : 1;
 	if (left > most) {
 		f->samples_lapsed += left - most;
@@ -267,7 +269,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		fill_item(f, &f->functions[i], now, &items[i]);
 	}
 	f->call_ns = call_cost(items, n, &means);
-	if (f->options.policy->decide(items, n, &means) < 0)
+	if (ip_fperf_decide(f->options.policy, items, n, &means) < 0)
 		return;
 	for (size_t i = 0; i < n; i++)
 		goes |= !items[i].stay;

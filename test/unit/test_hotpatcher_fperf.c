@@ -6,129 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fperf_world.h"
+#include "hotpatcher/fperf_bucket.h"
 #include "hotpatcher/fperf_estimate.h"
 #include "hotpatcher/fperf_events.h"
-#include "hotpatcher/fperf_policy.h"
 #include "test.h"
-
-#define COUNT_NS  7.0
-#define SAMPLE_NS 1500.0
-#define HOOK_NS	  20.0
-#define CHANGE_NS 300000.0
-#define INTERVAL  0.1
-#define WINDOW	  0.004
-#define SAVE_S	  1.0
-#define ADVANCE_S 0.05
-
-/* A made-up program: how often each function is really called. */
-struct world {
-	size_t n;
-	double *rates, *parts; /* parts: of a call that is still to come */
-	struct ip_fperf_item *items;
-	double budget, credit, spent, time, worst; /* worst: spent beyond what was earned */
-	unsigned changes;
-};
-
-static void begin_world(struct world *w, size_t n, double budget)
-{
-	*w = (struct world){.n = n, .budget = budget, .credit = ADVANCE_S * budget * 1e9};
-	w->rates = calloc(n, sizeof(*w->rates));
-	w->parts = calloc(n, sizeof(*w->parts));
-	w->items = calloc(n, sizeof(*w->items));
-	for (size_t i = 0; i < n; i++)
-		w->items[i] = (struct ip_fperf_item){.live = true, .width = -1, .quota = 2, .every = 1};
-}
-
-static void end_world(struct world *w)
-{
-	free(w->rates);
-	free(w->parts);
-	free(w->items);
-}
-
-static double random_part(void)
-{
-	static unsigned seed = 3;
-
-	return rand_r(&seed) / (double)RAND_MAX;
-}
-
-/* Time passes; live functions cost what they cost. */
-static void pass(struct world *w, double seconds)
-{
-	double cost = 0;
-
-	for (size_t i = 0; i < w->n; i++) {
-		struct ip_fperf_item *item = &w->items[i];
-		double calls = floor(w->parts[i] += w->rates[i] * seconds),
-		       samples = floor(calls / item->every);
-
-		w->parts[i] -= calls;
-		if (!item->live) {
-			item->out_s += seconds;
-			continue;
-		}
-		if (samples > item->quota)
-			samples = item->quota;
-		item->quota -= samples;
-		item->samples += samples;
-		/* as of values that vary as much as they are large */
-		item->width = item->samples > 1 ? 2 / sqrt(item->samples) : -1;
-		item->calls_per_s = w->rates[i] * (0.5 + random_part()); /* it is not steady */
-		cost += calls * COUNT_NS + samples * SAMPLE_NS;
-	}
-	w->time += seconds;
-	w->spent += cost;
-	w->credit += w->budget * 1e9 * seconds - cost;
-	if (w->credit > SAVE_S * w->budget * 1e9)
-		w->credit = SAVE_S * w->budget * 1e9;
-	if (w->spent - w->budget * 1e9 * w->time > w->worst)
-		w->worst = w->spent - w->budget * 1e9 * w->time;
-}
-
-static bool decide(struct world *w, bool turns)
-{
-	const struct ip_fperf_means m = {.budget_ns = w->budget * 1e9,
-					 .credit_ns = w->credit,
-					 .limit_ns = SAVE_S * w->budget * 1e9,
-					 .samples = -1,
-					 .interval_s = INTERVAL,
-					 .window_s = WINDOW,
-					 .count_ns = COUNT_NS,
-					 .sample_ns = SAMPLE_NS,
-					 .change_ns = CHANGE_NS,
-					 .hook_ns = HOOK_NS,
-					 .turns = turns};
-	bool changed = false, come = false;
-
-	assert_int_equal(ip_fperf_bucket.decide(w->items, w->n, &m), 0);
-	for (size_t i = 0; i < w->n; i++) {
-		struct ip_fperf_item *item = &w->items[i];
-
-		changed |= item->live != item->stay;
-		come |= item->stay && !item->live;
-		if (item->live != item->stay)
-			item->out_s = 0;
-		item->live = item->stay;
-	}
-	w->changes += changed;
-	w->spent += changed * CHANGE_NS;
-	w->credit -= changed * CHANGE_NS;
-	return come;
-}
-
-static void run(struct world *w, double seconds)
-{
-	pass(w, 0.002);
-	decide(w, false);
-	while (w->time < seconds) {
-		pass(w, INTERVAL);
-		if (decide(w, true)) {
-			pass(w, WINDOW);
-			decide(w, false);
-		}
-	}
-}
 
 /* From a call a second to four million, so that there always are some at the border. */
 static void test_borders_are_not_crossed_all_the_time(void **state)
@@ -232,7 +114,7 @@ static void test_cold(void **state)
 		for (size_t i = 0; i < MANY; i++)
 			items[i] = (struct ip_fperf_item){
 				.live = true, .calls_per_s = 1000, .samples = 100, .width = 0.1};
-		assert_int_equal(ip_fperf_bucket.decide(items, MANY, &means), 0);
+		assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, MANY, &means), 0);
 		for (size_t i = 0; i < MANY; i++)
 			stay[cold] += items[i].stay;
 	}
@@ -253,21 +135,21 @@ static void test_quotas(void **state)
 	struct ip_fperf_means m = ordinary;
 
 	(void)state;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].quota > 5 * items[1].quota && items[1].quota > 0);
 	assert_int_equal(items[2].quota, 2);
 	assert_true((items[0].quota + items[1].quota) * SAMPLE_NS <= 2e7 * INTERVAL);
 	m.samples = 10;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].quota + items[1].quota <= 10);
 	/* overdrawn: nothing but the promise */
 	m.samples = -1;
 	m.credit_ns = -1;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].quota == 0 && items[1].quota == 0 && items[2].quota == 2);
 	/* no budget: everything */
 	m.budget_ns = -1;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].stay && items[0].quota == IP_FPERF_NO_LIMIT);
 }
 
@@ -289,7 +171,7 @@ static void test_less_than_one_each(void **state)
 	for (int limited = 0; limited < 2; limited++) {
 		m.samples = limited ? 5 : -1;
 		for (unsigned interval = 0; interval < 200; interval++) {
-			assert_int_equal(ip_fperf_bucket.decide(items, MANY, &m), 0);
+			assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, MANY, &m), 0);
 			given = 0;
 			for (size_t i = 0; i < MANY; i++) {
 				given += items[i].quota;
@@ -316,11 +198,11 @@ static void test_bursts(void **state)
 	struct ip_fperf_means m = ordinary;
 
 	(void)state;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].quota > 100 && items[1].quota == 1 && items[1].every == 1 &&
 		    items[2].quota == 0);
 	m.credit_ns = -1;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[1].quota == 0);
 }
 
@@ -338,20 +220,20 @@ static void test_samples_of_turns(void **state)
 	m.turns = true;
 	m.limit_ns = m.credit_ns = 1e9;
 	m.samples = 0;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].quota == 0 && items[1].stay && items[1].quota == 0);
 	assert_true(items[2].stay && items[2].quota == 2); /* what is promised */
 	m.samples = 6;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[1].quota + items[2].quota >= 4 &&
 		    items[0].quota + items[1].quota + items[2].quota <= 6 + 2);
 	m.samples = -1;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[1].quota > 6 && items[2].quota > 6);
 	m.exclusive = true;
 	m.samples = 6;
 	m.run_ns = 1e9;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &m), 0);
 	assert_true(items[0].stay && items[0].quota &&
 		    items[0].quota + items[1].quota + items[2].quota <= 6 + 2);
 }
@@ -366,7 +248,7 @@ static void test_alike(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(ip_fperf_bucket.decide(items, 3, &ordinary), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 3, &ordinary), 0);
 	assert_true(items[0].quota > 5 * items[1].quota && items[1].quota > items[2].quota &&
 		    items[2].quota > 0);
 }
@@ -382,7 +264,7 @@ static void test_spreading(void **state)
 
 	(void)state;
 	m.samples = 20;
-	assert_int_equal(ip_fperf_bucket.decide(items, 2, &m), 0);
+	assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, 2, &m), 0);
 	assert_true(items[0].quota == 10 && items[0].every >= 20 && items[0].every <= 22);
 	assert_true(items[1].quota == 10 && items[1].every == 32);
 }

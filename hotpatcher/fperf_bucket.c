@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The leaky bucket. The steps are told in fperf_bucket.h; comments here name them.
+ */
+#include "hotpatcher/fperf_bucket.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define STEADY	     0.4  /* of the budget goes to functions that are live for good */
+#define RETURN	     0.25 /* the same for those that are out and would come back */
+#define RETURN_S     1.0  /* no sooner than that */
+#define WORTH_S	     0.5  /* who costs less in so long than a change does may as well stay */
+#define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns */
+#define SPREADING    0.1  /* of it to passing over calls between them */
+#define TURN_SHARE   0.8  /* of what is saved up one turn may take */
+#define TURN_SAMPLES 32u
+#define ALL	     0.95
+#define EVERY_MAX    32u /* where spreading has to be cheap */
+#define EVERY_SPREAD 1000000u
+#define WIDTH_MIN    0.02
+#define THREE	     3.0  /* the rule of three: few samples that are all alike say little */
+#define UNEXPECTED   0.02 /* calls in an interval, of one that was not called in the last */
+#define UNCALLED     0.05 /* of all samples are kept for such, at least */
+#define QUOTA_MAX    4096u
+#define NO_END	     1e9 /* samples */
+
+struct rank {
+	double key;
+	size_t item;
+};
+
+static int upwards(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
+}
+
+/* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How many. */
+static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, const struct ip_fperf_means *m)
+{
+	bool may_return = m->turns && TURN_SHARE * m->credit_ns > 2 * m->change_ns;
+	double rate = 0, going = 0;
+	size_t staying = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double cost = cost_of(i, m);
+
+		if (!i->live && (!may_return || i->out_s < RETURN_S))
+			continue;
+		if (rate + cost > (i->live ? STEADY : RETURN) * m->budget_ns) {
+			going += i->live ? cost : 0;
+			continue;
+		}
+		rate += cost;
+		i->stay = true;
+	}
+	/* not worth a stop */
+	for (size_t k = 0; k < n && going * WORTH_S < m->change_ns; k++)
+		items[ranks[k].item].stay |= items[ranks[k].item].live;
+	for (size_t k = 0; k < n; k++)
+		if (items[ranks[k].item].stay) {
+			struct rank r = ranks[k];
+
+			ranks[k] = ranks[staying];
+			ranks[staying++] = r;
+		}
+	return staying;
+}
+
+/* How much more of its samples would tell: as wide as its interval, but never as if what few samples say were all there is. */
+static double width_of(const struct ip_fperf_item *i)
+{
+	double least = THREE / i->samples;
+
+	least = least > WIDTH_MIN ? least : WIDTH_MIN;
+	return i->width > least ? i->width : least;
+}
+
+static double need_of(const struct ip_fperf_item *i)
+{
+	if (i->samples < 2)
+		return 1e6 * (i->out_s + 1);
+	return width_of(i) * (i->out_s + 1e-3);
+}
+
+/* What the target has scribbled over may make b anything: then none. */
+static uint32_t least(double a, double b)
+{
+	return b >= 0 ? (a < b ? a : b) : 0;
+}
+
+/* left: samples that may still be given; the first two of a function are none of these. */
+static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m, double *left)
+{
+	double calls = i->calls_per_s * m->window_s;
+	uint32_t quota = least(TURN_SAMPLES, calls / 2 + 2),
+		 promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED : 0;
+
+	if (quota > promised + *left)
+		quota = promised + least(QUOTA_MAX, *left);
+	*left -= quota > promised ? quota - promised : 0;
+	i->stay = true;
+	i->quota = i->samples_none ? 0 : quota;
+	i->every = i->quota && i->samples >= 2 ? least(EVERY_MAX, calls / i->quota / 2 + 1) : 1;
+}
+
+/* The turn of all, where samples are exclusive. */
+static void take_turn_together(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m,
+			       double left)
+{
+	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
+
+	if (cost > TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
+		return;
+	for (size_t k = 0; k < n; k++) {
+		/* who comes first in the list must not have it all */
+		double share = ceil(left / (n - k));
+
+		left -= share;
+		give_turn(&items[k], m, &share);
+		left += share;
+	}
+}
+
+/* Step 2, for the hot ones: ranks. */
+static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n,
+		       const struct ip_fperf_means *m, double samples)
+{
+	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns;
+	bool any = false, all_saved = m->credit_ns > ALL * m->limit_ns;
+
+	for (size_t k = 0; k < n; k++)
+		ranks[k].key = -need_of(&items[ranks[k].item]);
+	qsort(ranks, n, sizeof(*ranks), upwards);
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double cost = cost_of(i, m) * m->window_s +
+			      least(TURN_SAMPLES, i->calls_per_s * m->window_s / 2 + 2) * m->sample_ns;
+
+		if (cost > left && !any && !all_saved)
+			break;
+		if (cost > left && (any || !all_saved))
+			continue;
+		left -= cost;
+		any = true;
+		give_turn(i, m, &samples);
+	}
+}
+
+/* If it is called. */
+static double wish_of(const struct ip_fperf_item *i)
+{
+	if (i->samples_none)
+		return 0;
+	if (i->samples < 2 || i->width < 0 || width_of(i) > 1)
+		return 1;
+	return width_of(i);
+}
+
+static double weight_of(const struct ip_fperf_item *i)
+{
+	return i->calls_per_s > 0 ? wish_of(i) : 0;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* Calls that are to be expected in the interval: who was not called just now may be, and is seen then only if it has a quota. */
+static double expected_calls(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	double calls = i->calls_per_s * m->interval_s;
+
+	return calls > UNEXPECTED ? calls : UNEXPECTED;
+}
+
+/* What is less than a sample each, of many functions: it goes to the widest of those that will be called, and then to others, a sample each. left: of samples. */
+static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+		      const struct ip_fperf_means *m, double left)
+{
+	_cleanup_free_ struct rank *wide = calloc(n + 1, sizeof(*wide));
+
+	if (!wide)
+		return;
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_fperf_item *i = &items[ranks[k].item];
+
+		wide[k] = (struct rank){.key = -wish_of(i) * smaller(1, expected_calls(i, m)),
+					.item = ranks[k].item};
+		/* its two are promised */
+		if (i->samples < 2 && i->calls_per_s <= 0)
+			wide[k].key = 0;
+	}
+	qsort(wide, n, sizeof(*wide), upwards);
+	for (size_t k = 0; k < n && wide[k].key < 0; k++) {
+		struct ip_fperf_item *i = &items[wide[k].item];
+		double cost = m->samples >= 0 ? 1 : smaller(1, expected_calls(i, m));
+
+		if (i->quota || cost > left)
+			continue;
+		i->quota = 1;
+		left -= cost;
+	}
+}
+
+/* Of limited samples, those that are kept for functions that have turns: if the widest one of all is among them. */
+static double kept_for_turns(const struct ip_fperf_item *items, const struct rank *ranks, size_t staying,
+			     size_t n, const struct ip_fperf_means *m)
+{
+	double widest = 0, hot = 0, share;
+
+	if (m->samples < 0 || !m->turns || staying == n)
+		return 0;
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_fperf_item *i = &items[ranks[k].item];
+		double width = i->samples < 2 ? 0 : weight_of(i); /* these are free */
+
+		if (k < staying)
+			widest = width > widest ? width : widest;
+		else
+			hot = width > hot ? width : hot;
+	}
+	share = ceil(m->samples * (n - staying) / n);
+	return hot >= widest ? smaller(share, m->samples) : 0;
+}
+
+/* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others. How many of these it gave. */
+static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
+			  const struct ip_fperf_means *m, double kept)
+{
+	double spare = m->credit_ns > 0 ? SAMPLING * m->budget_ns * m->interval_s / m->sample_ns : 0, sum = 0;
+	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0, given = 0;
+
+	if (m->samples >= 0 && spare > m->samples - kept)
+		spare = m->samples - kept;
+	for (size_t k = 0; k < n; k++)
+		sum += weight_of(&items[ranks[k].item]);
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double calls = i->calls_per_s * m->interval_s,
+		       quota = sum > 0 ? spare * weight_of(i) / sum : 0;
+
+		if (i->samples_none)
+			continue;
+		if (quota > 2 * calls + 1)
+			quota = 2 * calls + 1;
+		i->quota = least(QUOTA_MAX, quota);
+		given += i->quota;
+	}
+	given = spare - given;
+	if (m->samples < 0 && given < UNCALLED * spare)
+		given = UNCALLED * spare;
+	give_rest(items, ranks, n, m, given);
+	given = 0;
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[ranks[k].item];
+		double calls = i->calls_per_s * m->interval_s;
+
+		if (i->samples_none)
+			continue;
+		given += i->quota;
+		if (i->samples < 2 && i->quota < 2)
+			i->quota = 2;
+		i->every = 1;
+		/* who has none yet may get none for long, of threads that call it less than once in so many */
+		if (!i->quota || calls <= i->quota || i->samples < 2)
+			continue;
+		/* 4 */
+		if (2 * calls * m->hook_ns <= spreading) {
+			spreading -= 2 * calls * m->hook_ns;
+			i->every = least(EVERY_SPREAD, calls / i->quota + 1);
+		} else {
+			i->every = least(EVERY_MAX, calls / i->quota / 2 + 1);
+		}
+	}
+	return given;
+}
+
+static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	_cleanup_free_ struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	size_t staying;
+	double kept, left;
+
+	if (!ranks)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++)
+		ranks[i] = (struct rank){.key = items[i].calls_per_s, .item = i};
+	qsort(ranks, n, sizeof(*ranks), upwards);
+	staying = stay(items, ranks, n, m);
+	if (m->exclusive && staying < n) {
+		if (m->turns && m->credit_ns > 0)
+			take_turn_together(items, n, m, m->samples < 0 ? NO_END : floor(m->samples));
+		return 0;
+	}
+	kept = kept_for_turns(items, ranks, staying, n, m);
+	left = m->samples - give_quotas(items, ranks, staying, m, kept);
+	if (m->turns && m->credit_ns > 0)
+		take_turns(items, ranks + staying, n - staying, m, m->samples < 0 ? NO_END : floor(left));
+	return 0;
+}
+
+const struct ip_fperf_policy ip_fperf_bucket = {.name = "leaky bucket", .decide = decide};

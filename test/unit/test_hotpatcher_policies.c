@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What holds with every policy of FPerf, for some that are plugged in: the budget, and that whoever is called gets samples.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "fperf_world.h"
+#include "hotpatcher/fperf_policy.h"
+
+#define SECONDS 30
+
+struct place {
+	double out_s;
+	size_t item;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->out_s > y->out_s ? -1 : x->out_s < y->out_s;
+}
+
+static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
+{
+	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
+}
+
+/* Fair: each function has the same share of the budget. Who takes no more while live stays; the others take turns, who has been out longest first, as
+ * many as what is saved up pays for. All get as many samples. */
+static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	double share = m->budget_ns / 4 / n, left = m->credit_ns / 2 - 2 * m->change_ns;
+	struct place *out = calloc(n + 1, sizeof(*out));
+	size_t nout = 0;
+
+	if (!out)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		items[i].stay = cost_of(&items[i], m) <= share;
+		items[i].quota = share * m->interval_s / m->sample_ns;
+		if (!items[i].stay)
+			out[nout++] = (struct place){items[i].out_s, i};
+	}
+	qsort(out, nout, sizeof(*out), longest_first);
+	for (size_t k = 0; k < nout && m->turns; k++) {
+		struct ip_fperf_item *i = &items[out[k].item];
+
+		left -= cost_of(i, m) * m->window_s + 8 * m->sample_ns;
+		if (left < 0)
+			break;
+		i->stay = true;
+		i->quota = 8;
+	}
+	free(out);
+	return 0;
+}
+
+/* So many samples a second of each, whatever it costs to be live; a tenth of those that are not cheap at a time, in turn. */
+static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	double live = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double cost = cost_of(&items[i], m);
+
+		items[i].quota = 1 + 20 * m->interval_s;
+		items[i].every = 7;
+		if (items[i].live ? live + cost > m->budget_ns / 4
+				  : !m->turns || items[i].out_s < n * INTERVAL / 20)
+			continue;
+		items[i].stay = true;
+		live += items[i].live ? cost : 0;
+	}
+	return 0;
+}
+
+/* All at once, all the time, and more than there is. */
+static int decide_all(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	(void)m;
+	for (size_t i = 0; i < n; i++) {
+		items[i].stay = true;
+		items[i].quota = 200;
+	}
+	return 0;
+}
+
+/* Nobody, ever. */
+static int decide_none(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
+{
+	(void)items;
+	(void)n;
+	(void)m;
+	return 0;
+}
+
+static const struct ip_fperf_policy rounds = {.name = "rounds", .decide = decide_round},
+				    rate = {.name = "fixed rate", .decide = decide_rate},
+				    spendthrift = {.name = "spendthrift", .decide = decide_all},
+				    miser = {.name = "miser", .decide = decide_none};
+
+/* 20 that would take half of the time, 200 that are called now and then, and some of each kind that are called only later. */
+static void fill(struct world *w, bool later)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (later || i % 10)
+			w->rates[i] = i < 22 ? 4e6 : i % 50 + 1;
+}
+
+static void check_budget(const struct world *w, double before)
+{
+	double earned = w->budget * 1e9 * w->time, limit = SAVE_S * w->budget * 1e9;
+
+	if (w->spent > earned + 2 * limit + w->most + before)
+		fail_msg("%s: spent %.0f ms of %.0f, and no more than %.0f in one stretch", w->policy->name,
+			 w->spent / 1e6, earned / 1e6, w->most / 1e6);
+}
+
+static void test_budget_and_promise(void **state)
+{
+	static const struct ip_fperf_policy *const policies[] = {&ip_fperf_bucket, &rounds, &rate,
+								 &spendthrift};
+	static const double budgets[] = {0.005, 0.02, 0.05};
+	struct world w;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(policies) / sizeof(*policies) * 3; k++) {
+		begin_world(&w, 230, budgets[k % 3]);
+		w.policy = policies[k / 3];
+		fill(&w, false);
+		run(&w, SECONDS / 2);
+		check_budget(&w, 0);
+		fill(&w, true);
+		run(&w, SECONDS);
+		check_budget(&w, 0);
+		for (size_t i = 0; i < w.n; i++)
+			if (w.items[i].samples < IP_FPERF_PROMISED)
+				fail_msg("%s, %g: function %zu has %lu samples", w.policy->name, w.budget, i,
+					 w.items[i].samples);
+		end_world(&w);
+	}
+}
+
+/* Where the policies differ it shows: they are asked, and obeyed. */
+static void test_policies_are_obeyed(void **state)
+{
+	uint64_t least[2], most[2];
+	struct world w;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		begin_world(&w, 230, 0.02);
+		w.policy = k ? &rounds : &miser;
+		fill(&w, true);
+		run(&w, SECONDS);
+		least[k] = UINT64_MAX;
+		most[k] = 0;
+		for (size_t i = 0; i < 22; i++) {
+			least[k] = w.items[i].samples < least[k] ? w.items[i].samples : least[k];
+			most[k] = w.items[i].samples > most[k] ? w.items[i].samples : most[k];
+		}
+		end_world(&w);
+	}
+	assert_int_equal(most[0], IP_FPERF_PROMISED);
+	/* fair */
+	if (least[1] <= 100 || most[1] > 2 * least[1])
+		fail_msg("hot ones have from %lu to %lu samples", least[1], most[1]);
+}
+
+static struct ip_fperf_means ordinary(void)
+{
+	return (struct ip_fperf_means){.budget_ns = 2e7,
+				       .credit_ns = 1e7,
+				       .limit_ns = 2e7,
+				       .samples = -1,
+				       .interval_s = INTERVAL,
+				       .window_s = WINDOW,
+				       .count_ns = COUNT_NS,
+				       .sample_ns = SAMPLE_NS,
+				       .change_ns = CHANGE_NS,
+				       .hook_ns = HOOK_NS,
+				       .turns = true};
+}
+
+static void decide_by(const struct ip_fperf_policy *policy, struct ip_fperf_item *items, size_t n,
+		      const struct ip_fperf_means *m)
+{
+	assert_int_equal(ip_fperf_decide(policy, items, n, m), 0);
+}
+
+/* Each point of fperf_policy.h, against a policy that keeps none of them. */
+static void test_each_point(void **state)
+{
+	struct ip_fperf_item items[3] = {{.live = true, .calls_per_s = 100, .samples = 0},
+					 {.live = true, .calls_per_s = 1e7, .samples = 50, .stay = true},
+					 {.live = false, .calls_per_s = 10, .samples = 50, .out_s = 1}};
+	struct ip_fperf_means m = ordinary();
+
+	(void)state;
+	/* 1 */
+	m.budget_ns = -1;
+	decide_by(&miser, items, 3, &m);
+	for (int i = 0; i < 3; i++)
+		assert_true(items[i].stay && items[i].quota == IP_FPERF_NO_LIMIT && items[i].every == 1);
+	/* what the last decision left there is no part of this one */
+	m = ordinary();
+	decide_by(&miser, items, 3, &m);
+	for (int i = 0; i < 3; i++)
+		assert_true(!items[i].stay && !items[i].quota);
+	/* 2: five samples, besides the promised ones */
+	m.samples = 5.5;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_int_equal(items[0].quota + items[1].quota + items[2].quota, IP_FPERF_PROMISED + 5);
+	assert_true(items[0].quota >= IP_FPERF_PROMISED);
+	/* without an exit there are none */
+	items[0].samples_none = true;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[0].stay && !items[0].quota);
+	items[0].samples_none = false;
+	/* 3 */
+	m = ordinary();
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[2].stay && items[2].quota == 200);
+	m.turns = false;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[0].stay && items[1].stay && !items[2].stay && !items[2].quota);
+	/* 4 */
+	m = ordinary();
+	m.credit_ns = 0;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[1].stay && !items[2].stay);
+	assert_true(items[0].quota == IP_FPERF_PROMISED && items[1].quota == 0);
+	m.credit_ns = -1.1 * m.limit_ns;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[0].stay && !items[1].stay);
+	/* 5 */
+	m = ordinary();
+	m.exclusive = true;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(items[0].quota && items[1].quota && items[2].quota);
+	m.turns = false;
+	decide_by(&spendthrift, items, 3, &m);
+	assert_true(!items[0].quota && !items[1].quota && !items[2].quota);
+}
+
+/* What is held to them is a policy that does not keep them: of the bucket nothing is changed, unless more is overdrawn than can ever be saved up. */
+static void test_the_bucket_keeps_them(void **state)
+{
+	enum { N = 60, TRIES = 3000 };
+	struct ip_fperf_item items[N], raw[N];
+	struct ip_fperf_means m;
+
+	(void)state;
+	for (int t = 0; t < TRIES; t++) {
+		m = ordinary();
+		m.budget_ns *= random_part() * 3;
+		m.limit_ns = m.budget_ns;
+		m.credit_ns = m.limit_ns * (2 * random_part() - 1);
+		m.samples = t % 2 ? -1 : 200 * random_part();
+		m.turns = t % 3;
+		m.exclusive = t % 5 == 0;
+		m.run_ns = 1e9;
+		for (size_t i = 0; i < N; i++) {
+			uint64_t samples = random_part() < 0.3 ? random_part() * 4 : random_part() * 1000;
+
+			items[i] = (struct ip_fperf_item){
+				.live = random_part() < 0.7,
+				.samples_none = random_part() < 0.1,
+				.calls_per_s = random_part() < 0.2 ? 0 : exp(log(1e7) * random_part()),
+				.out_s = 3 * random_part(),
+				.samples = samples,
+				.width = samples > 1 ? 3 * random_part() : -1,
+				.every = 1};
+			items[i].out_s *= !items[i].live;
+			raw[i] = items[i];
+		}
+		decide_by(&ip_fperf_bucket, items, N, &m);
+		assert_int_equal(ip_fperf_bucket.decide(raw, N, &m), 0);
+		for (size_t i = 0; i < N; i++)
+			if (items[i].stay != raw[i].stay || items[i].quota != raw[i].quota ||
+			    items[i].every != raw[i].every)
+				fail_msg("try %d, item %zu: %d %u %u, it says %d %u %u", t, i, items[i].stay,
+					 items[i].quota, items[i].every, raw[i].stay, raw[i].quota,
+					 raw[i].every);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_budget_and_promise),
+		cmocka_unit_test(test_policies_are_obeyed),
+		cmocka_unit_test(test_each_point),
+		cmocka_unit_test(test_the_bucket_keeps_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
