@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	4u
+#define IP_FPERF_ABI	5u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 
@@ -64,6 +64,13 @@ struct ip_fperf_header {
 #define IP_FPERF_PAUSE                                                                                       \
 	1u /* ip_fperf_frame.flags: no sample, but a call in one that is exclusive, which does not count meanwhile */
 
+/* Where counting began. */
+struct ip_fperf_start {
+	uint64_t values[IP_FPERF_EVENTS];
+	uint64_t read;	/* the clock right behind them; */
+	uint64_t began; /* and when the hook was done */
+};
+
 /* An open sample. */
 struct ip_fperf_frame {
 	uint64_t sp;		 /* as trace_format.h has it */
@@ -74,7 +81,7 @@ struct ip_fperf_frame {
 	uint8_t flags;		 /* IP_FPERF_PAUSE... */
 	uint8_t missing, scaled; /* bits, of exclusive ones: events without a value; with an estimate */
 	uint8_t reserved;
-	uint64_t values[IP_FPERF_EVENTS]; /* when it began; of exclusive ones: counted so far */
+	struct ip_fperf_start start; /* of exclusive ones values are what was counted so far */
 };
 
 struct ip_fperf_thread {
@@ -83,11 +90,16 @@ struct ip_fperf_thread {
 	uint64_t entries; /* of functions with IP_DUTY_FPERF: other calls were counted by IP_DUTY_COUNT */
 	uint64_t crowded; /* samples that were not taken since too many were open */
 	uint64_t random;
-	uint32_t ready;			/* bias is known */
-	uint32_t top;			/* frames that are open */
-	uint64_t bias[IP_FPERF_EVENTS]; /* what two readings with nothing in between differ by */
+	uint32_t ready; /* bias is known */
+	uint32_t top;	/* frames that are open */
+	/* what is counted from a hook to the next one with nothing in between; */
+	uint64_t bias[IP_FPERF_EVENTS];
+	uint64_t path;		     /* and how long that is, ticks; */
+	uint64_t rest;		     /* and what a hook takes besides what it measures of itself */
+	struct ip_fperf_start trial; /* of such hooks; */
+	uint64_t trial_ticks;	     /* what they have measured of themselves */
 	/* of exclusive samples: since when the topmost one counts */
-	uint64_t since[IP_FPERF_EVENTS];
+	struct ip_fperf_start since;
 	uint64_t since_ticks; /* that hooks had taken */
 	uint32_t whole;	      /* ip_fperf_header.whole, when the lowest frame came */
 	uint32_t reserved;
@@ -128,7 +140,7 @@ struct ip_fperf_cell {
 
 _Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 32 &&
 		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
-		       sizeof(struct ip_fperf_frame) == 96,
+		       sizeof(struct ip_fperf_frame) == 112,
 	       "ABI");
 
 #endif

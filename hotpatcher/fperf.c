@@ -196,6 +196,8 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 		return -1;
 	h->exclusive = f->options.exclusive;
 	area->header->fperf = f->place;
+	/* no probe's number: the runtime's own trials (runtime/fperf.c, 3) */
+	ip_area_set_duty(area, 0, IP_DUTY_FPERF, f->place);
 	return 0;
 }
 
@@ -457,6 +459,9 @@ static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_
 	to->hooks += load(&t->hooks);
 	to->entries += load(&t->entries);
 	to->crowded += load(&t->crowded);
+	if (load32(&t->ready) && load(&t->path) > to->path)
+		to->path =
+			load(&t->path) * f->ns_per_tick < MOST_NS ? load(&t->path) : MOST_NS / f->ns_per_tick;
 	to->reentered += load(&ip_area_meters(f->area, block)->reentered);
 	if (f->pmu)
 		add_pmu(at(f, block, f->pmu), to);

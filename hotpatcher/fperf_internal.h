@@ -64,6 +64,7 @@ struct ip_fperf_module {
 /* What threads have spent, as they say. */
 struct ip_fperf_spent {
 	uint64_t ticks, hooks, entries, crowded, reentered;
+	uint64_t path; /* of the thread where it is longest: what times may be off by, ticks */
 	uint64_t gone;
 	unsigned counting, refused, refused_counter;
 	int refused_error;

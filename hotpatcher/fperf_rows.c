@@ -174,8 +174,23 @@ static void note_parts(const struct ip_fperf *f, struct ip_fperf_row *row)
 		}
 }
 
+/* How far a time may be off, in its unit: the processor goes the way between hooks and function, which is taken off (runtime/fperf.c), while it does what is left of
+ * the function, or does not: that is not known. What it is uncertain by is the same in all samples. */
+static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spent, unsigned e)
+{
+	switch (f->options.events[e]->source) {
+	case IP_FPERF_TSC:
+		return spent->path;
+	case IP_FPERF_TASK_CLOCK:
+		return spent->path * f->ns_per_tick;
+	default:
+		return 0;
+	}
+}
+
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 {
+	struct ip_fperf_spent spent = f->area ? ip_fperf_spent(f) : f->ended;
 	struct ip_fperf_row *rows = calloc(f->nfunctions + 1, sizeof(*rows));
 	size_t n = 0;
 
@@ -196,8 +211,11 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 					     .cut = fn->now.cut};
 		estimate_calls(f, fn, row);
 		ip_fperf_divide(f, fn);
-		for (unsigned e = 0; e < f->options.nevents; e++)
+		for (unsigned e = 0; e < f->options.nevents; e++) {
 			row->mean[e] = ip_fperf_value(f, fn, e, &row->ci[e]);
+			if (row->ci[e] >= 0)
+				row->ci[e] += unsure(f, &spent, e);
+		}
 		memcpy(row->missing, fn->now.missing, sizeof(row->missing));
 		memcpy(row->scaled, fn->now.scaled, sizeof(row->scaled));
 		note_parts(f, row);

@@ -8,9 +8,13 @@
  *      function at the same place of the stack, and those whose function has been without probes meanwhile: nobody has seen their exit.
  *   2. Whether this call is a sample: the function's quota, and one call in `every`, at random, so that what a program does in turns is
  *      not always met in the same phase.
- *   3. The counters are read last of all behind the entry, the clock last of them, and first of all in front of the exit, in the opposite order:
- *      so little of us lies between two readings. What does is measured once in a thread (bias), and taken off; and so is the time of hooks that ran
- *      in between, from the clocks.
+ *   3. The counters are read as late as can be behind the entry, and as early as can be in front of the exit, in the opposite order. The time-stamp counter is
+ *      read by itself: when all else is done (meters.c), and first of all. Between those two lies the way out of a hook and into the next, which takes some ten
+ *      nanoseconds. From the thread's clock, which the kernel reads, what passed between its readings and those two is taken off, as it was in this very sample: behind a sleep
+ *      caches are cold and a system call takes several times what it takes else. And no call has had more of the CPU than there was time.
+ *      What lies between all the same is measured once in a thread, by hooks of number 0 that stand for those of an empty function (fperf_read.c): the
+ *      least of it (bias, path) is taken off each sample; and so is the time of hooks that ran in between. The processor may go that way while it still
+ *      does what is left of the function, and then all of it is taken off where nothing was spent: so times are uncertain by a path (hotpatcher/fperf_rows.c).
  *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut. Calls of the function inside
  *      of an open one, which are no samples, are counted in its frame (within): the exit of one of them is not taken for its own.
  *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
@@ -171,13 +175,12 @@ int rt_fperf_is_sample(const struct at *at, uint64_t *begin)
 	return 1;
 }
 
-static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
-		  uint32_t number, uint64_t sp)
+static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
+		       uint32_t number, uint64_t sp, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
 	struct reading now;
-	uint64_t begin = 0; /* calls that are no samples need no clock */
 	uint32_t top = t->top;
 
 	cpu_increment_local(
@@ -191,10 +194,10 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		t->hooks++;
 		rt_fperf_note_within(at, IP_DUTY_OFFSET(word), sp);
 		only_count(at, word, number);
-		return;
+		return NULL;
 	}
 	if (!t->ready)
-		begin += rt_fperf_learn_bias(at, top);
+		begin += rt_fperf_learn_bias(at);
 	at->cell->begun++;
 	f = &t->frames[top];
 	f->sp = sp;
@@ -204,9 +207,10 @@ static void enter(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	t->top = top + 1;
 	/* 3 */
 	rt_fperf_read_at_entry(at, &now);
-	rt_fperf_spend(at, now.tsc - begin);
+	rt_fperf_note(at, top, &f->start, &now);
+	rt_fperf_spend(at, cpu_clock() - begin);
 	f->ticks = rt_fperf_spent(at);
-	rt_fperf_note(at, top, f->values, &now);
+	return &f->start.began;
 }
 
 /* Step 4: index + 1, or 0. */
@@ -256,14 +260,20 @@ uint64_t rt_fperf_to_ns(const struct ip_fperf_header *h, uint64_t ticks)
 	return (ticks >> 32) * h->ns_per_tick + ((ticks & 0xffffffff) * h->ns_per_tick >> 32);
 }
 
+/* The value, less what of it is ours; below 0: 0. */
+static uint64_t net(uint64_t value, uint64_t ours)
+{
+	return value > ours && value >> 63 == 0 ? value - ours : 0;
+}
+
 static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
-		  uint32_t number, uint32_t kind, uint64_t sp)
+		  uint32_t number, uint32_t kind, uint64_t sp, uint64_t entered)
 {
 	struct ip_fperf_thread *t = at->thread;
 	const struct ip_fperf_frame *f;
 	struct rt_pmu_values pmu;
 	struct reading now;
-	uint64_t hooks_ticks;
+	uint64_t hooks_ticks, passed;
 	uint32_t found;
 
 	rt_fperf_forget_unreadable(at, m, shared);
@@ -273,10 +283,10 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		only_count(at, word, number);
 		return;
 	}
-	rt_fperf_read_at_exit(at, &now);
+	rt_fperf_read_at_exit(at, entered, &now);
 	if (!rt_fperf_may_read(at)) {
 		rt_fperf_forget_unreadable(at, m, shared);
-		rt_fperf_spend(at, cpu_clock() - now.tsc);
+		rt_fperf_spend(at, cpu_clock() - entered);
 		return;
 	}
 	rt_fperf_pmu_since(at, found - 1, &now, &pmu);
@@ -284,12 +294,13 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	f = &t->frames[found - 1];
 	t->top = found - 1;
 	hooks_ticks = rt_fperf_spent(at) - f->ticks;
+	passed = rt_fperf_to_ns(at->header, net(entered - f->start.began, t->path + hooks_ticks));
 	at->cell->sequence++;
 	cpu_store_order();
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
 		uint32_t source = at->header->source[e];
 		uint64_t value, less = t->bias[e];
-		int whole = rt_fperf_since(at->header, e, f->values, &now, &pmu, &value);
+		int whole = rt_fperf_since(at->header, e, &f->start, &now, &pmu, &value);
 
 		at->cell->sums[e].missing += !whole;
 		at->cell->sums[e].scaled += whole == 2;
@@ -299,47 +310,59 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 			less += hooks_ticks;
 		else if (source == IP_FPERF_TASK_CLOCK)
 			less += rt_fperf_to_ns(at->header, hooks_ticks);
-		rt_fperf_add(&at->cell->sums[e], value > less && value >> 63 == 0 ? value - less : 0);
+		value = net(value, less);
+		if (source == IP_FPERF_TASK_CLOCK && value > passed)
+			value = passed;
+		rt_fperf_add(&at->cell->sums[e], value);
 	}
 	at->cell->ended++;
 	cpu_store_order();
 	at->cell->sequence++;
 	__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
 	only_count(at, word, number);
-	rt_fperf_spend(at, cpu_clock() - now.tsc);
+	rt_fperf_spend(at, cpu_clock() - entered);
 }
 
-void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word, uint32_t number,
-	      uint32_t kind, uint64_t sp)
+uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
+		   uint32_t number, uint32_t kind, uint64_t sp)
 {
 	uint32_t offset = IP_DUTY_OFFSET(word);
 	struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
 			.thread = (struct ip_fperf_thread *)((char *)m + place),
 			.control = (struct ip_fperf_control *)((char *)shared + offset),
 			.cell = (struct ip_fperf_cell *)((char *)m + offset)};
+	uint64_t begin = 0, *last = NULL;
+
 	if (!place || at.header->abi != IP_FPERF_ABI)
-		return;
+		return NULL;
+	/* calls that are no samples, and not within one, need no clock */
+	if (!number || at.thread->top || at.header->exclusive)
+		begin = cpu_clock();
+	cpu_store_order();
 	if (at.header->pmu && at.header->reads & IP_FPERF_READS_PMU) {
 		at.set = (const struct ip_pmu_set *)((char *)shared + at.header->pmu);
 		at.pmu = (struct ip_pmu_thread *)((char *)m + at.header->pmu);
 		at.tid = rt_slots[m->slot % IP_AREA_SLOTS].tid;
 	}
+	if (!number)
+		return rt_fperf_trial(&at, kind, begin);
 	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
 		cpu_increment_local(&m->reentered);
-		return;
+		return NULL;
 	}
 	m->busy = sp;
 	cpu_store_order();
 	if (at.header->exclusive && kind == IP_PROBE_ENTRY)
-		rt_fperf_enter_exclusive(&at, m, shared, word, sp);
+		last = rt_fperf_enter_exclusive(&at, m, shared, word, sp, begin);
 	else if (at.header->exclusive && kind != IP_PROBE_POINT)
-		rt_fperf_leave_exclusive(&at, m, shared, word, kind, sp);
+		last = rt_fperf_leave_exclusive(&at, m, shared, word, kind, sp, begin);
 	else if (kind == IP_PROBE_ENTRY)
-		enter(&at, m, shared, word, number, sp);
+		last = enter(&at, m, shared, word, number, sp, begin);
 	else if (kind != IP_PROBE_POINT)
-		leave(&at, m, shared, word, number, kind, sp);
+		leave(&at, m, shared, word, number, kind, sp, begin);
 	else
 		cpu_increment_local(&at.cell->calls);
 	cpu_store_order();
 	m->busy = 0;
+	return last;
 }

@@ -8,8 +8,8 @@
 #include "common/rt_abi.h"
 
 /* A probe of a function with IP_DUTY_FPERF, in the thread's own block m; shared: block 0; place: where in the blocks its header is. The slot's guard is
- * held. word: the duty; sp: as trace_format.h has it. */
-void rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word, uint32_t number,
-	      uint32_t kind, uint64_t sp);
+ * held. word: the duty; number 0: a trial's (fperf.c, step 3); sp: as trace_format.h has it. Where the clock is to be noted last of all, or NULL. */
+uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
+		   uint32_t number, uint32_t kind, uint64_t sp);
 
 #endif

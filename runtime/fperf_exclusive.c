@@ -28,10 +28,11 @@ static void pause(const struct at *at, const struct reading *now)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f = &t->frames[t->top - 1];
-	/* and half of the hook that it began in, and of this one */
-	uint64_t hooks = rt_fperf_spent(at) - t->since_ticks + at->header->hook_ticks;
+	uint64_t hooks = rt_fperf_spent(at) - t->since_ticks;
+	int64_t passed = now->entered - t->since.began - t->path - hooks;
 	struct rt_pmu_values pmu;
 
+	passed = passed < 0 ? 0 : (int64_t)rt_fperf_to_ns(at->header, passed);
 	rt_fperf_pmu_since(at, t->top - 1, now, &pmu);
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
 		uint32_t source = at->header->source[e];
@@ -42,24 +43,28 @@ static void pause(const struct at *at, const struct reading *now)
 			less += hooks;
 		else if (source == IP_FPERF_TASK_CLOCK)
 			less += rt_fperf_to_ns(at->header, hooks);
-		whole = rt_fperf_since(at->header, e, t->since, now, &pmu, &value);
+		whole = rt_fperf_since(at->header, e, &t->since, now, &pmu, &value);
 		f->missing |= !whole << e;
 		f->scaled |= (whole == 2) << e;
 		/* may be less than nothing of a short stretch: it is the sum that counts */
-		f->values[e] += value - less;
+		value -= less;
+		if (source == IP_FPERF_TASK_CLOCK && (int64_t)value > passed)
+			value = passed;
+		f->start.values[e] += value;
 	}
 }
 
 /* The topmost sample counts from now on: the last thing in a hook, which began at begin. */
-static void go_on(const struct at *at, uint64_t begin)
+static uint64_t *go_on(const struct at *at, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct reading now;
 
 	rt_fperf_read_at_entry(at, &now);
-	rt_fperf_spend(at, now.tsc - begin);
+	rt_fperf_note(at, t->top - 1, &t->since, &now);
+	rt_fperf_spend(at, cpu_clock() - begin);
 	t->since_ticks = rt_fperf_spent(at);
-	rt_fperf_note(at, t->top - 1, t->since, &now);
+	return &t->since.began;
 }
 
 /* Rule 8, seen at an entry with sp, or 0. */
@@ -72,19 +77,18 @@ static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t pl
 }
 
 /* Rule 6. */
-void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-			      uint32_t word, uint64_t sp)
+uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+				   uint32_t word, uint64_t sp, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
 	struct reading now;
-	uint64_t begin = cpu_clock();
 	int counted, takes;
 
 	rt_fperf_forget_unreadable(at, m, shared);
 	counted = is_counting(t);
 	if (counted)
-		rt_fperf_read_at_exit(at, &now);
+		rt_fperf_read_at_exit(at, begin, &now);
 	cpu_increment_local(&at->cell->calls);
 	t->entries++;
 	if (is_spoiled(at, shared, IP_DUTY_OFFSET(word), sp)) {
@@ -99,10 +103,10 @@ void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct i
 	if (!counted && !takes) {
 		t->hooks++;
 		rt_fperf_note_within(at, IP_DUTY_OFFSET(word), sp);
-		return;
+		return NULL;
 	}
 	if (!t->ready)
-		begin += rt_fperf_learn_bias(at, t->top);
+		begin += rt_fperf_learn_bias(at);
 	if (counted)
 		pause(at, &now);
 	if (!t->top)
@@ -115,26 +119,25 @@ void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct i
 	t->top++;
 	if (takes) {
 		at->cell->begun++;
-		go_on(at, begin);
-	} else {
-		rt_fperf_spend(at, cpu_clock() - begin);
+		return go_on(at, begin);
 	}
+	rt_fperf_spend(at, cpu_clock() - begin);
+	return NULL;
 }
 
 /* Rule 7. */
-void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-			      uint32_t word, uint32_t kind, uint64_t sp)
+uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+				   uint32_t word, uint32_t kind, uint64_t sp, uint64_t begin)
 {
 	struct ip_fperf_thread *t = at->thread;
 	struct reading now;
-	uint64_t begin = cpu_clock();
 	uint32_t found;
 	int counted;
 
 	rt_fperf_forget_unreadable(at, m, shared);
 	counted = is_counting(t);
 	if (counted)
-		rt_fperf_read_at_exit(at, &now);
+		rt_fperf_read_at_exit(at, begin, &now);
 	if (is_spoiled(at, shared, 0, 0))
 		rt_fperf_cut_from(at, m, shared, 0);
 	found = t->top ? rt_fperf_find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
@@ -147,7 +150,7 @@ void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct i
 			rt_fperf_spend(at, cpu_clock() - begin);
 		else
 			t->hooks++;
-		return;
+		return NULL;
 	}
 	if (counted) {
 		const struct ip_fperf_frame *f = &t->frames[found - 1];
@@ -159,7 +162,8 @@ void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct i
 			at->cell->sums[e].missing += f->missing >> e & 1;
 			at->cell->sums[e].scaled += f->scaled >> e & 1;
 			if (!(f->missing >> e & 1))
-				rt_fperf_add(&at->cell->sums[e], f->values[e] >> 63 ? 0 : f->values[e]);
+				rt_fperf_add(&at->cell->sums[e],
+					     f->start.values[e] >> 63 ? 0 : f->start.values[e]);
 		}
 		at->cell->ended++;
 		cpu_store_order();
@@ -168,7 +172,7 @@ void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct i
 	}
 	t->top = found - 1;
 	if (is_counting(t))
-		go_on(at, begin);
-	else
-		rt_fperf_spend(at, cpu_clock() - begin);
+		return go_on(at, begin);
+	rt_fperf_spend(at, cpu_clock() - begin);
+	return NULL;
 }

@@ -22,6 +22,7 @@ struct usage {
 };
 
 struct reading {
+	uint64_t entered; /* at an exit: when the hook began */
 	uint64_t tsc, clock;
 	struct usage usage;
 	struct rt_pmu_reading pmu;
@@ -56,7 +57,8 @@ static inline void rt_fperf_spend(const struct at *at, uint64_t ticks)
 {
 	uint32_t most = at->header->most_ticks;
 
-	at->thread->ticks += (ticks < most ? ticks : most) + at->header->hook_ticks;
+	at->thread->ticks += (ticks < most ? ticks : most) +
+			     (at->thread->ready ? at->thread->rest : at->header->hook_ticks);
 }
 
 #define RT_FPERF_ONCE 500u /* times most_ticks is what a thread's first sample may take */
@@ -77,19 +79,25 @@ static inline uint64_t rt_fperf_spent(const struct at *at)
 }
 
 void rt_fperf_read_at_entry(const struct at *at, struct reading *r);
-void rt_fperf_read_at_exit(const struct at *at, struct reading *r);
+/* entered: when the hook began. */
+void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading *r);
 
 /* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
-int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *values,
+int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_fperf_start *start,
 		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret);
 void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct reading *now,
 			struct rt_pmu_values *ret);
-/* Remembers a reading in values, and of the kernel's counters for that frame. */
-void rt_fperf_note(const struct at *at, uint32_t frame, uint64_t *values, const struct reading *now);
+/* Remembers a reading in start, and of the kernel's counters for that frame. */
+void rt_fperf_note(const struct at *at, uint32_t frame, struct ip_fperf_start *start,
+		   const struct reading *now);
 
-/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. How long it took,
- * which has been accounted for. */
-uint64_t rt_fperf_learn_bias(const struct at *at, uint32_t frame);
+/* Step 3 of fperf.c: the least that is counted from the hook of an entry to that of an exit: what is more was somebody else's. How long it
+ * took, which has been accounted for. */
+uint64_t rt_fperf_learn_bias(const struct at *at);
+/* What the hooks of rt_fperf_try() do; kind: of the probe. As rt_fperf(). */
+uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered);
+/* arch/ARCH/hooks.S: the hooks of an entry and an exit, one behind the other, as stubs jump to them, of number 0, which is no probe's. */
+void rt_fperf_try(void);
 
 /* Rules 1, 2 and 4 of fperf.c. */
 int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp);
@@ -110,9 +118,9 @@ void rt_fperf_add(struct ip_fperf_sum *s, uint64_t value);
 uint64_t rt_fperf_to_ns(const struct ip_fperf_header *h, uint64_t ticks);
 
 /* Rules 6 and 7 of fperf_exclusive.c. */
-void rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-			      uint32_t word, uint64_t sp);
-void rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
-			      uint32_t word, uint32_t kind, uint64_t sp);
+uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+				   uint32_t word, uint64_t sp, uint64_t begin);
+uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, struct ip_meters *shared,
+				   uint32_t word, uint32_t kind, uint64_t sp, uint64_t begin);
 
 #endif

@@ -7,6 +7,7 @@
 #include "runtime/fperf_internal.h"
 
 #include "common/fperf_abi.h"
+#include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
@@ -51,10 +52,11 @@ void rt_fperf_read_at_entry(const struct at *at, struct reading *r)
 	cpu_store_order();
 }
 
-void rt_fperf_read_at_exit(const struct at *at, struct reading *r)
+void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading *r)
 {
 	const struct ip_fperf_header *h = at->header;
 
+	r->entered = entered;
 	cpu_store_order();
 	r->tsc = cpu_clock();
 	cpu_store_order();
@@ -66,11 +68,15 @@ void rt_fperf_read_at_exit(const struct at *at, struct reading *r)
 		read_usage(&r->usage);
 }
 
+/* What passed between two readings of the clock in one hook; 0 where it was another thread that ran. */
+static uint64_t between(const struct ip_fperf_header *h, uint64_t from, uint64_t to)
+{
+	return to - from < h->most_ticks ? rt_fperf_to_ns(h, to - from) : 0;
+}
+
 static uint64_t value_of(uint32_t source, const struct reading *r)
 {
 	switch (source) {
-	case IP_FPERF_TSC:
-		return r->tsc;
 	case IP_FPERF_TASK_CLOCK:
 		return r->clock;
 	case IP_FPERF_FAULTS:
@@ -91,13 +97,19 @@ static uint64_t value_of(uint32_t source, const struct reading *r)
 }
 
 /* What an event has counted since the open sample frame began, in *ret. 1: yes; 2: it is scaled; 0: it has no value. */
-int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *values,
+int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_fperf_start *start,
 		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
 {
 	uint32_t source = h->source[e], i = source - IP_FPERF_PMU;
 
+	if (source == IP_FPERF_TSC) {
+		*ret = now->entered - start->began;
+		return 1;
+	}
 	if (source < IP_FPERF_PMU) {
-		*ret = value_of(source, now) - values[e];
+		*ret = value_of(source, now) - start->values[e];
+		if (source == IP_FPERF_TASK_CLOCK)
+			*ret -= between(h, start->read, start->began) + between(h, now->entered, now->tsc);
 		return 1;
 	}
 	if (i >= IP_FPERF_EVENTS || pmu->missing >> i & 1)
@@ -106,10 +118,12 @@ int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const uint64_t *
 	return 1 + (pmu->scaled >> i & 1);
 }
 
-void rt_fperf_note(const struct at *at, uint32_t frame, uint64_t *values, const struct reading *now)
+void rt_fperf_note(const struct at *at, uint32_t frame, struct ip_fperf_start *start,
+		   const struct reading *now)
 {
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++)
-		values[e] = value_of(at->header->source[e], now);
+		start->values[e] = value_of(at->header->source[e], now);
+	start->read = start->began = now->tsc;
 	if (at->set)
 		rt_pmu_note(at->set, at->pmu, frame, &now->pmu);
 }
@@ -122,33 +136,59 @@ void rt_fperf_pmu_since(const struct at *at, uint32_t frame, const struct readin
 		rt_pmu_since(at->set, at->pmu, frame, &now->pmu, ret);
 }
 
-/* The least that two readings in a row differ by: what is more was somebody else's. frame: one that is not open yet. How long it took,
- * which has been accounted for. */
-uint64_t rt_fperf_learn_bias(const struct at *at, uint32_t frame)
+/* Learning: reads as a sample does; what is then between the two hooks is what lies between a sample's. Number 0 has no frame: marks of the kernel's counters go where the
+ * next frame has its own. */
+uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered)
 {
 	const struct ip_fperf_header *h = at->header;
 	struct ip_fperf_thread *t = at->thread;
 	struct rt_pmu_values pmu;
 	struct reading now;
-	uint64_t *values = t->frames[frame].values, begin = cpu_clock();
+	uint64_t path;
 
+	if (t->ready || !rt_fperf_may_read(at))
+		return kind == IP_PROBE_ENTRY ? &t->trial.began : NULL;
+	if (kind == IP_PROBE_ENTRY) {
+		rt_fperf_read_at_entry(at, &now);
+		rt_fperf_note(at, t->top, &t->trial, &now);
+		t->trial_ticks = cpu_clock() - entered;
+		return &t->trial.began;
+	}
+	rt_fperf_read_at_exit(at, entered, &now);
+	rt_fperf_pmu_since(at, t->top, &now, &pmu);
+	path = entered - t->trial.began;
+	t->path = path < t->path ? path : t->path;
+	for (uint32_t e = 0; e < rt_fperf_events_of(h); e++) {
+		uint64_t more;
+
+		if (rt_fperf_since(h, e, &t->trial, &now, &pmu, &more) != 1)
+			continue;
+		/* of a difference of counters it may be below 0 */
+		more = more >> 63 ? 0 : more;
+		t->bias[e] = more < t->bias[e] ? more : t->bias[e];
+	}
+	t->trial_ticks += cpu_clock() - entered;
+	return NULL;
+}
+
+uint64_t rt_fperf_learn_bias(const struct at *at)
+{
+	struct ip_fperf_thread *t = at->thread;
+	uint64_t begin = cpu_clock();
+
+	t->path = t->rest = ~0ull;
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = ~0ull;
 	for (int i = 0; i < TRIALS; i++) {
-		rt_fperf_read_at_entry(at, &now);
-		rt_fperf_note(at, frame, values, &now);
-		rt_fperf_read_at_exit(at, &now);
-		rt_fperf_pmu_since(at, frame, &now, &pmu);
-		for (uint32_t e = 0; e < rt_fperf_events_of(h); e++) {
-			uint64_t more;
+		uint64_t from = cpu_clock(), rest;
 
-			if (rt_fperf_since(h, e, values, &now, &pmu, &more) != 1)
-				continue;
-			/* of a difference of counters it may be below 0 */
-			more = more >> 63 ? 0 : more;
-			t->bias[e] = more < t->bias[e] ? more : t->bias[e];
-		}
+		t->trial_ticks = 0;
+		rt_fperf_try();
+		rest = cpu_clock() - from - t->trial_ticks;
+		t->rest = rest < t->rest ? rest : t->rest;
 	}
+	t->path = t->path < at->header->most_ticks ? t->path : 0;
+	t->rest = t->rest < at->header->most_ticks ? t->rest / 2 : 0;
 	for (uint32_t e = 0; e < IP_FPERF_EVENTS; e++)
 		t->bias[e] = t->bias[e] == ~0ull ? 0 : t->bias[e];
 	t->ready = 1;

@@ -319,7 +319,7 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
 {
 	uint32_t duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK, word;
-	uint64_t below = slot->guard;
+	uint64_t below = slot->guard, *last = NULL;
 	uint32_t fperf = 0;
 	struct ip_meters *m, *shared;
 	struct user user = {0};
@@ -333,7 +333,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED && duty != IP_DUTY_USER && duty != IP_DUTY_FPERF))
 		return 0;
 	/* G1 */
-	if (below && !rt_is_nested(slot, sp)) {
+	/* number 0 is called by the hook below itself (fperf.c, rule 3) */
+	if (below && number && !rt_is_nested(slot, sp)) {
 		below = 0;
 		slot->oldest = 1;
 	}
@@ -358,7 +359,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	} else if (mine && (word & IP_DUTY_MASK) == duty) {
 		if (duty == IP_DUTY_FPERF) {
 			if (CPU_CALLS_USERS && m && shared)
-				rt_fperf(m, shared, fperf, word, number, kind, sp);
+				last = rt_fperf(m, shared, fperf, word, number, kind, sp);
 			else if (kind == IP_PROBE_ENTRY)
 				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
 		} else if (duty != IP_DUTY_USER)
@@ -366,6 +367,9 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 		else if (m && shared)
 			call_user(slot, &user, m, shared, word, number, kind, sp);
 	}
+	cpu_store_order();
+	if (last) /* in the block: G3 */
+		*last = cpu_clock();
 	cpu_store_order();
 	slot->guard = below;
 	/* it may just have become one that is logged: this event, too */

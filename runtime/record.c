@@ -259,6 +259,9 @@ static inline __attribute__((always_inline)) void record(uint32_t number, uint32
 	}
 	if (rt_unlikely(slot->modes & IP_MODE_PAYLOADS) && rt_meters_do(slot, number, kind, sp))
 		return;
+	/* a trial of fperf's (fperf_read.c), whose session has just ended */
+	if (rt_unlikely(!number))
+		return;
 	if (payload && payload->session != IP_SESSION_NUMBER(slot->session))
 		payload = NULL;
 	if (rt_unlikely(slot->modes & IP_MODE_CAREFUL)) {

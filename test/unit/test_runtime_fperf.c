@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/fperf_abi.h"
 #include "common/probe_list.h"
@@ -28,6 +29,9 @@ struct fixture {
 	struct ip_fperf_cell *cell;
 	struct ip_fperf_thread *thread;
 };
+
+static struct fixture *tried;
+static uint64_t way; /* how long it is from one hook to another, in the test that sets it */
 
 static void *zeroed(size_t size)
 {
@@ -56,7 +60,8 @@ static int set_up(void **state)
 	f->control = (struct ip_fperf_control *)((char *)f->shared + CELL);
 	f->thread = (struct ip_fperf_thread *)((char *)f->own + PLACE);
 	f->cell = (struct ip_fperf_cell *)((char *)f->own + CELL);
-	*state = f;
+	*state = tried = f;
+	way = 0;
 	return 0;
 }
 
@@ -80,9 +85,34 @@ static void grant(struct fixture *f, int32_t quota, uint32_t every)
 	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_FPERF, CELL);
 }
 
+static void hook_of(struct fixture *f, uint32_t number, uint32_t kind)
+{
+	uint64_t *last = rt_fperf(f->own, f->shared, PLACE, IP_DUTY(IP_DUTY_FPERF, number ? CELL : PLACE),
+				  number, kind, STACK);
+
+	if (last)
+		*last = cpu_clock();
+}
+
 static void hook(struct fixture *f, uint32_t kind)
 {
-	rt_fperf(f->own, f->shared, PLACE, IP_DUTY(IP_DUTY_FPERF, CELL), NUMBER, kind, STACK);
+	hook_of(f, NUMBER, kind);
+}
+
+static void spend(uint64_t ticks)
+{
+	uint64_t begin = cpu_clock();
+
+	while (cpu_clock() - begin < ticks)
+		;
+}
+
+/* As in hooks.S. */
+void rt_fperf_try(void)
+{
+	hook_of(tried, 0, IP_PROBE_ENTRY);
+	spend(way);
+	hook_of(tried, 0, IP_PROBE_EXIT);
 }
 
 /* Whether the call was a sample. */
@@ -183,6 +213,55 @@ static void test_first_sample_is_accounted_for(void **state)
 	assert_true(f->thread->ticks - first <= 3 * h->most_ticks);
 }
 
+/* What lies between two hooks is taken off, be it the way from one to the other or what they do besides; what the function does is not. */
+static void check_times(struct fixture *f, uint32_t source, double unit)
+{
+	enum { CALLS = 2000, WAY = 4000, WORK = 10000 };
+	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
+
+	h->source[0] = source;
+	h->reads = source == IP_FPERF_TASK_CLOCK ? IP_FPERF_READS_CLOCK : 0;
+	rt_header->may_read = 1;
+	way = WAY;
+	for (uint64_t work = 0; work <= WORK; work += WORK) {
+		uint64_t least = ~0ull;
+
+		new_thread(f);
+		grant(f, INT32_MAX, 1);
+		for (int c = 0; c < CALLS; c++) {
+			uint64_t before = f->cell->sums[0].sum, value;
+
+			hook(f, IP_PROBE_ENTRY);
+			spend(way + work);
+			hook(f, IP_PROBE_EXIT);
+			value = f->cell->sums[0].sum - before;
+			least = value < least ? value : least;
+		}
+		assert_int_equal(f->cell->ended, CALLS);
+		if (least * unit > work + WAY / 4 || least * unit + WAY / 4 < work)
+			fail_msg("source %u: %.0f ticks of %llu", source, least * unit,
+				 (unsigned long long)work);
+	}
+}
+
+static void test_the_way_between_hooks(void **state)
+{
+	struct fixture *f = *state;
+	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
+	struct timespec from, to;
+	uint64_t begin, ticks;
+
+	check_times(f, IP_FPERF_TSC, 1);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	begin = cpu_clock();
+	spend(50000000);
+	ticks = cpu_clock() - begin;
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	double ns_per_tick = ((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / ticks;
+	h->ns_per_tick = ns_per_tick * 4294967296.0;
+	check_times(f, IP_FPERF_TASK_CLOCK, 1 / ns_per_tick);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +270,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_first_quota, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_more_samples_from_now_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_sample_is_accounted_for, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_way_between_hooks, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

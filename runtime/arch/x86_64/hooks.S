@@ -647,6 +647,21 @@ rt_hooks_base:
 	kind tail_exit, 3, 16, 8
 	kind point, 4, 8, 8
 
+	/*
+	 * What stubs do, of number 0: the hooks of an entry and of an exit, in C, as all of a number whose duty is FPERF.
+	 */
+	.globl rt_fperf_try
+	.hidden rt_fperf_try
+	begin rt_fperf_try
+	call 1f
+	call 2f
+	ret
+1:	movl $0, %r11d
+	jmp hook_entry_entry
+2:	movl $0, %r11d
+	jmp hook_exit_return
+	end rt_fperf_try
+
 	/* position-independent: offsets from rt_hooks_base */
 	.section .rodata
 	.p2align 3
