@@ -164,5 +164,5 @@ double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spen
 
 double ip_fperf_undisturbed(const struct ip_fperf *f)
 {
-	return (f->cpu_ns - f->hooks_ns) / 1e9;
+	return (f->cpu_ns - IP_FPERF_LIKELY * f->hooks_ns) / 1e9;
 }

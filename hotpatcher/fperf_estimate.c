@@ -84,6 +84,9 @@ void ip_fperf_goes(struct ip_fperf_gaps *g, double now)
 	if (g->stretch >= LEAST_S && !late) {
 		close_gap(g);
 		g->rate = rate_of(g);
+	} else if (!g->n && !g->rate && g->tick > 0) {
+		/* the first of all: how long it was is not known, but it had calls, and may have no other */
+		g->rate = g->stretch_calls / (g->stretch + g->tick);
 	}
 	/* the process hardly ran meanwhile: as if it had never come */
 	g->since = now - g->waiting;

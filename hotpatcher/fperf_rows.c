@@ -25,8 +25,8 @@ static void estimate_calls(const struct ip_fperf *f, const struct ip_fperf_funct
 {
 	uint64_t end = end_of(f), placed = end - fn->placed_ns,
 		 live = fn->live_ns + (fn->out ? 0 : end - fn->since_ns);
-	/* how often it would have been called without probes is known as well as what hooks took of the time in which it was counted */
-	double hooks = fn->live_cpu_s > 0 ? 1 - fn->live_s / fn->live_cpu_s : 1, missed;
+	/* how often it would have been called without probes is known as well as what hooks took, at most, of the time in which it was counted */
+	double hooks = fn->live_cpu_s > 0 ? (1 - fn->live_s / fn->live_cpu_s) / IP_FPERF_LIKELY : 1, missed;
 
 	row->counted = fn->now.calls;
 	row->live = placed ? (double)live / placed : 1;

@@ -355,6 +355,11 @@ static void test_gaps(void **state)
 	ip_fperf_live(&g, 10, 3e-8);
 	ip_fperf_goes(&g, 0.03);
 	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
+	/* the first is too short to tell, and there is no other: of the calls in it there are more */
+	g = (struct ip_fperf_gaps){.tick = 0.004};
+	ip_fperf_live(&g, 400, 1e-6);
+	ip_fperf_goes(&g, 0.001);
+	assert_true(fabs(ip_fperf_missed(&g, 1.001, &ci) - 1e5) < 1e3 && ci < 0);
 	/* or CPU time that was told late, in which nothing was called */
 	g = (struct ip_fperf_gaps){.tick = 0.004};
 	ip_fperf_live(&g, 30000, 0.03);
