@@ -19,7 +19,9 @@
 #define NAME_MIN  24
 #define NAME_MOST 80 /* beside other columns */
 #define LIVE_ROWS 20
-#define COLUMN	  20 /* of an event */
+/* what it was, titles, how many functions more, and the cursor's */
+#define LINES_MORE 4
+#define COLUMN	   20 /* of an event */
 
 /* "1.23M"; buffer >= 16 */
 static const char *short_number(double n, char *buffer)
@@ -321,15 +323,20 @@ static size_t fitting(const char *line, size_t columns)
 	return n;
 }
 
+/* Functions that a terminal of so many lines has room for; 0 lines: it is none. */
+static size_t rows_of(size_t lines)
+{
+	return !lines ? LIVE_ROWS : lines > LINES_MORE ? lines - LINES_MORE : 0;
+}
+
 /* A line that is broken at the terminal's edge, or more lines than it has, and the way back to where it began would be wrong. */
 void fperf_show_live(void *context, struct ip_fperf *f)
 {
 	const struct winsize size = size_of(stderr);
-	const size_t columns = size.ws_col ? size.ws_col - 1u : 80,
-		     room = size.ws_row > 4 ? size.ws_row - 4u : LIVE_ROWS;
+	const size_t columns = size.ws_col ? size.ws_col - 1u : 80, room = rows_of(size.ws_row);
 	_cleanup_free_ char *text = NULL;
 	size_t n, length = 0, lines = 0;
-	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
+	_cleanup_free_ struct ip_fperf_row *rows = room ? ip_fperf_rows(f, &n) : NULL;
 	FILE *table = rows ? open_memstream(&text, &length) : NULL;
 	struct ip_fperf_summary sum;
 

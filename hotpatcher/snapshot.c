@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -37,6 +38,10 @@ int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control
 	bool down;
 	int made;
 
+	if (s->options->fperf)
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which records no events: "
+				"end it first",
+				s->target->pid, getpid());
 	if (!s->options->overwrite)
 		return ip_error("pid %d: its session keeps everything, in %s: only one with --overwrite has "
 				"snapshots",

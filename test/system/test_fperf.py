@@ -9,6 +9,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -375,6 +376,9 @@ def test_table_on_a_terminal(me, programs, targets):
         lines = text.splitlines()
         assert len(lines) < 7 and max(map(len, lines)) < 60 and back == f"{len(lines)}F", (lines, back)
     assert pictures[-1][0].splitlines()[1].startswith("function ")
+    # one without room for a single function
+    written = on_terminal(me, 60, 4, [fperf_path(me), "-p", target.pid, "--duration", "1500ms"])
+    assert not re.search("\033\\[[0-9]+F", written) and "samples in" in written, written
 
 
 def test_long_names(me, programs):
@@ -427,7 +431,8 @@ def test_one_session_at_a_time(me, programs, targets):
     target = targets.start(me, [programs.simple("paging"), "-n", 10])
     proc = start_fperf(me, target)
     assert "fperf needs one of its own" in actors.one_line(me.run([fperf_path(me), "-q", "-p", target.pid]))
-    for command in (["attach", target.pid, "-f", "three"], ["top", "-b", "-n", 1, target.pid], ["hist", target.pid]):
+    for command in (["attach", target.pid, "-f", "three"], ["top", "-b", "-n", 1, target.pid], ["hist", target.pid],
+                    ["snapshot", target.pid]):
         assert "that of an fperf" in actors.one_line(me.iprobe(*command))
     target.say()
     assert target.proc.stdout.readline() == "done\n"
