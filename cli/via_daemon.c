@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -292,12 +293,24 @@ static int add_path(struct ip_request *request, const char *dir)
 	return cli_via_daemon_add(request, "output", path);
 }
 
-/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has said yes. */
-static int redirect(const char *path)
+/* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has said yes. *ret_made: it is new. */
+static int redirect(const char *path, bool *ret_made)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
+	*ret_made = fd >= 0;
+	if (fd < 0)
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	return fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
+}
+
+/* What was made for nothing goes. */
+static void remove_empty(const char *path)
+{
+	struct stat st;
+
+	if (fstat(STDOUT_FILENO, &st) == 0 && !st.st_size)
+		unlink(path);
 }
 
 static int add_first(struct ip_request *request, const struct cli_via_daemon_word *words)
@@ -305,8 +318,9 @@ static int add_first(struct ip_request *request, const struct cli_via_daemon_wor
 	int ret = 0;
 
 	for (; ret == 0 && words && words->name; words++)
-		ret = !strcmp(words->name, "functions") ? add_functions(request, words->value)
-							: cli_via_daemon_add(request, words->name, words->value);
+		ret = !strcmp(words->name, "functions")
+			      ? add_functions(request, words->value)
+			      : cli_via_daemon_add(request, words->name, words->value);
 	return ret;
 }
 
@@ -315,18 +329,22 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 {
 	struct ip_request request = {.what = what, .pid = pid};
 	const char *dir;
-	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket);
+	int socket = -1, wanted = cli_via_daemon_wanted(pid, &socket), code;
+	bool made = false;
 
 	if (wanted <= 0)
 		return wanted < 0 ? cli_fail() : -1;
 	if (add_first(&request, first) < 0 ||
 	    cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
 	    (what == IP_REQUEST_SNAPSHOT && add_path(&request, dir ? dir : "iprobe.snapshot") < 0) ||
-	    (what == IP_REQUEST_FPERF && dir && redirect(dir) < 0)) {
+	    (what == IP_REQUEST_FPERF && dir && redirect(dir, &made) < 0)) {
 		close(socket);
 		ip_request_clear(&request);
 		return cli_fail();
 	}
 	cli_catch_signals();
-	return ask(socket, &request, NULL, what == IP_REQUEST_FPERF && dir);
+	code = ask(socket, &request, NULL, what == IP_REQUEST_FPERF && dir);
+	if (made && code)
+		remove_empty(dir);
+	return code;
 }

@@ -356,6 +356,8 @@ def test_fperf_by_iprobed(daemon, user, other, target):
     done = other.run([fperf, "-p", target.pid, "--duration", "100ms", "-o", "counts"], env=daemon.env, cwd=kept)
     assert done.returncode == 1 and "iprobed refuses: " in done.stderr, repr(done)
     assert (kept / "counts").read_text() == "earlier results"
+    done = other.run([fperf, "-p", target.pid, "--duration", "100ms", "-o", "new"], env=daemon.env, cwd=kept)
+    assert done.returncode == 1 and not (kept / "new").exists(), repr(done)
 
 
 def count_by_iprobed(daemon, who, target, *options):
