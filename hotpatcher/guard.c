@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,13 +26,10 @@
 #define LENT	      (IP_STOP_PRIORITY - 1)
 #define GUARD	      (IP_STOP_PRIORITY + 1)
 #define RESTORE_TRIES 3
+#define READY_TRIES   250
 #define END_TRIES     5000
-#define END_PAUSE_US  200
+#define PAUSE_US      200
 #define LENT_POLICY   (SCHED_FIFO | SCHED_RESET_ON_FORK)
-
-#ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL
-#endif
 
 static struct {
 	struct ip_guard_table *table; /* shared with the guard */
@@ -140,26 +138,34 @@ unsigned ip_guard_restore_all(struct ip_guard_table *table)
 	return restored;
 }
 
-/* Step 5. fds: the pipe, and the process that is guarded (or -1). */
-static void __attribute__((noreturn)) watch(int pipe, int process, struct ip_guard_table *table)
+/* Step 5. The kernel sends what is asked for by PR_SET_PDEATHSIG when the thread ends that has forked us, others of its process or not. Where
+ * that was before we asked, it has raised nobody. Who else sends it has us end, too: then nobody is raised any more. */
+static void __attribute__((noreturn)) watch(int pipe, struct ip_guard_table *table)
 {
 	const struct sched_param high = {.sched_priority = GUARD};
-	struct pollfd fds[2] = {{.fd = 3, .events = POLLIN}, {.fd = process < 0 ? -1 : 4, .events = POLLIN}};
-	sigset_t all;
+	struct pollfd fds[2] = {{.fd = 3, .events = POLLIN}, {.fd = 4, .events = POLLIN}};
+	sigset_t all, death;
+	int signals;
 
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
+	sigemptyset(&death);
+	sigaddset(&death, SIGUSR1);
+	signals = signalfd(-1, &death, 0);
+	if (signals < 0 || prctl(PR_SET_PDEATHSIG, SIGUSR1) < 0)
+		_exit(1);
 	setsid();
 	prctl(PR_SET_NAME, "iprobe-guard");
 	sched_setscheduler(0, SCHED_FIFO, &high);
 	/* neither of the two is below 5 afterwards, so that no dup2() closes the other */
 	pipe = fcntl(pipe, F_DUPFD, 5);
-	process = process < 0 ? -1 : fcntl(process, F_DUPFD, 5);
+	signals = fcntl(signals, F_DUPFD, 5);
 	dup2(pipe, 3);
-	if (process >= 0)
-		dup2(process, 4);
-	syscall(SYS_close_range, process >= 0 ? 5 : 4, ~0u, 0);
+	if (dup2(signals, 4) < 0)
+		_exit(1);
+	syscall(SYS_close_range, 5, ~0u, 0);
 	syscall(SYS_close_range, 0, 2, 0);
+	__atomic_store_n(&table->ready, 1, __ATOMIC_SEQ_CST);
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		;
 	ip_guard_restore_all(table);
@@ -186,7 +192,7 @@ bool ip_guard_may_lend(void)
 
 void ip_guard_start(void)
 {
-	int ends[2], self;
+	int ends[2];
 	void *table;
 
 	if (guard.tried)
@@ -200,18 +206,12 @@ void ip_guard_start(void)
 	guard.table = table;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return;
-	/* of this thread, where the kernel can (Linux 6.9): killed, others of ours may wait for a CPU that the raised threads have */
-	self = syscall(SYS_pidfd_open, getpid(), PIDFD_THREAD);
-	if (self < 0)
-		self = syscall(SYS_pidfd_open, getpid(), 0);
 	guard.pid = fork();
 	if (guard.pid == 0) {
 		close(ends[1]);
-		watch(ends[0], self, guard.table);
+		watch(ends[0], guard.table);
 	}
 	close(ends[0]);
-	if (self >= 0)
-		close(self);
 	guard.pipe = ends[1];
 	if (guard.pid < 0) {
 		guard.pid = 0;
@@ -230,7 +230,7 @@ void ip_guard_stop(void)
 
 		if (ended == guard.pid || (ended < 0 && errno == ECHILD))
 			break;
-		usleep(END_PAUSE_US);
+		usleep(PAUSE_US);
 	}
 	guard.pid = 0;
 	guard.tried = false;
@@ -241,9 +241,12 @@ void ip_guard_stop(void)
 
 bool ip_guard_begin(void)
 {
+	for (int i = 0;
+	     guard.pid && !__atomic_load_n(&guard.table->ready, __ATOMIC_SEQ_CST) && i < READY_TRIES; i++)
+		usleep(PAUSE_US);
 	if (guard.pid && waitpid(guard.pid, NULL, WNOHANG) == guard.pid)
 		guard.pid = 0; /* somebody has killed it */
-	if (!guard.pid)
+	if (!guard.pid || !guard.table->ready)
 		return false;
 	/* what could not be taken back stays in the table */
 	ip_guard_restore_all(guard.table);
