@@ -146,6 +146,16 @@ def test_privilege_table(daemon, targets, root, user, other, member, program, ki
     assert target.alive()
 
 
+def test_a_slow_moment(daemon, targets, user, programs):
+    """A flight recorder with a condition, by an ordinary user through iprobed."""
+    target = targets.start(user, [programs.simple("serving", placement="fentry")], preload=False)
+    done = daemon.attach(user, target.pid, "--json", "--overwrite", "--until", "calls>5/100ms:handle", "--linger", "100ms", cwd=user.dir())
+    assert done.returncode == 0, (done, daemon.log())
+    summary = done.summary()
+    assert summary["until"] == 1 and summary["until_met"].startswith("handle was called "), summary
+    assert summary["events"] > 0 and idle(target.pid)
+
+
 def test_policy_is_for_what_it_lists(daemon, targets, user, member, programs):
     """Another program of the listed user, and a policy that others could write."""
     listed = targets.start(user, [programs.simple("standing", placement="fentry"), "plain"], preload=False)
