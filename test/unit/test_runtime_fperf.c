@@ -210,7 +210,15 @@ static void test_first_sample_is_accounted_for(void **state)
 	assert_true(first > 10 * h->most_ticks && first <= (RT_FPERF_ONCE + 1) * h->most_ticks);
 	hook(f, IP_PROBE_EXIT);
 	call(f);
-	assert_true(f->thread->ticks - first <= 3 * h->most_ticks);
+	/* three hooks: no more than that of what each measured, and of what it takes besides half at most (rest, fperf_read.c) */
+	assert_true(f->thread->ticks - first <= 3 * (h->most_ticks + h->most_ticks / 2));
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
 }
 
 /* What lies between two hooks is taken off, be it the way from one to the other or what they do besides; what the function does is not. */
@@ -224,23 +232,25 @@ static void check_times(struct fixture *f, uint32_t source, double unit)
 	rt_header->may_read = 1;
 	way = WAY;
 	for (uint64_t work = 0; work <= WORK; work += WORK) {
-		uint64_t least = ~0ull;
+		uint64_t values[CALLS];
+		double middle;
 
 		new_thread(f);
 		grant(f, INT32_MAX, 1);
 		for (int c = 0; c < CALLS; c++) {
-			uint64_t before = f->cell->sums[0].sum, value;
+			uint64_t before = f->cell->sums[0].sum;
 
 			hook(f, IP_PROBE_ENTRY);
 			spend(way + work);
 			hook(f, IP_PROBE_EXIT);
-			value = f->cell->sums[0].sum - before;
-			least = value < least ? value : least;
+			values[c] = f->cell->sums[0].sum - before;
 		}
 		assert_int_equal(f->cell->ended, CALLS);
-		if (least * unit > work + WAY / 4 || least * unit + WAY / 4 < work)
-			fail_msg("source %u: %.0f ticks of %llu", source, least * unit,
-				 (unsigned long long)work);
+		/* in some of them others had the processor, or its host */
+		qsort(values, CALLS, sizeof(*values), by_size);
+		middle = values[CALLS / 2] * unit;
+		if (middle > work + WAY / 4 || middle + WAY / 4 < work)
+			fail_msg("source %u: %.0f ticks of %llu", source, middle, (unsigned long long)work);
 	}
 }
 
