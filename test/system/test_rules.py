@@ -8,6 +8,7 @@ import copy
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -51,8 +52,8 @@ class Rules:
         return self
 
     def carried_out(self):
-        """How often rules have been read."""
-        return self.log().count(" carried out, of ") if self.daemon.log_path.exists() else 0
+        """How often rules have been read, also those that are not carried out."""
+        return len(re.findall(" carried out(?:, of |: )", self.log())) if self.daemon.log_path.exists() else 0
 
     def command(self, *args):
         return self.actor.run([self.actor.builddir / "cli" / "iprobed", "--state", self.daemon.state, *args])
