@@ -7,7 +7,9 @@
  *   rules_share.c    how users share the places of a rule
  *   rules_when.c     conditions that are looked at from outside: every, cpu, memory, pressure
  *   rules_target.c   one process: what is done to it now, and what is waiting
- *   rules_act.c      the command lines of what is done, and what came of it
+ *   rules_watch.c    what is done until a rule fires
+ *   rules_act.c      and what then; and what came of it
+ *   rules_command.c  command lines for both
  *   rules_job.c      running them
  *
  * Who it works for is who wrote the files: root, or the user that iprobed runs as. Files and directories that others can write are

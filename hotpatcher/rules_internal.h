@@ -18,7 +18,11 @@
 #define IP_RULES_BEGIN	 4u /* sessions that one turn begins: requests are served between turns */
 #define IP_RULES_ACTING                                                                                      \
 	32u /* that record at the same time: each has 64 MiB, unless its rule says otherwise */
-#define IP_RULES_WATCHED (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
+#define IP_RULES_PATIENCE_NS 20000000000ull /* beyond what a session is to take */
+/* What benchmarks/active measures here, rounded up: nanoseconds of the process's time. */
+#define IP_RULES_EVENT_NS   13.0
+#define IP_RULES_MEASURE_NS 30.0		      /* a call with a histogram */
+#define IP_RULES_WATCHED    (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
 
 /* A program that a process has just begun to run. */
 struct ip_rules_begun {
@@ -169,12 +173,15 @@ bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rule
 /* Whether the rule may fire now. */
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns);
 
-/* rules_act.c. Each: 0, or -1 with an error. */
+/* rules_act.c and rules_watch.c. Each: 0, or -1 with an error. */
 int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_firing *firing);
 int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t);
 int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t);
 int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 			    const struct ip_rules_firing *firing);
+/* The directory of what the rule is to record, for which there is room then. *ret: malloc'ed. */
+int ip_rules_begin_directory(struct ip_rules *e, struct ip_rules_target *t, const struct ip_rules_arm *arm,
+			     const char *why, char **ret);
 /* What an action, or a snapshot, has come to: logs it, and lets the rule pay back. Whether it worked. */
 bool ip_rules_act_end(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
