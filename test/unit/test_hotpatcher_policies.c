@@ -7,99 +7,9 @@
 
 #include "fperf_world.h"
 #include "hotpatcher/fperf_policy.h"
+#include "test/policies.h"
 
 #define SECONDS 30
-
-struct place {
-	double out_s;
-	size_t item;
-};
-
-static int longest_first(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	return x->out_s > y->out_s ? -1 : x->out_s < y->out_s;
-}
-
-static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means *m)
-{
-	return i->calls_per_s * ip_fperf_call_cost(i->calls_per_s, m);
-}
-
-/* Fair: each function has the same share of the budget. Who takes no more while live stays; the others take turns, who has been out longest first, as
- * many as what is saved up pays for. All get as many samples. */
-static int decide_round(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
-{
-	double share = m->budget_ns / 4 / n, left = m->credit_ns / 2 - 2 * m->change_ns;
-	struct place *out = calloc(n + 1, sizeof(*out));
-	size_t nout = 0;
-
-	if (!out)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		items[i].stay = cost_of(&items[i], m) <= share;
-		items[i].quota = share * m->interval_s / m->sample_ns;
-		if (!items[i].stay)
-			out[nout++] = (struct place){items[i].out_s, i};
-	}
-	qsort(out, nout, sizeof(*out), longest_first);
-	for (size_t k = 0; k < nout && m->turns; k++) {
-		struct ip_fperf_item *i = &items[out[k].item];
-
-		left -= cost_of(i, m) * m->window_s + 8 * m->sample_ns;
-		if (left < 0)
-			break;
-		i->stay = true;
-		i->quota = 8;
-	}
-	free(out);
-	return 0;
-}
-
-/* So many samples a second of each, whatever it costs to be live; a tenth of those that are not cheap at a time, in turn. */
-static int decide_rate(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
-{
-	double live = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double cost = cost_of(&items[i], m);
-
-		items[i].quota = 1 + 20 * m->interval_s;
-		items[i].every = 7;
-		if (items[i].live ? live + cost > m->budget_ns / 4
-				  : !m->turns || items[i].out_s < n * INTERVAL / 20)
-			continue;
-		items[i].stay = true;
-		live += items[i].live ? cost : 0;
-	}
-	return 0;
-}
-
-/* All at once, all the time, and more than there is. */
-static int decide_all(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
-{
-	(void)m;
-	for (size_t i = 0; i < n; i++) {
-		items[i].stay = true;
-		items[i].quota = 200;
-	}
-	return 0;
-}
-
-/* Nobody, ever. */
-static int decide_none(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *m)
-{
-	(void)items;
-	(void)n;
-	(void)m;
-	return 0;
-}
-
-static const struct ip_fperf_policy rounds = {.name = "rounds", .decide = decide_round},
-				    rate = {.name = "fixed rate", .decide = decide_rate},
-				    spendthrift = {.name = "spendthrift", .decide = decide_all},
-				    miser = {.name = "miser", .decide = decide_none};
 
 /* 20 that would take half of the time, 200 that are called now and then, and some of each kind that are called only later. */
 static void fill(struct world *w, bool later)
@@ -120,8 +30,8 @@ static void check_budget(const struct world *w, double before)
 
 static void test_budget_and_promise(void **state)
 {
-	static const struct ip_fperf_policy *const policies[] = {&ip_fperf_bucket, &rounds, &rate,
-								 &spendthrift};
+	static const struct ip_fperf_policy *const policies[] = {&ip_fperf_bucket, &test_rounds, &test_rate,
+								 &test_spendthrift};
 	static const double budgets[] = {0.005, 0.02, 0.05};
 	struct world w;
 
@@ -152,7 +62,7 @@ static void test_policies_are_obeyed(void **state)
 	(void)state;
 	for (int k = 0; k < 2; k++) {
 		begin_world(&w, 230, 0.02);
-		w.policy = k ? &rounds : &miser;
+		w.policy = k ? &test_rounds : &test_miser;
 		fill(&w, true);
 		run(&w, SECONDS);
 		least[k] = UINT64_MAX;
@@ -201,47 +111,47 @@ static void test_each_point(void **state)
 	(void)state;
 	/* 1 */
 	m.budget_ns = -1;
-	decide_by(&miser, items, 3, &m);
+	decide_by(&test_miser, items, 3, &m);
 	for (int i = 0; i < 3; i++)
 		assert_true(items[i].stay && items[i].quota == IP_FPERF_NO_LIMIT && items[i].every == 1);
 	/* what the last decision left there is no part of this one */
 	m = ordinary();
-	decide_by(&miser, items, 3, &m);
+	decide_by(&test_miser, items, 3, &m);
 	for (int i = 0; i < 3; i++)
 		assert_true(!items[i].stay && !items[i].quota);
 	/* 2: five samples, besides the promised ones */
 	m.samples = 5.5;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_int_equal(items[0].quota + items[1].quota + items[2].quota, IP_FPERF_PROMISED + 5);
 	assert_true(items[0].quota >= IP_FPERF_PROMISED);
 	/* without an exit there are none */
 	items[0].samples_none = true;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[0].stay && !items[0].quota);
 	items[0].samples_none = false;
 	/* 3 */
 	m = ordinary();
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[2].stay && items[2].quota == 200);
 	m.turns = false;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[0].stay && items[1].stay && !items[2].stay && !items[2].quota);
 	/* 4 */
 	m = ordinary();
 	m.credit_ns = 0;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[1].stay && !items[2].stay);
 	assert_true(items[0].quota == IP_FPERF_PROMISED && items[1].quota == 0);
 	m.credit_ns = -1.1 * m.limit_ns;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[0].stay && !items[1].stay);
 	/* 5 */
 	m = ordinary();
 	m.exclusive = true;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(items[0].quota && items[1].quota && items[2].quota);
 	m.turns = false;
-	decide_by(&spendthrift, items, 3, &m);
+	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(!items[0].quota && !items[1].quota && !items[2].quota);
 }
 
