@@ -29,6 +29,7 @@
 #define INTERVAL_NS	100000000ull
 #define INTERVAL_MIN_NS 10000000ull
 #define BUDGET		0.02
+#define STOP_LEAST	200000ull
 
 static const char help[] =
 	"usage: fperf [OPTIONS] -p PID\n"
@@ -251,7 +252,12 @@ static int parse_one(int option, struct options *o)
 	case OPT_MEMORY:
 		return ip_parse_size(optarg, &o->session.memory);
 	default:
-		return ip_parse_duration(optarg, &o->session.max_stop_ns);
+		if (ip_parse_duration(optarg, &o->session.max_stop_ns) < 0)
+			return -1;
+		return o->session.max_stop_ns >= STOP_LEAST
+			       ? 0
+			       : ip_error("--max-stop: probes are changed again and again, each time by many stops "
+					  "that would be shorter than 200us: give that at least");
 	}
 }
 

@@ -143,7 +143,7 @@ void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint6
 	f->looked_ns = now;
 	f->busy = busy_so_far(s->target->pid, f->cpu_start_ns);
 	f->credit_ns = ADVANCE_S * f->options.budget * 1e9 * f->busy;
-	f->stops_ns = new_stops(f, s);
+	f->stops_ns = new_stops(f, s) * f->busy;
 	f->spent_ns = 0;
 }
 

@@ -119,6 +119,17 @@ def test_budget(me, programs, targets):
     assert hot["counters"]["perf::TASK-CLOCK"]["per_call"] < 20000, hot
 
 
+def test_a_process_that_sleeps(me, programs, targets):
+    """Stops take nothing away from who would not have run: they are no overhead of a hundred times its run time."""
+    target = targets.start(me, [programs.simple("standing", placement="fentry"), "idle"], preload=False)
+    done = me.run([fperf_path(me), "-q", "--json", "--duration", "300ms", "-p", target.pid])
+    assert done.returncode == 0, repr(done)
+    result = json.loads(done.stdout)
+    assert result["overhead"] is None or result["overhead"] < 5, result
+    short = me.run([fperf_path(me), "--max-stop", "1us", "-p", target.pid])
+    assert short.returncode == 2 and "200us" in short.stderr, repr(short)
+
+
 def test_alternate(me, programs, targets):
     """Windows with and without: in those without, no function that was ever called has a probe."""
     target = targets.start(me, [programs.simple("serving", placement="fentry")], preload=False)
