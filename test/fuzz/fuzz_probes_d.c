@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fuzz_assert(ip_probes_d_rule(&probes, r->name) == r);
 		fuzz_assert(r->for_ns && r->for_ns <= IP_RULES_FOR_MOST && r->disk >= IP_RULES_DISK_MIN);
 		fuzz_assert(r->processes && (!r->at_most || r->per_ns) && r->ring <= r->disk / 2);
-		fuzz_assert(!r->until || (r->latency && r->action != IP_RULES_SNAPSHOT));
+		fuzz_assert(!r->until == !r->latency);
+		fuzz_assert(r->action != IP_RULES_SNAPSHOT || !(r->overhead_percent > 0));
 		fuzz_assert(r->exe.n + r->cmdline.n + r->user.n + r->cgroup.n + r->unit.n);
 	}
 	ip_probes_d_clear(&probes);
