@@ -30,6 +30,7 @@ struct ip_follow {
 	uint64_t changed_ns; /* when something had changed last */
 	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
+	unsigned images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
 	bool listless, retry;
 	bool wanted; /* an update, whatever the list says */
 };
@@ -45,6 +46,7 @@ int ip_follow_begin(struct ip_session *s)
 	f->loader = ip_loader_create();
 	if (!f->loader)
 		return -1;
+	f->images = s->target->images;
 	f->seen_ns = ip_now_ns();
 	f->seen_tsc = ip_clock_now();
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
@@ -135,6 +137,10 @@ static int catch_up(struct ip_session *s)
 	if (noted == 0)
 		return 0;
 	f->listless |= noted < 0;
+	if (ip_target_refresh(s->target) < 0)
+		return -1;
+	if (f->images != s->target->images)
+		return 0; /* the next turn sees to it */
 	if (ip_follow_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
@@ -211,7 +217,7 @@ const char *ip_follow_turn(struct ip_session *s)
 		return NULL;
 	if (s->execed)
 		return ip_become_turn(s);
-	if (ip_target_image_is_gone(s->target)) {
+	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
 		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
 		if (s->launched || ip_target_refresh(s->target) < 0)
 			return NULL;

@@ -547,6 +547,7 @@ int ip_target_refresh(struct ip_target *target)
 		}
 		close(target->mem);
 		target->mem = fd;
+		target->images++;
 	}
 	if (maps_read(target->pid, &target->maps) < 0)
 		return -1;

@@ -47,6 +47,7 @@ struct ip_target {
 	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
+	unsigned images; /* how often refreshing has found another program in it */
 	bool one_image; /* never to be that of another program: once the present one is gone every use fails */
 	pid_t lender; /* a thread that has just been borrowed, and is the first to be so again; 0: none */
 	bool stay; /* ip_stay_end() is due when none is held any more */

@@ -584,13 +584,14 @@ static struct ip_patch_result settle(struct ip_watch *w, struct ip_trace *trace)
 			     .gone = calloc(w->nfunctions, 1),
 			     .late = calloc(w->nfunctions, 1)};
 	struct ip_patch_result result = {0};
+	unsigned images = w->target->images;
 	uint64_t now = ip_now_ns();
 
 	if (!g.blocked || !g.gone || !g.late || ip_area_lock_patch(w->area, w->target->pid) < 0)
 		goto out;
-	/* iprobe detach puts sites back from outside: then we are about to end */
+	/* iprobe detach puts sites back from outside: then we are about to end; and of another program they are none of ours */
 	if (w->area->header->ended != w->area->header->session && ip_target_refresh(w->target) == 0 &&
-	    gather(w, &g, now) == 0) {
+	    w->target->images == images && gather(w, &g, now) == 0) {
 		bool done = !g.n || ip_mend(w->target, g.changes, g.n, w->max_stop_ns, &result) == (int)g.n;
 
 		w->summary.stops += result.sites > 0;

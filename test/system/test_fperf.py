@@ -122,10 +122,11 @@ def test_budget(me, programs, targets):
 def test_a_process_that_sleeps(me, programs, targets):
     """Stops take nothing away from who would not have run: they are no overhead of a hundred times its run time."""
     target = targets.start(me, [programs.simple("standing", placement="fentry"), "idle"], preload=False)
+    time.sleep(1)  # of a process that has just begun nobody knows that it sleeps
     done = me.run([fperf_path(me), "-q", "--json", "--duration", "300ms", "-p", target.pid])
     assert done.returncode == 0, repr(done)
     result = json.loads(done.stdout)
-    assert result["overhead"] is None or result["overhead"] < 5, result
+    assert result["overhead"] is None or result["overhead"] < 20, result
     short = me.run([fperf_path(me), "--max-stop", "1us", "-p", target.pid])
     assert short.returncode == 2 and "200us" in short.stderr, repr(short)
 
