@@ -43,7 +43,7 @@ struct ip_fperf_options {
 	bool stops;	/* each change of probes stops the process */
 	/* is called about once a second while it runs; NULL: nobody is */
 	void (*show)(void *context, struct ip_fperf *fperf);
-	/* To measure what it costs: counts for so long, has no probe anywhere for so long, and so on; 0: counts all the time. Each such window is told: how long it was,
+	/* To measure what it costs: counts for so long, has no probe in any function that was ever called for so long, and so on; 0: counts all the time. Each such window is told: how long it was,
 	 * and the CPU time of the process in it; and, with zeros, when the first begins. What the budget allows is earned while it counts. */
 	uint64_t alternate_ns;
 	void (*window)(void *context, int pid, bool counted, uint64_t wall_ns, uint64_t cpu_ns);

@@ -179,6 +179,17 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 	return 0;
 }
 
+/* Of what the job has left in the directory. */
+static void tell_written(const struct ip_rules_target *t, const struct ip_rules_arm *arm,
+			 const struct ip_rules_job *job, const char *dir)
+{
+	char count[32], line[64];
+
+	snprintf(line, sizeof(line), "%s events", ip_format_count(ip_rules_job_figure(job, "events"), count));
+	ip_rules_store_note(dir, line);
+	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
+}
+
 /* The store's part: *ret is the directory, which is removed where it fails. */
 static int keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, const char *why,
 		char **ret)
@@ -196,30 +207,21 @@ void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struc
 			    const char *why)
 {
 	_cleanup_free_ char *dir = NULL;
-	char count[32], line[128];
 
 	if (keep(e, t, arm, why, &dir) < 0) {
 		ip_rules_log(arm->state, t, "no snapshot: %s", ip_error_message());
 		return;
 	}
-	snprintf(line, sizeof(line), "%s events",
-		 ip_format_count(ip_rules_job_figure(&t->job, "events"), count));
-	ip_rules_store_note(dir, line);
-	ip_rules_log(arm->state, t, "has written its flight recorder: %s; in %s", line, dir);
+	tell_written(t, arm, &t->job, dir);
 }
 
 bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t)
 {
 	bool good = WIFEXITED(t->side.status) && !WEXITSTATUS(t->side.status);
-	char count[32], line[128];
 
 	(void)e;
 	if (good) {
-		snprintf(line, sizeof(line), "%s events",
-			 ip_format_count(ip_rules_job_figure(&t->side, "events"), count));
-		ip_rules_store_note(t->side_dir, line);
-		ip_rules_log(t->side_by->state, t, "has written its flight recorder: %s; in %s", line,
-			     t->side_dir);
+		tell_written(t, t->side_by, &t->side, t->side_dir);
 	} else {
 		ip_rules_log(t->side_by->state, t, "no snapshot: %s",
 			     *t->side.word ? t->side.word : "iprobe snapshot was killed");
