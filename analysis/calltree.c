@@ -177,6 +177,7 @@ void ip_calltree_destroy(struct ip_calltree *tree)
 	free(tree->sums);
 	free(tree->index);
 	free(tree->open);
+	free(tree->until_tail);
 	free(tree);
 }
 
@@ -316,6 +317,8 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	sum = &tree->sums[tag & TAG_NODE];
 	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND) /* else it was left before */
 		tree->open[tag & TAG_NODE]--;
+	if (__builtin_expect(frame->flags & IP_FRAME_TAIL, 0))
+		tree->until_tail[frame->function] = true;
 	sum->calls++;
 	sum->self += frame->self;
 	/* nested may go below 0 for a while: what counts is total less it */
@@ -364,9 +367,12 @@ int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_
 	tree->options = *options;
 	tree->counting = options->fold;
 	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
+	tree->until_tail = calloc(trace->session->nfunctions, sizeof(*tree->until_tail));
 	if (tree->sums)
 		tree->sums[0] = (struct ip_call_sum){0};
-	done = tree->sums ? ip_trace_reader_visit(trace, &visitor, &tree->events) : -1;
+	if (!tree->until_tail)
+		ip_error("out of memory");
+	done = tree->sums && tree->until_tail ? ip_trace_reader_visit(trace, &visitor, &tree->events) : -1;
 	if (done < 0 || tree->failed) {
 		ip_calltree_destroy(tree);
 		return -1;

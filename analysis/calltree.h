@@ -32,6 +32,7 @@ struct ip_call_node {
 struct ip_calltree {
 	struct ip_call_node *nodes;
 	size_t n;
+	bool *until_tail; /* by function: of some calls the time ends at a tail call to where nothing is known */
 	uint64_t events;
 	uint64_t ticks; /* of all threads together in the functions where ways begin */
 	/* private */

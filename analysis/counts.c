@@ -239,7 +239,7 @@ int ip_counts_load(const char *dir, const struct ip_recording *session, struct i
 		*ret = new_counts(session);
 		return *ret ? 0 : -1;
 	}
-	return ip_read_text(path, COUNTS_MAX, &text, &size) < 0
+	return ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0
 		       ? -1
 		       : ip_counts_parse(path, text, size, session, ret);
 }

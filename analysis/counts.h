@@ -20,7 +20,8 @@ struct ip_count {
 	uint64_t calls;		/* all that were counted or measured */
 	uint64_t ended;		/* of calls: those whose duration is known */
 	uint64_t sum, min, max; /* of their durations, TSC ticks */
-	uint64_t self;		/* the same without what other measured calls in them took; has_self: the trace tells */
+	uint64_t
+		self; /* the same without what other measured calls in them took; has_self: the trace tells */
 	bool has_self;
 	uint64_t buckets[IP_COUNT_BUCKETS];
 };

@@ -166,8 +166,8 @@ function_of(const struct page *p, uint32_t i, const struct ip_recording **ret_se
 	uint32_t own = p->trace->session->nfunctions;
 
 	*ret_session = i < own ? p->trace->session : p->options->other->session;
-	*ret_name = i < own ? ip_names_get(p->names, i)
-			    : ip_names_get(p->other_names, p->other->functions[i - own]);
+	*ret_name = i < own ? ip_names_shown(p->names, i)
+			    : ip_names_shown(p->other_names, p->other->functions[i - own]);
 	return &(*ret_session)->functions[i < own ? i : p->other->functions[i - own]];
 }
 
@@ -200,6 +200,7 @@ static void put_function(struct page *p, uint32_t i)
 		put_number(p, "p999", sum.p999);
 		put_number(p, "max", sum.max);
 		put_number(p, "threads", stats->threads);
+		put_number(p, "untilTail", stats->until_tail);
 	}
 	putc('}', p->out);
 	p->separator = ",\n";

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 
 enum { TRACE_PACKET = 1 };
 enum {

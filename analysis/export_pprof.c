@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/print.h"
 
 /* Numbers of fields. */
 enum {
@@ -187,7 +188,7 @@ static void put_function(struct pprof *p, uint32_t function)
 	static const struct ip_recording_function left_out = {.linker_name = "[...]", .module = IP_NO_MODULE};
 	bool cut = function == p->session->nfunctions;
 	const struct ip_recording_function *f = cut ? &left_out : &p->session->functions[function];
-	uint32_t name = string_number(&p->strings, cut ? f->linker_name : ip_names_get(p->names, function));
+	uint32_t name = string_number(&p->strings, cut ? f->linker_name : ip_names_shown(p->names, function));
 	uint32_t linker_name = string_number(&p->strings, f->linker_name),
 		 file = string_number(&p->strings, f->file ? f->file : "");
 

@@ -12,6 +12,7 @@
 #include "analysis/names.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 
 static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options, const bool *roots,
 		   struct ip_calltree **ret)
@@ -46,7 +47,7 @@ static void print_way(const struct ip_calltree *tree, struct ip_names *names, ui
 	if (depth > IP_WAY_MAX)
 		fputs("[...];", out);
 	while (n) {
-		print_name(out, ip_names_get(names, way[--n]), ';');
+		print_name(out, ip_names_shown(names, way[--n]), ';');
 		if (n)
 			putc(';', out);
 	}
@@ -113,7 +114,7 @@ static void print_function(struct callgrind *c, const char *prefix, uint32_t fun
 	fprintf(c->out, "\n%s=(%u)", prefix, function + 1);
 	if (!c->named[function]) {
 		putc(' ', c->out);
-		print_name(c->out, ip_names_get(c->names, function), '\n');
+		print_name(c->out, ip_names_shown(c->names, function), '\n');
 	}
 	putc('\n', c->out);
 	c->named[function] = true;

@@ -47,6 +47,18 @@
  *      lasts is not known, and an event that shows it gone may come any time later: until then it would stand as the caller of
  *      what its caller calls.
  *
+ * A part of a function (.part of gcc) that goes on with a call of it has no frame: frames_part.c.
+ *
+ *   5. Calls that go on elsewhere. A function that leaves by a jump (tail exit) has not returned: its call lasts until the one that it has jumped
+ *      to returns. Where that one is recorded, the tail exit has a number of its own (session.h, jumps), which tells where the jump may
+ *      lead, and the frame stays open. The next event at its level must be the entry of such a function, at exactly S: the jump leaves the
+ *      return address where it is. It stands on top of the one that jumped, and may jump on: a chain of frames with one S. They end together,
+ *      by the exit of the last one, or by one of its tail exits that leads nobody knows where (they are marked then). If another event
+ *      shows that the frame is gone before such an entry came, it ended where it jumped, and is marked.
+ *      A function that nobody selected (silent) has no frame; its events tell that the call goes on in it, and where it ends. A function
+ *      that is jumped to in a chain that it is a member of (mutual recursion by jumps: a loop) gets no frame again: the
+ *      call is counted, its time is part of the one that is open, and the chain has each function once, however long it runs.
+ *
  * Several stacks (signal handlers on an alternate stack, coroutines)
  *
  *   Nothing tells where stacks begin and end; distance must do. An event belongs to the nearest stack, if it
@@ -104,13 +116,14 @@ struct ip_frames *ip_frames_create(const struct ip_recording *session, const str
 	struct ip_frames *t = calloc(1, sizeof(*t));
 
 	if (t)
+		t->session = session;
+	if (t && ip_frames_find_hosts(t) == 0)
 		t->active = calloc(session->nfunctions, sizeof(*t->active));
 	if (!t || !t->active) {
 		ip_frames_destroy(t);
 		ip_error("out of memory");
 		return NULL;
 	}
-	t->session = session;
 	t->ops = *ops;
 	t->context = context;
 	begin_thread(t);
@@ -123,6 +136,10 @@ void ip_frames_destroy(struct ip_frames *t)
 		return;
 	ip_limbo_deinit(&t->limbo);
 	free(t->frames);
+	free(t->parts);
+	free(t->hosts);
+	free(t->has_parts);
+	free(t->jumps);
 	free(t->active);
 	free(t);
 }
@@ -143,6 +160,15 @@ static inline bool is_tail_of_top(const struct ip_frames *t, const struct ip_fra
 void ip_frames_set_payloads(struct ip_frames *t, const uint64_t *payloads)
 {
 	t->payloads = payloads;
+}
+
+static int enter_or_join(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room)
+{
+	int joined = room ? ip_frames_join(t, function, sp, false) : 0;
+
+	if (joined)
+		return joined < 0 ? -1 : 0;
+	return ip_frames_enter(t, function, sp, room, 0);
 }
 
 /* What stands in front of an event: removals, a loss. Between the last event before a loss and the first one behind it open frames may
@@ -172,6 +198,8 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 		uint32_t function = number.function;
 		struct ip_frame *top;
 
+		if (unlikely(t->holds))
+			ret = ip_frames_settle_jump(t, e);
 		if (unlikely(e->ts > t->notice))
 			take_notice(t, e, number);
 		top = t->n ? &t->frames[t->n - 1] : NULL;
@@ -181,9 +209,23 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 				top->self += e->ts - t->now;
 			t->now = e->ts;
 		}
+		if (unlikely(t->hosts && t->hosts[function] && !number.silent)) {
+			int taken = ip_frames_take_part(t, e, function);
+
+			if (taken < 0)
+				ret = -1;
+			if (taken == 1 || ret < 0)
+				continue;
+			if (taken == 2) {
+				function = t->hosts[function];
+				top = &t->frames[t->n - 1];
+			}
+		}
 		if (unlikely(e->payload) && t->ops.values)
 			t->ops.values(t->context, ip_event_payload(e, t->payloads));
-		if (unlikely(e->kind == IP_PROBE_ENTRY && number.entry_only)) {
+		if (unlikely(number.silent)) {
+			ret = ip_frames_feed_silent(t, e, number);
+		} else if (unlikely(e->kind == IP_PROBE_ENTRY && number.entry_only)) {
 			ret = ip_frames_enter(t, function, e->sp, number.room, IP_FRAME_ENTRY_ONLY);
 			if (ret == 0)
 				ip_frames_end_top_as(t, IP_END_UNKNOWN);
@@ -198,18 +240,23 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 				   top->sp - e->sp < BELOW))
 				ret = ip_frames_push(t, function, e->sp, 0);
 			else
-				ret = ip_frames_enter(t, function, e->sp, number.room, 0);
+				ret = enter_or_join(t, function, e->sp, number.room);
 		} else if (e->kind == IP_PROBE_EXIT) {
 			/* the common case of 3a */
 			if (likely(top && top->function == function && top->sp == e->sp))
 				ip_frames_end_top(t, false);
 			else
-				ret = ip_frames_exit(t, function, e->sp, false, !number.room);
+				ret = ip_frames_exit(t, function, e->sp, false, !number.room, 0, false);
 		} else if (e->kind == IP_PROBE_TAIL_EXIT) {
-			if (likely(top && top->function == function && is_tail_of_top(t, top, e->sp)))
+			if (unlikely(number.jumps))
+				ret = ip_frames_exit(t, function, e->sp, true, false, e->number, false);
+			else if (unlikely(t->hosts && t->has_parts[function] && !e->payload) &&
+				 ip_frames_hold_jump(t, e, function))
+				continue;
+			else if (likely(top && top->function == function && is_tail_of_top(t, top, e->sp)))
 				ip_frames_end_top(t, true);
 			else
-				ret = ip_frames_exit(t, function, e->sp, true, false);
+				ret = ip_frames_exit(t, function, e->sp, true, false, 0, false);
 		} else if (e->kind == IP_PROBE_POINT) {
 			if (unlikely(top && top->sp < e->sp))
 				ip_frames_pass_point(t, e->sp);
@@ -224,8 +271,11 @@ int ip_frames_feed(struct ip_frames *t, const struct ip_event *events, size_t n)
 
 void ip_frames_loss(struct ip_frames *t)
 {
+	if (t->holds)
+		ip_frames_settle_jump(t, NULL);
 	/* what was left before may have come back and gone unseen */
 	ip_frames_give_up_all(t);
+	t->nparts = 0;
 	t->suspect = t->n;
 	t->lossy = true;
 	t->notice = 0;
@@ -235,6 +285,8 @@ void ip_frames_finish(struct ip_frames *t, uint64_t end)
 {
 	if (end < t->now)
 		end = t->now;
+	if (t->holds)
+		ip_frames_settle_jump(t, NULL);
 	ip_frames_pass_removals(t, end);
 	if (t->n)
 		t->frames[t->n - 1].self += end - t->now;
@@ -245,5 +297,6 @@ void ip_frames_finish(struct ip_frames *t, uint64_t end)
 			t->ops.closed(t->context, &frame, t->n, end, IP_END_UNFINISHED);
 	}
 	ip_frames_give_up_all(t);
+	t->nparts = 0;
 	begin_thread(t);
 }

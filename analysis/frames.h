@@ -9,7 +9,9 @@
  *               IP_END_UNWOUND later, when it is certain that it does not come back. The frame's end is the time
  *               of the event that showed it.
  *   resumed     it was left, but comes back: a coroutine. resumed(); then closed() like any other.
- *   unknown     the function has no exit probes: closed() with IP_END_UNKNOWN right behind opened().
+ *               A frame that has jumped to another function ends when that one does; one that has jumped nobody knows where ends
+ *               there (IP_FRAME_TAIL).
+ *   unknown     the function has no exit probes, or was jumped to again: closed() with IP_END_UNKNOWN right behind opened().
  *   unfinished  still open at the end, or when its function was removed from the recording (changes.h). closed() with
  *               IP_END_UNFINISHED. In the second case the frames on top of it are left() before and resumed() behind, at the same
  *               time: they stay open and have one less below them.
@@ -39,17 +41,28 @@ enum ip_frame_end {
 #define IP_FRAME_SUSPECT 0x2
 /* Its function has no exit probes. */
 #define IP_FRAME_ENTRY_ONLY 0x4
-/* It ended by jumping to another function, which runs in its place: its tail exit came. */
+/* It ended by jumping to another function, and how long that one ran is not known: the frame ends at the jump. */
 #define IP_FRAME_TAIL 0x8
+/* It ended by jumping to another function, whose end is its own. Where that one is shown its frame stands on top, JOINED. */
+#define IP_FRAME_JUMPED 0x10
+#define IP_FRAME_JOINED 0x20
+/* The function was jumped to in a call that it is part of already: no frame of its own, closed() with IP_END_UNKNOWN. */
+#define IP_FRAME_AGAIN 0x40
+/* private: it has jumped, and no event has come from there */
+#define IP_FRAME_AWAITS 0x80
 
 struct ip_frame {
 	uint64_t sp;
-	uint64_t start;	   /* TSC of the entry */
-	uint64_t self;	   /* ticks during which it was the innermost frame */
-	uint64_t lost;	   /* ticks between start and end of which nobody knows whether it was open: events were lost. In closed() only */
+	uint64_t start; /* TSC of the entry */
+	uint64_t self;	/* ticks during which it was the innermost frame */
+	uint64_t
+		lost; /* ticks between start and end of which nobody knows whether it was open: events were lost. In closed() only */
 	uint32_t function; /* index into session->functions */
 	uint32_t flags;	   /* IP_FRAME_... */
-	uint32_t tag;	   /* the visitor's own: opened() may set it, what comes later about the frame has it; 0 at first */
+	uint32_t
+		tag; /* the visitor's own: opened() may set it, what comes later about the frame has it; 0 at first */
+	uint32_t
+		other; /* private. JUMPED: the function that the call goes on in; with AWAITS: the number that jumped */
 };
 
 /* depth: frames of the thread below it. Any of them may be NULL. The frame is valid during the call only. In opened() and

@@ -94,27 +94,40 @@ void ip_frames_pass_point(struct ip_frames *t, uint64_t sp)
 		ip_frames_leave(t, ip_frames_first_deeper(t, r, sp));
 }
 
-int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, bool inlined)
+/* What an exit means for the topmost frame. */
+static void end_or_jump(struct ip_frames *t, bool tail, uint32_t jump)
 {
-	size_t found = find_frame(t, function, sp, tail ? find_tail : find_exact);
+	if (jump)
+		ip_frames_note_jump(t, jump);
+	else
+		ip_frames_end_top(t, tail);
+}
+
+int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail, bool inlined,
+		   uint32_t jump, bool silent)
+{
+	size_t found = NOT_FOUND;
 	struct ip_limbo_entry e;
 	struct range r;
 
+	if (!ip_frames_find_chain(t, function, sp, tail, &found))
+		found = find_frame(t, function, sp, tail ? find_tail : find_exact);
 	if (found == NOT_FOUND && !tail && !t->suspect)
 		found = find_frame(t, function, sp, find_near_alloca);
 	if (found == NOT_FOUND && find_left(t, function, sp, tail, &e))
-		return ip_frames_resume(t, &e, tail);
+		return ip_frames_resume(t, &e, tail, jump);
 	if (found == NOT_FOUND && !tail && !t->suspect)
 		found = find_frame(t, function, sp, find_alloca);
 	if (found != NOT_FOUND || (inlined && !t->suspect && is_inlined_top(t, function, sp))) {
 		if (found != NOT_FOUND)
 			ip_frames_leave(t, found + 1);
-		ip_frames_end_top(t, tail);
+		if (found == NOT_FOUND || t->n > found) /* else it went with what it had jumped to */
+			end_or_jump(t, tail, jump);
 		return 0;
 	}
 	if (ip_frames_find_owner(t, sp, ABOVE_EXIT, &r))
 		ip_frames_leave(t, ip_frames_first_deeper(t, r, sp));
-	if (t->ops.orphan)
+	if (t->ops.orphan && !silent)
 		t->ops.orphan(t->context, function, t->n, t->now);
 	return 0;
 }

@@ -22,6 +22,12 @@ void ip_frames_give_up_all(struct ip_frames *t)
 		ip_frames_give_up(t, &e);
 }
 
+/* The function whose exit will tell that a frame which is left has come back. */
+static uint32_t key_of(const struct ip_frame *f)
+{
+	return f->flags & IP_FRAME_JUMPED && !(f->flags & IP_FRAME_AWAITS) ? f->other : f->function;
+}
+
 /* Leaves the frames from index keep on. */
 void ip_frames_leave(struct ip_frames *t, size_t keep)
 {
@@ -32,6 +38,10 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 		bool lowest = t->n - 1 == keep || t->n - 1 == t->starts[t->top];
 		int added;
 
+		if (unlikely(t->frames[t->n - 1].flags & IP_FRAME_AWAITS)) {
+			ip_frames_end_awaiting(t);
+			continue;
+		}
 		if (last != t->top) {
 			last = t->top;
 			t->group++;
@@ -40,9 +50,10 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 		e.frame = ip_frames_take_off(t);
 		if (!lowest) {
 			e.parent_sp = t->frames[t->n - 1].sp;
-			e.parent_function = t->frames[t->n - 1].function;
+			e.parent_function = key_of(&t->frames[t->n - 1]);
 			e.has_parent = true;
 		}
+		e.function = key_of(&e.frame);
 		if (t->ops.left)
 			t->ops.left(t->context, &e.frame, t->n, t->now);
 		added = ip_limbo_add(&t->limbo, &e, &old);
@@ -58,6 +69,7 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 int ip_frames_reserve(struct ip_frames *t)
 {
 	size_t capacity = t->capacity ? 2 * t->capacity : 64;
+	struct ip_frame_jump *jumps;
 	struct ip_frame *grown;
 
 	if (t->n < t->capacity)
@@ -70,6 +82,10 @@ int ip_frames_reserve(struct ip_frames *t)
 	if (!grown)
 		return ip_error("out of memory");
 	t->frames = grown;
+	jumps = reallocarray(t->jumps, capacity, sizeof(*jumps));
+	if (!jumps)
+		return ip_error("out of memory");
+	t->jumps = jumps;
 	t->capacity = capacity;
 	return 0;
 }
@@ -160,6 +176,7 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 	if (ip_frames_reserve(t) < 0)
 		return -1;
 	t->frames[t->n] = *frame;
+	t->jumps[t->n] = (struct ip_frame_jump){.self = frame->self, .member = SIZE_MAX, .length = 1};
 	t->frames[t->n++].lost = t->gaps - frame->lost;
 	t->active[frame->function]++;
 	return 0;
@@ -167,7 +184,7 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 
 /* An exit of a frame that was left: the frames below it in its stack are open again, on top of the present
  * ones. */
-int ip_frames_resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bool tail)
+int ip_frames_resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bool tail, uint32_t jump)
 {
 	struct ip_limbo_entry e = *ended;
 	size_t first;
@@ -187,6 +204,9 @@ int ip_frames_resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bo
 	}
 	for (size_t i = first; t->ops.resumed && i < t->n; i++)
 		t->ops.resumed(t->context, &t->frames[i], i, t->now);
-	ip_frames_end_top(t, tail);
+	if (jump)
+		ip_frames_note_jump(t, jump);
+	else
+		ip_frames_end_top(t, tail);
 	return 0;
 }

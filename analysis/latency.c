@@ -56,6 +56,7 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		f->max = ns;
 	f->total += ns;
 	f->calls[bucket]++;
+	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
 	if (!l->nslices)
 		return;
 	if (!f->over_time)

@@ -19,7 +19,8 @@
 
 struct ip_latency {
 	uint64_t calls[IP_LATENCY_BUCKETS];
-	uint64_t count; /* of calls that have ended, without doubtful ones, as report's min to max */
+	uint64_t count;	     /* of calls that have ended, without doubtful ones, as report's min to max */
+	uint64_t until_tail; /* of these: they end at a tail call to where nothing is known */
 	uint64_t min, max, total; /* ns; total: of these calls */
 	uint32_t *
 		over_time; /* [slice * IP_LATENCY_BUCKETS + bucket], by when the call began; NULL: not asked for, or none */

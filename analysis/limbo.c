@@ -26,7 +26,7 @@ static uint32_t *find(const struct ip_limbo *limbo, uint32_t function, uint64_t 
 	while (*link) {
 		struct ip_limbo_entry *e = &limbo->entries[*link - 1];
 
-		if (e->frame.function == function && e->frame.sp == sp)
+		if (e->function == function && e->frame.sp == sp)
 			break;
 		link = &e->next;
 	}
@@ -52,7 +52,7 @@ static bool grow(struct ip_limbo *limbo)
 	free(limbo->heads);
 	*limbo = (struct ip_limbo){entries, heads, limbo->n, capacity};
 	for (size_t i = 0; i < limbo->n; i++) {
-		uint32_t *head = chain_of(limbo, entries[i].frame.function, entries[i].frame.sp);
+		uint32_t *head = chain_of(limbo, entries[i].function, entries[i].frame.sp);
 
 		entries[i].next = *head;
 		*head = i + 1;
@@ -72,7 +72,7 @@ int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, str
 	uint32_t *link, next;
 
 	if (limbo->n) {
-		link = find(limbo, entry->frame.function, entry->frame.sp);
+		link = find(limbo, entry->function, entry->frame.sp);
 		if (*link) {
 			struct ip_limbo_entry *e = &limbo->entries[*link - 1];
 
@@ -85,7 +85,7 @@ int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, str
 	}
 	if (limbo->n == limbo->capacity && !grow(limbo))
 		return -1;
-	link = chain_of(limbo, entry->frame.function, entry->frame.sp);
+	link = chain_of(limbo, entry->function, entry->frame.sp);
 	limbo->entries[limbo->n] = *entry;
 	limbo->entries[limbo->n].next = *link;
 	*link = ++limbo->n;
@@ -100,9 +100,9 @@ static void take(struct ip_limbo *limbo, uint32_t *link, struct ip_limbo_entry *
 	*ret = limbo->entries[hole];
 	*link = ret->next;
 	if (hole != last) {
-		const struct ip_frame *f = &limbo->entries[last].frame;
+		const struct ip_limbo_entry *e = &limbo->entries[last];
 
-		link = find(limbo, f->function, f->sp);
+		link = find(limbo, e->function, e->frame.sp);
 		limbo->entries[hole] = limbo->entries[last];
 		*link = hole + 1;
 	}
@@ -125,11 +125,11 @@ bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint6
 
 bool ip_limbo_take_any(struct ip_limbo *limbo, struct ip_limbo_entry *ret)
 {
-	const struct ip_frame *f;
+	const struct ip_limbo_entry *e;
 
 	if (!limbo->n)
 		return false;
-	f = &limbo->entries[limbo->n - 1].frame;
-	take(limbo, find(limbo, f->function, f->sp), ret);
+	e = &limbo->entries[limbo->n - 1];
+	take(limbo, find(limbo, e->function, e->frame.sp), ret);
 	return true;
 }

@@ -14,8 +14,9 @@
 
 struct ip_limbo_entry {
 	struct ip_frame frame;
-	uint64_t left;	/* TSC */
-	uint64_t group; /* frames of one stack that were left together */
+	uint32_t function; /* whose exit brings it back: the frame's, or the one that it has jumped to */
+	uint64_t left;	   /* TSC */
+	uint64_t group;	   /* frames of one stack that were left together */
 	/* the frame below it in its group */
 	bool has_parent;
 	uint32_t parent_function;

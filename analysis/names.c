@@ -4,16 +4,17 @@
  */
 #include "analysis/names.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "common/selection.h"
-#include "common/utf8.h"
+#include "common/units.h"
 
 struct ip_names {
 	const struct ip_recording *session;
-	char **names;
+	char **names, **shown;
 };
 
 struct ip_names *ip_names_create(const struct ip_recording *session)
@@ -21,8 +22,13 @@ struct ip_names *ip_names_create(const struct ip_recording *session)
 	struct ip_names *names = calloc(1, sizeof(*names));
 
 	if (names)
-		names->names = calloc(session->nfunctions, sizeof(*names->names));
-	if (!names || !names->names) {
+		*names = (struct ip_names){.names = calloc(session->nfunctions, sizeof(*names->names)),
+					   .shown = calloc(session->nfunctions, sizeof(*names->shown))};
+	if (!names || !names->names || !names->shown) {
+		if (names) {
+			free(names->names);
+			free(names->shown);
+		}
 		free(names);
 		ip_error("out of memory");
 		return NULL;
@@ -35,8 +41,11 @@ void ip_names_destroy(struct ip_names *names)
 {
 	if (!names)
 		return;
-	for (size_t i = 0; i < names->session->nfunctions; i++)
+	for (size_t i = 0; i < names->session->nfunctions; i++) {
 		free(names->names[i]);
+		free(names->shown[i]);
+	}
+	free(names->shown);
 	free(names->names);
 	free(names);
 }
@@ -50,35 +59,25 @@ const char *ip_names_get(struct ip_names *names, uint32_t function)
 	return names->names[function] ? names->names[function] : linker_name;
 }
 
-void ip_clean(char *text)
+const struct ip_recording_drop *ip_names_drop(const struct ip_recording *session, uint32_t function)
 {
-	for (size_t n; *text; text += n) {
-		unsigned char c = *text;
-
-		n = ip_utf8_length(text);
-		if (n == 0)
-			n = 1;
-		/* C0, DEL, what is no UTF-8, and the C1 controls U+0080..U+009F */
-		if (c < ' ' || c == 0x7f || (c >= 0x80 && n == 1))
-			*text = '?';
-		else if (c == 0xc2 && (unsigned char)text[1] < 0xa0)
-			text[0] = text[1] = '?';
-	}
+	for (size_t i = 0; i < session->ndrops; i++)
+		if (session->drops[i].function == function)
+			return &session->drops[i];
+	return NULL;
 }
 
-void ip_print_clean(FILE *out, const char *text)
+const char *ip_names_shown(struct ip_names *names, uint32_t function)
 {
-	while (*text) {
-		size_t n = ip_utf8_length(text);
-		unsigned char c = *text;
-		bool control = c < ' ' || c == 0x7f || (c == 0xc2 && n == 2 && (unsigned char)text[1] < 0xa0);
+	const struct ip_recording_drop *drop = ip_names_drop(names->session, function);
+	const char *name = ip_names_get(names, function);
+	char at[16];
 
-		if (n == 0 || control) {
-			putc('?', out);
-			text += n ? n : 1;
-		} else {
-			fwrite(text, 1, n, out);
-			text += n;
-		}
-	}
+	if (!drop)
+		return name;
+	if (!names->shown[function] &&
+	    asprintf(&names->shown[function], "%s [until dropped at %s]", name,
+		     ip_format_ns(ip_recording_since_start(names->session, drop->tsc), at)) < 0)
+		names->shown[function] = NULL;
+	return names->shown[function] ? names->shown[function] : name;
 }

@@ -20,10 +20,11 @@ void ip_names_destroy(struct ip_names *names);
  * hold any byte. */
 const char *ip_names_get(struct ip_names *names, uint32_t function);
 
-/* Writes text to a terminal: control characters of a trace from elsewhere become '?'. */
-void ip_print_clean(FILE *out, const char *text);
+/* The same with what its figures are about, where that is not the whole recording: "f [until dropped at 310 ms]". For views for people,
+ * and formats that have no other place for it. */
+const char *ip_names_shown(struct ip_names *names, uint32_t function);
 
-/* The same in place. */
-void ip_clean(char *text);
+/* The first time that the probes of a function were taken away (--drop-hot), or NULL. */
+const struct ip_recording_drop *ip_names_drop(const struct ip_recording *session, uint32_t function);
 
 #endif

@@ -16,8 +16,10 @@
 
 #include "analysis/names.h"
 #include "common/cleanup.h"
+#include "common/debug_file.h"
 #include "common/elf_file.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/probe_list.h"
 #include "common/selection.h"
 #include "common/trace_format.h"
@@ -35,6 +37,7 @@ struct module {
 	bool looked;		 /* for the file and the list */
 	struct ip_elf_file *elf; /* NULL: there is no such file here */
 	Dwfl *dwfl;
+	struct ip_debug_file_search search;
 	Dwfl_Module *debug; /* NULL: none */
 	struct ip_probe_list *list;
 	struct function *functions; /* of the list, by address */
@@ -47,15 +50,6 @@ struct ip_places {
 	size_t nmodules, nrecorded;
 	struct ip_place **index; /* open addressing, by address */
 	size_t n, size;
-};
-
-static char *default_path = NULL; /* libdwfl's own: ":.debug:/usr/lib/debug" */
-
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &default_path,
 };
 
 struct ip_places *ip_places_create(const char *dir, const struct ip_recording *session)
@@ -147,14 +141,17 @@ static void open_file(struct module *m)
 		m->elf = NULL;
 		return;
 	}
-	m->dwfl = dwfl_begin(&callbacks);
+	m->dwfl = dwfl_begin(&ip_debug_file_callbacks);
 	fd = m->dwfl ? dup(m->elf->fd) : -1;
 	if (fd < 0)
 		return;
 	dwfl_report_begin(m->dwfl);
 	m->debug = dwfl_report_elf(m->dwfl, m->recorded->path, m->recorded->path, fd, m->recorded->load_bias,
 				   true);
-	if (!m->debug)
+	m->search.root = -1;
+	if (m->debug)
+		ip_debug_file_set_search(m->debug, &m->search);
+	else
 		close(fd);
 	dwfl_report_end(m->dwfl, NULL, NULL);
 }

@@ -108,6 +108,7 @@ static int parse_text(struct ip_session_parser *p, size_t size)
 	}
 	if (p->line == 0 || (p->line == 1 && text < end))
 		return ip_error("%s: not a session of iprobe", p->name);
+	ip_session_index_jumps(p->session);
 	return check(p) < 0 ? -1 : ip_changes_index(&p->session->changes, p->session);
 }
 
@@ -192,6 +193,7 @@ void ip_recording_destroy(struct ip_recording *s)
 	free(s->selections);
 	free(s->signatures);
 	free(s->numbers);
+	free(s->jumps);
 	ip_changes_clear(&s->changes);
 	free(s->index);
 	free(s->text);

@@ -4,7 +4,8 @@
  * function a probe number stands for. The file is input from outside: everything is checked.
  *
  * Numbers of one function become one function here: its out-of-line and its inlined instances, and the
- * parts that the compiler split off (.part.0, .cold ...), each within one module.
+ * copies that the compiler made (.isra.0, .constprop.1 ...), each within one module. A part that it split off (.part.0) is a
+ * function of its own: the frames (frames_part.c) tell whether it is called to go on with a call, or by itself.
  */
 #ifndef IP_RECORDING_H
 #define IP_RECORDING_H
@@ -29,15 +30,17 @@ struct ip_recording_module {
 };
 
 struct ip_recording_function {
-	const char *linker_name; /* without the compiler's suffixes */
+	const char *linker_name; /* without the compiler's suffixes; of a part with ".part" behind */
 	const char *file;	 /* NULL: unknown */
 	uint32_t line;		 /* 0: unknown */
 	uint32_t module;	 /* index into modules */
+	bool tails;		 /* it was measured in the process, until a tail call where it has ended by one */
 };
 
 struct ip_recording_stop {
 	const char *kind; /* "attach", "detach" */
 	uint64_t tsc, duration_ns, threads, pages, sites;
+	bool failed; /* nothing was changed */
 };
 
 struct ip_recording_thread {
@@ -49,7 +52,8 @@ struct ip_recording_thread {
 struct ip_recording_exec {
 	uint32_t pid;
 	uint64_t tsc;
-	uint64_t gap_tsc, again_tsc; /* recorded again from then on, nothing between these; 0: it was not, or waited for us */
+	uint64_t gap_tsc,
+		again_tsc; /* recorded again from then on, nothing between these; 0: it was not, or waited for us */
 };
 
 /* Calls of a function are missing between the two: somebody else had changed its sites. */
@@ -61,7 +65,8 @@ struct ip_recording_missing {
 /* --drop-hot took the probes of a function away. */
 struct ip_recording_drop {
 	uint32_t function; /* index into functions */
-	uint64_t tsc, per_second, own_ticks, percent; /* when, and why: calls a second, of so many ticks, and what part of its time probes took */
+	uint64_t tsc, per_second, own_ticks,
+		percent; /* when, and why: calls a second, of so many ticks, and what part of its time probes took */
 	bool counted; /* its calls were counted from then on (counts.h) */
 };
 
@@ -88,13 +93,21 @@ struct ip_recording_number {
 	uint32_t room;
 	bool entry_only; /* it has no exit probes */
 	uint8_t payload; /* enum ip_recording_payload */
-	bool changes;	 /* it was removed from the recording while that went on: see ip_changes_is_off() */
+	bool jumps;	 /* its tail exits lead on to where exits are live: see ip_recording_leads_to() */
+	bool silent; /* nobody has selected it: its events tell where calls that were, and ended by jumping to it, return */
+	bool changes; /* it was removed from the recording while that went on: see ip_changes_is_off() */
+};
+
+/* The tail exits of a number lead to a function. */
+struct ip_recording_jump {
+	uint32_t number;
+	uint32_t to; /* a number, when all has been read the index of its function */
 };
 
 struct ip_recording {
 	const char *host, *kernel, *command, *end; /* NULL: not there. end: why the recording ended */
 	uint64_t pid, start_realtime, tsc_start, tsc_end, tsc_hz; /* tsc_end 0: not there */
-	uint64_t overwritten;					  /* by newer events: the recording kept those */
+	uint64_t overwritten; /* by newer events: the recording kept those */
 	bool overwrites;
 	bool rotates;		    /* the recording kept the newest, and removed: */
 	uint64_t rotated;	    /* events */
@@ -106,14 +119,18 @@ struct ip_recording {
 	uint64_t plain;	   /* packets of them that are not */
 	uint64_t filtered; /* events that were left out on purpose; 0: none, or nothing was filtered */
 	uint64_t events, lost, unserved;			  /* 0 where the recording was cut off */
+	uint64_t invalid; /* words in rings that were no records */
 	bool ended; /* the last lines are there: the recording ended properly */
+	uint64_t limit; /* it ended at so many bytes, before its time, and whose limit that was; 0: it did not */
+	const char *limit_by;
 	bool coarse; /* stamps are: events happened up to late ticks after theirs (99 % of the time), latest at most; 0: not known */
 	uint64_t late, latest;
 	bool trimmed; /* it is a part of a trace (analysis/trim.h): this time of it */
 	uint64_t trimmed_from, trimmed_to;
 	bool payloads; /* some functions did something else than log */
 
-	const char **filters; /* what was left out, as the options said it; what was selected, in the order in which that changed */
+	const char **
+		filters; /* what was left out, as the options said it; what was selected, in the order in which that changed */
 	size_t nfilters;
 	const char **selections;
 	size_t nselections;
@@ -144,6 +161,9 @@ struct ip_recording {
 	struct ip_recording_number *numbers; /* by number; those beyond are unknown */
 	size_t nnumbers;
 
+	struct ip_recording_jump *jumps; /* in order */
+	size_t njumps;
+
 	struct ip_signature *signatures; /* by number - 1; n 0: not known */
 	size_t nsignatures;
 
@@ -153,8 +173,8 @@ struct ip_recording {
 	size_t index_size;
 };
 
-#define IP_NO_MODULE	     UINT32_MAX
-#define IP_RECORDING_MODULES 8192u
+#define IP_NO_MODULE		UINT32_MAX
+#define IP_RECORDING_MODULES	8192u
 #define IP_RECORDING_SIGNATURES 65536u
 
 /* Reads the session file of the trace directory dir. 0, or -1 with an error that names the file and line. */
@@ -164,6 +184,9 @@ int ip_recording_load(const char *dir, struct ip_recording **ret);
 int ip_recording_parse(const char *name, const void *data, size_t size, struct ip_recording **ret);
 
 void ip_recording_destroy(struct ip_recording *session);
+
+/* The function that function is a part of; 0: it is none, or that one has no probes. */
+uint32_t ip_recording_host(const struct ip_recording *session, uint32_t function);
 
 /* Last component of the path of the function's module; "[unknown]" where there is none. */
 const char *ip_recording_module_name(const struct ip_recording *session,
@@ -177,6 +200,9 @@ static inline struct ip_recording_number ip_recording_number(const struct ip_rec
 {
 	return number < session->nnumbers ? session->numbers[number] : (struct ip_recording_number){0};
 }
+
+/* Whether the number's tail exits lead to the function, as far as was known. */
+bool ip_recording_leads_to(const struct ip_recording *session, uint32_t number, uint32_t function);
 
 /* What the values of a payload are; NULL: not known. payload may be NULL. */
 static inline const struct ip_signature *ip_recording_signature(const struct ip_recording *session,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of the session file about modules and functions, and the index that makes one function of all that have its name.
+ * Lines of the session file about modules and functions, and the index that makes one function of all that have its name: copies
+ * that the compiler made (.isra, .constprop) and inlined instances. A part of a function (.part) is one of its own.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/session_parser.h"
+#include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/selection.h"
@@ -119,6 +121,32 @@ static int grow_numbers(struct ip_recording *s, uint32_t number)
 	return 0;
 }
 
+/* What a part is called in place of what the compiler calls it: there is room, since its suffix is no shorter. */
+#define PART ".part"
+
+/* Copies of one function have its name; what it has been split into is another one. */
+static void merge_name(char *name)
+{
+	bool part = ip_name_is_part(name);
+	size_t n = ip_base_name_length(name);
+
+	if (part)
+		memcpy(name + n, PART, sizeof(PART));
+	else
+		name[n] = '\0';
+}
+
+uint32_t ip_recording_host(const struct ip_recording *s, uint32_t function)
+{
+	const struct ip_recording_function *f = &s->functions[function];
+	_cleanup_free_ char *name = NULL;
+
+	if (!function || !ip_name_is_part(f->linker_name))
+		return 0;
+	name = strndup(f->linker_name, ip_base_name_length(f->linker_name));
+	return name && s->index_size ? *index_slot(s, f->module, name) : 0;
+}
+
 int ip_session_parse_function(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
@@ -141,7 +169,7 @@ int ip_session_parse_function(struct ip_session_parser *p)
 	if (module >= s->nmodules || !s->modules[module].present)
 		return ip_session_bad(p, "a function of a module that is not there");
 	module = s->modules[module].same_as;
-	name[ip_base_name_length(name)] = '\0';
+	merge_name(name);
 	if (ip_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 ||
 	    ip_recording_grow_index(s) < 0)
 		return -1;
@@ -159,5 +187,6 @@ int ip_session_parse_function(struct ip_session_parser *p)
 		return -1;
 	s->numbers[num] = (struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame),
 						       strchr(p->fields[6], 'e') != NULL};
+	s->numbers[num].jumps = strchr(p->fields[6], 'j') != NULL;
 	return 0;
 }

@@ -37,7 +37,8 @@ int ip_session_number(const struct ip_session_parser *p, size_t i, uint64_t max,
 static int parse_stop(struct ip_session_parser *p)
 {
 	struct ip_recording *s = p->session;
-	struct ip_recording_stop stop = {.kind = p->nfields > 1 ? p->fields[1] : ""};
+	struct ip_recording_stop stop = {.kind = p->nfields > 1 ? p->fields[1] : "",
+					 .failed = p->nfields > 7 && !strcmp(p->fields[7], "failed")};
 
 	if (ip_session_number(p, 2, UINT64_MAX, &stop.tsc) < 0 ||
 	    ip_session_number(p, 3, UINT64_MAX, &stop.duration_ns) < 0 ||
@@ -123,12 +124,21 @@ static int parse_rotated(struct ip_session_parser *p)
 	struct ip_recording *s = p->session;
 
 	s->rotates = true;
-	return ip_session_number(p, 1, UINT64_MAX, &s->rotated) < 0 || ip_session_number(p, 2, UINT32_MAX, &s->rotated_pieces) < 0 ||
+	return ip_session_number(p, 1, UINT64_MAX, &s->rotated) < 0 ||
+			       ip_session_number(p, 2, UINT32_MAX, &s->rotated_pieces) < 0 ||
 			       ip_session_number(p, 3, UINT64_MAX, &s->rotated_packets) < 0 ||
 			       ip_session_number(p, 4, UINT64_MAX, &s->rotated_bytes) < 0 ||
 			       ip_session_number(p, 5, UINT64_MAX, &s->rotated_tsc) < 0
 		       ? -1
 		       : 0;
+}
+
+static int parse_limit(struct ip_session_parser *p)
+{
+	if (p->nfields < 3)
+		return 0;
+	p->session->limit_by = p->fields[2];
+	return ip_session_number(p, 1, UINT64_MAX, &p->session->limit);
 }
 
 static int parse_clock(struct ip_session_parser *p)
@@ -216,9 +226,11 @@ static int parse_dropped(struct ip_session_parser *p)
 	struct ip_recording_drop drop = {.counted = p->nfields > 3 && !strcmp(p->fields[3], "count")};
 	uint64_t num;
 
-	if (ip_session_number(p, 1, UINT64_MAX, &drop.tsc) < 0 || ip_session_number(p, 2, IP_NUMBER_MAX, &num) < 0 ||
+	if (ip_session_number(p, 1, UINT64_MAX, &drop.tsc) < 0 ||
+	    ip_session_number(p, 2, IP_NUMBER_MAX, &num) < 0 ||
 	    ip_session_number(p, 4, UINT64_MAX, &drop.per_second) < 0 ||
-	    ip_session_number(p, 5, UINT64_MAX, &drop.own_ticks) < 0 || ip_session_number(p, 6, 100, &drop.percent) < 0 ||
+	    ip_session_number(p, 5, UINT64_MAX, &drop.own_ticks) < 0 ||
+	    ip_session_number(p, 6, 100, &drop.percent) < 0 ||
 	    ip_grow(&s->drops, s->ndrops, sizeof(*s->drops)) < 0)
 		return -1;
 	drop.function = ip_recording_number(s, num).function;
@@ -302,6 +314,7 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"more_stops_ns", &s->more_stops_ns},
 		       {"more_stops_longest_ns", &s->more_stops_longest_ns},
 		       {"unserved", &s->unserved},
+		       {"invalid", &s->invalid},
 		       {"overwritten", &s->overwritten},
 		       {"filtered", &s->filtered}};
 	const struct {
@@ -309,6 +322,10 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		int (*parse)(struct ip_session_parser *p);
 	} parsers[] = {{"module", ip_session_parse_module},
 		       {"function", ip_session_parse_function},
+		       {"silent", ip_session_parse_silent},
+		       {"shown", ip_session_parse_silent},
+		       {"tails", ip_session_parse_silent},
+		       {"jump", ip_session_parse_jump},
 		       {"stop", parse_stop},
 		       {"thread", parse_thread},
 		       {"exec", parse_exec},
@@ -329,7 +346,8 @@ int ip_session_parse_line(struct ip_session_parser *p)
 		       {"compressed", parse_compressed},
 		       {"rotated", parse_rotated},
 		       {"ends", parse_ends},
-		       {"clock", parse_clock}};
+		       {"clock", parse_clock},
+		       {"limit", parse_limit}};
 
 	for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++)
 		if (!strcmp(key, parsers[i].key))

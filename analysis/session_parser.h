@@ -34,6 +34,12 @@ int ip_session_parse_line(struct ip_session_parser *p);
 /* session_functions.c */
 int ip_session_parse_module(struct ip_session_parser *p);
 int ip_session_parse_function(struct ip_session_parser *p);
+/* session_jumps.c */
+int ip_session_parse_silent(struct ip_session_parser *p); /* shown, and tails */
+int ip_session_parse_jump(struct ip_session_parser *p);
+/* When all has been read. */
+void ip_session_index_jumps(struct ip_recording *s);
+
 /* Keeps the index of functions at most half full. */
 int ip_recording_grow_index(struct ip_recording *s);
 

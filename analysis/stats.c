@@ -58,7 +58,8 @@ static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f, con
 	note_run(stats, f);
 	if (how == IP_END_UNKNOWN)
 		return;
-	f->tails += !!(frame->flags & IP_FRAME_TAIL);
+	f->tails += !!(frame->flags & (IP_FRAME_TAIL | IP_FRAME_JUMPED));
+	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
 	if (how != IP_END_EXIT) {
 		f->unwound += how == IP_END_UNWOUND;
 		f->unfinished += how == IP_END_UNFINISHED;

@@ -7,6 +7,7 @@
  * total       time in the function, callees included; in a recursion the outermost frame's only. By thread, module and file that of
  *             calls that no other one of the group holds; by caller and call site that of the function's outermost frames, so that the
  *             groups of a function add up to its own
+ *             (a call that goes on in a function that it has jumped to lasts until that one returns)
  * self        time in which the function was the innermost one (callees that were not recorded are part of
  * it) min .. max  of single calls that have ended, inner ones of a recursion too. Not in them: calls that had
  * not finished at the end of their thread or of the recording (their time up to there is in total and self: ip_run.end), and calls during
@@ -28,6 +29,8 @@ struct ip_call_stats {
 	uint64_t min, max;
 	uint64_t threads;
 	uint64_t tails; /* of calls: ended by a tail call of another function */
+	uint64_t
+		until_tail; /* of tails: how long the other one ran is not known, the times end at the jump */
 	uint64_t unwound, unfinished,
 		suspect;	     /* of calls: left without an exit; not finished; doubtful for losses */
 	double offset, sum, squares; /* of calls in min .. max, durations less offset */

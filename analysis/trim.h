@@ -22,6 +22,7 @@ struct ip_trim_options {
 
 struct ip_trim_result {
 	uint64_t events, lost, bytes; /* of streams */
+	int fd;			      /* the directory, the caller's to close */
 };
 
 /* All of the trace. */

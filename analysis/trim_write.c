@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Metadata and the files about the modules are those of the whole
+ * The part of a trace on its way to disk: DIR.XXXXXX, renamed at the end. Names are looked up in descriptors alone (common/dir.h). Metadata and the files about the modules are those of the whole
  * trace, and so is the clock; the session file is, but for its totals and a line that tells the time that was kept.
  * What it writes is never compressed.
  */
@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +19,17 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/trace_dir.h"
 
 #define PACKET_WORDS 4095u /* as the recorder's: the largest record fits into an empty one */
 #define COPY_MAX     (1ull << 30)
 
 struct ip_trim_writer {
 	const struct ip_trace_reader *trace;
-	char *dir, *temporary;
-	int dirfd;
+	char *dir;
+	struct ip_dir_place place;    /* of dir */
+	char temporary[NAME_MAX + 1]; /* beside it */
+	int dirfd, from;	      /* from: the whole trace's directory */
 	uint8_t uuid[16];
 	FILE *out; /* of the stream in hand; NULL: it has no packet yet */
 	uint32_t stream;
@@ -42,35 +44,42 @@ struct ip_trim_writer {
 	struct ip_trim_result result;
 };
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static void destroy(struct ip_trim_writer *w)
 {
 	if (w->out)
 		fclose(w->out);
 	if (w->dirfd >= 0)
 		close(w->dirfd);
-	free(w->temporary);
+	if (w->from >= 0)
+		close(w->from);
+	ip_dir_place_close(&w->place);
 	free(w->dir);
 	free(w);
 }
 
 void ip_trim_writer_discard(struct ip_trim_writer *w)
 {
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
 	if (w->dirfd >= 0)
-		nftw(w->temporary, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+		ip_trace_dir_remove(w->place.parent, w->temporary, w->dirfd, w->dir);
 	destroy(w);
+	if (why)
+		ip_error("%s", why); /* what has led here */
 }
 
-/* The whole file, with a 0 behind it; the caller's. */
-static char *read_file(const char *path, uint64_t *ret_size)
+/* The whole file of the trace, with a 0 behind it; the caller's. */
+static char *read_file(const struct ip_trim_writer *w, const char *name, uint64_t *ret_size)
 {
-	_cleanup_close_ int fd = ip_open_regular(path, ret_size);
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	_cleanup_close_ int fd = -1;
 
+	if (asprintf(&path, "%s/%s", w->trace->dir, name) < 0) {
+		path = NULL;
+		ip_error("out of memory");
+		return NULL;
+	}
+	fd = ip_open_regular_at(w->from, name, path, ret_size);
 	if (fd < 0)
 		return NULL;
 	if (*ret_size > COPY_MAX) {
@@ -90,13 +99,13 @@ static char *read_file(const char *path, uint64_t *ret_size)
 
 static FILE *open_in(struct ip_trim_writer *w, const char *name)
 {
-	int fd = openat(w->dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = ip_file_make(w->dirfd, name, O_WRONLY);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out && fd >= 0)
 		close(fd);
 	if (!out)
-		ip_error_errno("cannot make %s/%s", w->temporary, name);
+		ip_error_errno("cannot make %s/%s", w->dir, name);
 	return out;
 }
 
@@ -105,18 +114,15 @@ static int close_file(struct ip_trim_writer *w, FILE *out, const char *name)
 	bool bad = ferror(out);
 
 	bad |= fclose(out) != 0;
-	return bad ? ip_error_errno("cannot write %s/%s", w->temporary, name) : 0;
+	return bad ? ip_error_errno("cannot write %s/%s", w->dir, name) : 0;
 }
 
 static int copy_file(struct ip_trim_writer *w, const char *name)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
 	uint64_t size;
+	_cleanup_free_ char *text = read_file(w, name, &size);
 	FILE *out;
 
-	if (asprintf(&path, "%s/%s", w->trace->dir, name) < 0)
-		return ip_error("out of memory");
-	text = read_file(path, &size);
 	out = text ? open_in(w, name) : NULL;
 	if (!out)
 		return -1;
@@ -144,11 +150,11 @@ static int read_uuid(struct ip_trim_writer *w)
 /* One that has lost it is read by iprobe all the same. */
 static int copy_metadata(struct ip_trim_writer *w)
 {
-	_cleanup_free_ char *path = NULL;
+	struct stat st;
 
-	if (asprintf(&path, "%s/metadata", w->trace->dir) < 0)
-		return ip_error("out of memory");
-	return access(path, F_OK) < 0 && errno == ENOENT ? 0 : copy_file(w, "metadata");
+	return fstatat(w->from, "metadata", &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT
+		       ? 0
+		       : copy_file(w, "metadata");
 }
 
 /* Counts and histograms (common/trace_format.h) tell of the whole trace only. */
@@ -171,14 +177,14 @@ static bool is_wanted(const char *name, bool whole)
 static int copy_subdir(struct ip_trim_writer *w, bool whole)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
-	_cleanup_free_ char *path = NULL;
 	struct dirent *entry;
+	int fd = openat(w->from, IP_TRACE_SUBDIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (asprintf(&path, "%s/%s", w->trace->dir, IP_TRACE_SUBDIR) < 0)
-		return ip_error("out of memory");
-	dir = opendir(path);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
 	if (!dir)
-		return ip_error_errno("cannot read %s", path);
+		return ip_error_errno("cannot read %s/%s", w->trace->dir, IP_TRACE_SUBDIR);
 	while ((entry = readdir(dir))) {
 		_cleanup_free_ char *name = NULL;
 		struct stat st;
@@ -197,40 +203,39 @@ static int copy_subdir(struct ip_trim_writer *w, bool whole)
 int ip_trim_writer_create(const struct ip_trace_reader *trace, const struct ip_trim_options *options,
 			  const char *dir, struct ip_trim_writer **ret)
 {
-	struct ip_trim_writer *w;
+	struct ip_trim_writer *w = calloc(1, sizeof(*w));
+	int inner = -1;
 	struct stat st;
-	mode_t mask;
 
-	if (lstat(dir, &st) == 0)
-		return ip_error("%s exists: name another directory with -o", dir);
-	w = malloc(sizeof(*w));
 	if (!w)
 		return ip_error("out of memory");
-	memset(w, 0, sizeof(*w));
 	w->trace = trace;
-	w->dirfd = -1;
+	w->dirfd = w->from = w->place.parent = -1;
 	w->dir = strdup(dir);
-	if (asprintf(&w->temporary, "%s.XXXXXX", dir) < 0)
-		w->temporary = NULL;
-	if (!w->dir || !w->temporary) {
-		destroy(w);
-		return ip_error("out of memory");
-	}
-	if (!mkdtemp(w->temporary)) {
-		ip_error_errno("cannot make %s", dir);
+	if (!w->dir)
+		ip_error("out of memory");
+	if (!w->dir || ip_dir_locate(dir, &w->place) < 0) {
 		destroy(w);
 		return -1;
 	}
-	mask = umask(0);
-	umask(mask);
-	w->dirfd = open(w->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (w->dirfd < 0 || fchmod(w->dirfd, 0777 & ~mask) < 0 ||
-	    mkdirat(w->dirfd, IP_TRACE_SUBDIR, 0777) < 0) {
-		ip_error_errno("cannot make %s", dir);
-		rmdir(w->temporary);
+	if (fstatat(w->place.parent, w->place.name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		destroy(w);
+		return ip_error("%s exists: name another directory with -o", dir);
+	}
+	w->from = open(trace->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->from < 0) {
+		ip_error_errno("cannot read %s", trace->dir);
 		destroy(w);
 		return -1;
 	}
+	w->dirfd = ip_dir_make_beside(&w->place, w->temporary);
+	inner = w->dirfd < 0 ? -1 : ip_dir_make(w->dirfd, IP_TRACE_SUBDIR);
+	if (inner < 0) {
+		ip_error_errno("cannot make %s", dir);
+		ip_trim_writer_discard(w);
+		return -1;
+	}
+	close(inner);
 	if (read_uuid(w) < 0 || copy_metadata(w) < 0 || copy_subdir(w, is_whole(trace, options)) < 0) {
 		ip_trim_writer_discard(w);
 		return -1;
@@ -258,7 +263,7 @@ static int write_packet(struct ip_trim_writer *w)
 	fwrite(h, sizeof(*h), 1, w->out);
 	fwrite(w->words, sizeof(*w->words), w->n, w->out);
 	if (ferror(w->out))
-		return ip_error_errno("cannot write %s/stream-%u", w->temporary, w->stream);
+		return ip_error_errno("cannot write %s/stream-%u", w->dir, w->stream);
 	h->packet_seq_num++;
 	w->result.bytes += size;
 	if (h->timestamp_end > w->latest)
@@ -373,15 +378,13 @@ static bool begins_with(const char *line, const char *key)
 
 static int write_session(struct ip_trim_writer *w, const struct ip_trim_options *options)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	uint64_t from = options->from > w->trace->begin ? options->from : w->trace->begin, size;
 	uint64_t to = options->to <= w->trace->end ? options->to : w->trace->end;
 	const char *line, *end;
 	FILE *out;
 
-	if (asprintf(&path, "%s/%s", w->trace->dir, IP_TRACE_SESSION) < 0)
-		return ip_error("out of memory");
-	text = read_file(path, &size);
+	text = read_file(w, IP_TRACE_SESSION, &size);
 	out = text ? open_in(w, IP_TRACE_SESSION) : NULL;
 	if (!out)
 		return -1;
@@ -391,7 +394,8 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 	for (line = text; (end = strchr(line, '\n')); line = end + 1)
 		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
 		    !begins_with(line, "trimmed") && !begins_with(line, "compressed") &&
-		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten") && !begins_with(line, "rotated"))))
+		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten") &&
+			       !begins_with(line, "rotated"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;
@@ -413,12 +417,13 @@ int ip_trim_writer_finish(struct ip_trim_writer *w, const struct ip_trim_options
 		ip_trim_writer_discard(w);
 		return -1;
 	}
-	if (rename(w->temporary, w->dir) < 0) {
+	if (ip_dir_rename(w->place.parent, w->temporary, w->place.name) < 0) {
 		ip_error_errno("cannot make %s", w->dir);
 		ip_trim_writer_discard(w);
 		return -1;
 	}
 	*ret = w->result;
+	ret->fd = ip_steal_fd(&w->dirfd);
 	destroy(w);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/print.h"
 #include "common/trace_format.h"
 #include "common/utf8.h"
 
@@ -134,7 +135,8 @@ static size_t find_enumerator(const struct ip_value_type *type, uint64_t word, c
 		size_t name = strcspn(p, "=,");
 
 		if (p[name] == '=' && (isdigit((unsigned char)p[name + 1]) || p[name + 1] == '-') &&
-		    extend(strtoull(p + name + 1, NULL, 10), type->size, false) == extend(word, type->size, false)) {
+		    extend(strtoull(p + name + 1, NULL, 10), type->size, false) ==
+			    extend(word, type->size, false)) {
 			*ret = p;
 			return name;
 		}
@@ -184,9 +186,9 @@ static void format_floating(const struct value *v, char *buffer, size_t size)
 	}
 	for (int digits = is_float ? 6 : 15; digits <= last; digits++) {
 		snprintf(buffer, size, "%.*Lg", digits, x);
-		if (is_float		     ? strtof(buffer, NULL) == (float)x
+		if (is_float		   ? strtof(buffer, NULL) == (float)x
 		    : v->type->code == 'f' ? strtod(buffer, NULL) == (double)x
-					     : strtold(buffer, NULL) == x)
+					   : strtold(buffer, NULL) == x)
 			break;
 	}
 	for (char *p = buffer; *p; p++)
@@ -199,7 +201,7 @@ static void print_quoted(FILE *out, const char *bytes, size_t length, char quote
 {
 	static const char escapes[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'\0', '0'}};
 
-	putc(quote, out);
+	ip_print(out, "%c", quote);
 	for (size_t i = 0; i < length;) {
 		char character[5] = "";
 		size_t left = length - i, n;
@@ -211,18 +213,18 @@ static void print_quoted(FILE *out, const char *bytes, size_t length, char quote
 				escape = escapes[k][1];
 		n = bytes[i] ? ip_utf8_length(character) : 1;
 		if (escape)
-			fprintf(out, "\\%c", escape);
+			ip_print(out, "\\%c", escape);
 		else if (bytes[i] == quote || bytes[i] == '\\')
-			fprintf(out, "\\%c", bytes[i]);
-		else if (!n || ip_utf8_is_control(character))
-			fprintf(out, "\\x%02x", (unsigned char)bytes[i]);
+			ip_print(out, "\\%c", bytes[i]);
+		else if (!n || ip_utf8_steers(character))
+			ip_print(out, "\\x%02x", (unsigned char)bytes[i]);
 		else
-			fwrite(bytes + i, 1, n, out);
-		if (!n || (n > 1 && ip_utf8_is_control(character)))
+			ip_print(out, "%.*s", (int)n, bytes + i);
+		if (!n || (n > 1 && ip_utf8_steers(character)))
 			n = 1;
 		i += n;
 	}
-	putc(quote, out);
+	ip_print(out, "%c", quote);
 }
 
 static void print_value(FILE *out, const struct value *v)
@@ -234,51 +236,51 @@ static void print_value(FILE *out, const struct value *v)
 	size_t length;
 
 	if (v->missing) {
-		putc('?', out);
+		ip_print(out, "?");
 		return;
 	}
 	switch (v->type->code) {
 	case 'i':
-		fprintf(out, "%" PRId64, extend(word, size, true));
+		ip_print(out, "%" PRId64, extend(word, size, true));
 		break;
 	case 'u':
-		fprintf(out, "%" PRIu64, (uint64_t)extend(word, size, false));
+		ip_print(out, "%" PRIu64, (uint64_t)extend(word, size, false));
 		break;
 	case 'c':
 		print_quoted(out, &c, 1, '\'');
-		fprintf(out, " (%d)", c);
+		ip_print(out, " (%d)", c);
 		break;
 	case 'b':
-		fputs(word & 0xff ? "true" : "false", out);
+		ip_print(out, "%s", word & 0xff ? "true" : "false");
 		break;
 	case 'e':
 		length = find_enumerator(v->type, word, &enumerator);
 		if (length)
-			fprintf(out, "%.*s", (int)length, enumerator);
+			ip_print(out, "%.*s", (int)length, enumerator);
 		else
-			fprintf(out, "%" PRId64, (int64_t)word);
+			ip_print(out, "%" PRId64, (int64_t)word);
 		break;
 	case 'p':
-		fprintf(out, word ? "0x%" PRIx64 : "NULL", word);
+		ip_print(out, word ? "0x%" PRIx64 : "NULL", word);
 		break;
 	case 'f':
 	case 'x':
 		format_floating(v, text, sizeof(text));
-		fputs(text, out);
+		ip_print(out, "%s", text);
 		break;
 	case 's':
 		if (word & IP_STRING_NULL) {
-			fputs("NULL", out);
+			ip_print(out, "NULL");
 		} else if (word & IP_STRING_UNREADABLE) {
-			fprintf(out, "0x%" PRIx64 " (unreadable)", v->words[1]);
+			ip_print(out, "0x%" PRIx64 " (unreadable)", v->words[1]);
 		} else {
 			print_quoted(out, (const char *)(v->words + 1), v->length, '"');
 			if (word & IP_STRING_CUT)
-				fputs("...", out);
+				ip_print(out, "...");
 		}
 		break;
 	default:
-		fputs("{...}", out);
+		ip_print(out, "{...}");
 	}
 }
 
@@ -289,13 +291,13 @@ void ip_values_print(FILE *out, const struct ip_signature *signature, const uint
 
 	while (step(&w, &v)) {
 		if (v.place)
-			fputs(", ", out);
+			ip_print(out, ", ");
 		if (v.type->name)
-			fprintf(out, "%s=", v.type->name);
+			ip_print(out, "%s=", v.type->name);
 		print_value(out, &v);
 	}
 	if (w.next < signature->n)
-		fputs(w.next ? ", ..." : "...", out);
+		ip_print(out, "%s", w.next ? ", ..." : "...");
 }
 
 static void json_value(struct ip_json *json, const char *key, const struct value *v)
@@ -377,7 +379,8 @@ void ip_values_json(struct ip_json *json, const struct ip_signature *signature, 
 	}
 }
 
-void ip_value_json(struct ip_json *json, const char *key, const struct ip_signature *signature, const uint64_t *payload)
+void ip_value_json(struct ip_json *json, const char *key, const struct ip_signature *signature,
+		   const uint64_t *payload)
 {
 	struct walk w = begin(signature, payload);
 	struct value v;
@@ -394,6 +397,7 @@ bool ip_values_cut(const struct ip_signature *signature, const uint64_t *payload
 
 	while (step(&w, &v))
 		cut |= v.type->code == 's' && !v.missing &&
-		       (v.words[0] & (IP_STRING_CUT | IP_STRING_UNREADABLE | IP_STRING_NULL)) == IP_STRING_CUT;
+		       (v.words[0] & (IP_STRING_CUT | IP_STRING_UNREADABLE | IP_STRING_NULL)) ==
+			       IP_STRING_CUT;
 	return cut;
 }

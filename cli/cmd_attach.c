@@ -10,6 +10,7 @@
 #include "cli/via_daemon.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -25,16 +26,20 @@ static const char help[] =
 	"  -o, --output DIR      trace directory (default iprobe.data; one that exists is kept as DIR.old)\n"
 	"      --duration T      200ms, 10s, 2m (default: until Ctrl-C)\n"
 	"      --memory SIZE     ring memory (default 64M)\n"
-	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to 80 us (busy machine: ms)\n"
-	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that other readers open)\n"
-	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto (default): the one where the other cannot be\n"
+	"      --time WORD       precise (default), or coarse: a third of the cost, true to 10 to 80 us "
+	"(busy machine: ms)\n"
+	"      --compress        compress the trace while it is recorded (iprobe trim makes a copy that "
+	"other readers open)\n"
+	"      --clock WORD      tsc, monotonic (clock_gettime, which costs more), or auto (default): the "
+	"one where the other cannot be\n"
 	"                        trusted\n"
 	"      --max-size SIZE   stop recording when the trace is this large (default 1G or a tenth of the "
 	"free space)\n"
-	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of which the oldest goes\n"
+	"      --rotate N        do not stop there: keep the newest, in N pieces (2 to 64) of which the "
+	"oldest goes\n"
 	"      --max-stop T      no stop longer than T: several stops if need be; give up, nothing changed, "
 	"where the\n"
-	"                        threads cannot be gathered in it (default 50ms)\n"
+	"                        threads cannot be gathered in it (default 50ms); failed ones are told, too\n"
 	"      --no-stop         switch pages under the running threads; one blocked thread is held instead "
 	"of all\n"
 	"      --resume          go on with the recording in DIR, whose iprobe was killed\n"
@@ -45,25 +50,34 @@ static const char help[] =
 	"                        points\n"
 	"      --retval          record what functions return\n"
 	"      --string-limit N  bytes of a string that are recorded (default 64, at most 1024)\n"
-	"      --depth N         leave out calls with N or more recorded functions below them on the stack (at most 512)\n"
+	"      --depth N         leave out calls with N or more recorded functions below them on the stack "
+	"(at most 512)\n"
 	"      --min-duration T  leave out calls shorter than T; callers of what is kept are kept\n"
 	"      --sample N[:SEL]  one call in N of each function (of SEL's); repeatable\n"
 	"      --start-on F[:N]  record nothing before function F is called (for the Nth time)\n"
 	"      --stop-on F[:N]   end when function F is called (for the Nth time)\n"
 	"      --tid LIST        these threads only; --thread GLOB,... by name\n"
 	"      --callsite        record where each call comes from\n"
-	"      --overwrite       keep the newest events only, in the rings, until the end or iprobe snapshot\n"
+	"      --overwrite       keep the newest events only, in the rings, until the end or iprobe "
+	"snapshot\n"
 	"      --follow-fork     record forked children too, in the same trace, until the last has ended\n"
-	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was not recorded\n"
-	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls only), hist\n"
-	"                        (latency histograms), user:FILE (a shared object of yours: <iprobe/payload.h>); repeatable; where each\n"
+	"      --follow-exec     go on in what the process executes, in the same trace; says how long it was "
+	"not recorded\n"
+	"      --payload P[:SEL] what the probes do, of SEL or of all others: log (default), count (calls "
+	"only), hist\n"
+	"                        (latency histograms), user:FILE (a shared object of yours: "
+	"<iprobe/payload.h>); repeatable; where each\n"
 	"                        has a SEL and there is no -f, these are live\n"
-	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, its p99 over the last second (p50,\n"
-	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload hist (with --overwrite\n"
+	"      --until COND      end when a function's latency passes a limit: p99>10ms/1s:SEL, its p99 over "
+	"the last second (p50,\n"
+	"                        p90, p95, p99, p999, mean; calls>N/T:SEL); SEL has the payload hist (with "
+	"--overwrite\n"
 	"                        it is recorded as well); repeatable\n"
 	"      --linger T        with --until: go on for T when it is met\n"
-	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) of its own time and 1 %\n"
-	"                        of its thread's: its calls are counted from then on, where that is cheap enough\n"
+	"      --drop-hot[=PCT]  take the probes of a function away when they take PCT per cent (default 50) "
+	"of its own time and 1 %\n"
+	"                        of its thread's: its calls are counted from then on, where that is cheap "
+	"enough\n"
 	"      --list FILE       the probe list of a stripped module, or a directory of such lists; "
 	"repeatable\n"
 	"      --leave           where iprobed does it: end at once, and let the session go on by itself\n"
@@ -78,23 +92,25 @@ static void print_preview(const struct cli_record_options *options, const struct
 
 	if (!options->json) {
 		for (size_t i = 0; i < p->nmodules; i++)
-			printf("%8zu sites  %8zu functions  %s\n", p->modules[i].sites,
-			       p->modules[i].functions, p->modules[i].path);
+			ip_print(stdout, "%8zu sites  %8zu functions  %s\n", p->modules[i].sites,
+				 p->modules[i].functions, p->modules[i].path);
 		if (options->session.no_stop) {
-			printf("pid %d: %zu sites on %zu pages to switch in %zu pieces without a stop, %zu "
-			       "to leave idle%s%s; "
-			       "nothing was changed\n",
-			       p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
-			       p->summary.unswitched, p->summary.unswitched ? ": " : "",
-			       p->summary.unswitched_why);
+			ip_print(stdout,
+				 "pid %d: %zu sites on %zu pages to switch in %zu pieces without a stop, %zu "
+				 "to leave idle%s%s; "
+				 "nothing was changed\n",
+				 p->summary.pid, p->summary.sites, p->summary.pages, p->pieces,
+				 p->summary.unswitched, p->summary.unswitched ? ": " : "",
+				 p->summary.unswitched_why);
 			return;
 		}
-		printf("pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about "
-		       "%s%s; nothing was "
-		       "changed\n",
-		       p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
-		       p->summary.threads, p->nstops, p->nstops == 1 ? "" : "s",
-		       ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
+		ip_print(stdout,
+			 "pid %d: %zu sites of %zu functions on %zu pages, %zu threads; %zu stop%s of about "
+			 "%s%s; nothing was "
+			 "changed\n",
+			 p->summary.pid, p->summary.sites, p->summary.functions, p->summary.pages,
+			 p->summary.threads, p->nstops, p->nstops == 1 ? "" : "s",
+			 ip_format_ns(p->expected_stop_ns, stop), p->nstops == 1 ? "" : " each");
 		return;
 	}
 	ip_json_init(&j, stdout);
@@ -128,15 +144,16 @@ static void print_change(const struct cli_record_options *options, const struct 
 {
 	const char *would = options->dry_run ? "would be " : "";
 	const struct ip_session_change *c = &s->change;
+	size_t failed = 0;
 	FILE *out;
 	struct ip_json j;
 
 	cli_warn_unused(c->dir, c->unused);
 	if (s->foreign)
-		fprintf(stderr,
-			"iprobe: pid %d: %zu sites hold something that is not iprobe's (a breakpoint, a "
-			"uprobe): left alone\n",
-			s->pid, s->foreign);
+		ip_print(stderr,
+			 "iprobe: pid %d: %zu sites hold something that is not iprobe's (a breakpoint, a "
+			 "uprobe): left alone\n",
+			 s->pid, s->foreign);
 	if (options->json) {
 		ip_json_init(&j, stdout);
 		ip_json_object(&j, NULL);
@@ -157,6 +174,9 @@ static void print_change(const struct cli_record_options *options, const struct 
 		for (size_t i = 0; i < s->nstops; i++)
 			ip_json_double(&j, NULL, s->stops[i].ns / 1e3);
 		ip_json_end_array(&j);
+		for (size_t i = 0; i < s->nstops; i++)
+			failed += s->stops[i].failed;
+		ip_json_uint(&j, "failed_stops", failed);
 		ip_json_uint(&j, "more_stops", s->more_stops);
 		ip_json_double(&j, "more_stops_max_us", s->more_ns / 1e3);
 		ip_json_string(&j, "dir", c->dir);
@@ -166,25 +186,25 @@ static void print_change(const struct cli_record_options *options, const struct 
 	if (options->quiet && !options->dry_run)
 		return;
 	out = options->dry_run ? stdout : stderr;
-	fprintf(out, options->dry_run ? "pid %d: " : "iprobe: pid %d: ", s->pid);
+	ip_print(out, options->dry_run ? "pid %d: " : "iprobe: pid %d: ", s->pid);
 	if (!c->sites_added && !c->sites_removed)
-		fputs("its session is as asked for already", out);
+		ip_print(out, "its session is as asked for already");
 	if (c->sites_added)
-		fprintf(out, "%zu function%s (%zu sites) %sadded to its session", c->functions_added,
-			c->functions_added == 1 ? "" : "s", c->sites_added, would);
+		ip_print(out, "%zu function%s (%zu sites) %sadded to its session", c->functions_added,
+			 c->functions_added == 1 ? "" : "s", c->sites_added, would);
 	if (c->sites_removed)
-		fprintf(out, "%s%zu function%s (%zu sites) %sremoved%s", c->sites_added ? ", " : "",
-			c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
-			c->sites_added ? "" : " from its session");
+		ip_print(out, "%s%zu function%s (%zu sites) %sremoved%s", c->sites_added ? ", " : "",
+			 c->functions_removed, c->functions_removed == 1 ? "" : "s", c->sites_removed, would,
+			 c->sites_added ? "" : " from its session");
 	if (s->nstops) {
-		fputs("; stopped for", out);
+		ip_print(out, "; stopped for");
 		cli_print_stops(out, s->stops, s->nstops, s->more_stops, s->more_ns);
 	}
 	if (options->dry_run)
-		fputs("; nothing was changed\n", out);
+		ip_print(out, "; nothing was changed\n");
 	else
-		fprintf(out, "; it records %zu function%s, trace in %s\n", s->functions,
-			s->functions == 1 ? "" : "s", c->dir);
+		ip_print(out, "; it records %zu function%s, trace in %s\n", s->functions,
+			 s->functions == 1 ? "" : "s", c->dir);
 }
 
 static void clear_change(struct ip_session_change *c)
@@ -215,7 +235,8 @@ static int ask_daemon(int pid, const struct cli_record_options *options, int arg
 	if (!wanted && !options->leave)
 		return -1;
 	if (!wanted) {
-		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be traced without: use nohup, or IPROBE_DAEMON=always",
+		ip_error("--leave: there is no iprobed that is needed for it, or pid %d can be traced "
+			 "without: use nohup, or IPROBE_DAEMON=always",
 			 pid);
 		return cli_fail();
 	}

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
 #include "hotpatcher/borrow_search.h"
@@ -24,17 +26,20 @@
 #include "hotpatcher/plan.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/slack.h"
+#include "hotpatcher/stop.h"
 
-#define TRIES 100 /* of 10 ms */
-#define LOOKS 10  /* 200 ms apart */
-#define WAITS 50  /* of 20 ms: processes of an iprobe that was killed are gone by then */
+#define NAP_NS 10000000ull
+#define LOCKS  65 /* of 1 s: longer than a session tries (stop.h) */
+#define LOOKS  10 /* 200 ms apart */
+#define WAITS  50 /* of 20 ms: processes of an iprobe that was killed are gone by then */
 
 static const char help[] =
 	"usage: iprobe detach [--no-stop] [--left-over] [--list FILE] [--json] PID\n\n"
 	"Puts back every site that any iprobe left live in the process, whoever did it "
 	"and however it ended.\n"
 	"A session that is still recording ends. --no-stop: switch pages instead of stopping the "
-	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n";
+	"threads. --left-over: do nothing where an iprobe is alive that has the session.\n"
+	"A thread in uninterruptible sleep is waited for, for up to a minute; all others run meanwhile.\n";
 
 /* Where the file is not to be had the address at which it is mapped must do. */
 static bool may_be_live(const struct ip_area *area, const struct ip_module *module)
@@ -63,9 +68,9 @@ static int tidy(struct ip_target *target)
 		tidied += ip_slack_tidy(target);
 	}
 	if (tidied)
-		fprintf(stderr,
-			"iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
-			target->pid);
+		ip_print(stderr,
+			 "iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
+			 target->pid);
 	if (ip_target_alive(target) && ip_slack_left_behind(target))
 		return ip_error(
 			"pid %d: a thread is still in code at %#lx that an iprobe which was killed has left: "
@@ -85,10 +90,63 @@ static bool is_held(const struct ip_area *area)
 	return i == WAITS;
 }
 
-/* Restores, trying again for a while where threads cannot be stopped. 0 or -1. */
+/* A session beside us may hold the lock for as long as it waits for a thread. */
+static int lock_patch(struct ip_area *area, struct ip_target *target)
+{
+	int ret = -1;
+
+	for (int i = 0; i < LOCKS && ret < 0 && ip_target_alive(target); i++)
+		ret = ip_area_lock_patch(area, target->pid);
+	return ret;
+}
+
+/* Where that is not enough for as many threads as there are, what they need. */
+static uint64_t max_stop_ns(const struct ip_target *target)
+{
+	const long threads = ip_proc_status(target->pid, "Threads");
+	const uint64_t needed = threads > 0 ? 2 * ip_patch_expect_threads_ns(threads) : 0;
+
+	return needed > IP_DEFAULT_MAX_STOP ? needed : IP_DEFAULT_MAX_STOP;
+}
+
+/* Tries again where threads cannot be stopped. */
+static int restore(struct ip_target *target, const struct ip_modules *modules, bool no_stop,
+		   struct ip_patch_result *result)
+{
+	struct ip_patch_result *all = calloc(1, sizeof(*all));
+	const uint64_t began = ip_now_ns();
+	bool said = false;
+	int ret;
+
+	if (!all)
+		return ip_error("out of memory");
+	for (;;) {
+		ip_stop_let_go(target);
+		ret = no_stop ? ip_flip_restore(target, modules, result)
+			      : ip_restore(target, modules, max_stop_ns(target), result);
+		for (size_t i = 0; ret < 0 && i < result->nstops; i++)
+			ip_patch_result_add(all, &result->stops[i]);
+		for (size_t i = 0; i < target->stops.n; i++)
+			ip_patch_result_add(all, &target->stops.items[i].record);
+		ip_stop_log_clear(&target->stops);
+		if (ret == 0 || !result->transient || !ip_stop_go_on(target, began, &said))
+			break;
+		ip_stop_nap(target, ip_stop_rest_ns(target, target->asleep ? NAP_NS / 10 : NAP_NS));
+	}
+	for (size_t i = 0; i < all->nstops; i++)
+		ip_patch_result_add(result, &all->stops[i]);
+	free(all);
+	if (ret < 0) {
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
+		return ip_stop_tell_in_vain(result->stops, result->nstops, why ? why : "out of memory");
+	}
+	return ret;
+}
+
+/* Restores. 0 or -1. */
 static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
 {
-	const struct timespec nap = {.tv_nsec = 10000000};
 	struct ip_modules modules = {0};
 	struct ip_flip_hold held;
 	struct ip_target *target;
@@ -104,7 +162,7 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 			ret = 0;
 			goto out;
 		}
-		if (ip_area_lock_patch(area, pid) < 0)
+		if (lock_patch(area, target) < 0)
 			goto out;
 		/* a forked child shares the area with its parent: only the target's own session ends */
 		if (area->header->session_pid == (uint32_t)pid)
@@ -112,21 +170,15 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	}
 	if (ip_modules_load(target, &modules) < 0)
 		goto out;
-	for (int i = 0; i < TRIES; i++) {
-		ret = no_stop ? ip_flip_restore(target, &modules, result)
-			      : ip_restore(target, &modules, IP_DEFAULT_MAX_STOP, result);
-		if (ret == 0 || !result->transient)
-			break;
-		nanosleep(&nap, NULL);
-	}
+	ret = restore(target, &modules, no_stop, result);
 	/* an iprobe that was killed in the middle of a flip has left a second mapping of text */
 	if (ret == 0 && ip_flip_clean(target, &held) < 0)
-		fprintf(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
-			ip_error_message());
+		ip_print(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
+			 ip_error_message());
 	/* an fperf that was killed has left its counters */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid &&
 	    ip_area_lock_session(area, pid) == 0 && ip_pmu_clean(target, area) < 0)
-		fprintf(stderr, "iprobe: %s\n", ip_error_message());
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
 	    ip_area_lock_session(area, pid) == 0)
@@ -144,11 +196,11 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		if (ip_module_inspect(target, &modules.items[i], &state) < 0)
 			ret = -1;
 		else if (state.foreign && state.foreign == state.probed && !state.patched)
-			fprintf(stderr,
-				"iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu idle sites, "
-				"the first at %#lx: "
-				"left alone\n",
-				pid, modules.items[i].path, state.foreign, state.first_foreign);
+			ip_print(stderr,
+				 "iprobe: pid %d: %s: a uprobe or a debugger's breakpoint in %zu idle sites, "
+				 "the first at %#lx: "
+				 "left alone\n",
+				 pid, modules.items[i].path, state.foreign, state.first_foreign);
 		else if (state.foreign)
 			ret = ip_error(
 				"pid %d: %s: %zu places hold bytes that are neither the file's nor iprobe's, "
@@ -174,6 +226,7 @@ int cmd_detach(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},	{0}};
 	struct ip_patch_result result = {0};
 	bool json = false, no_stop = false, left_over = false;
+	size_t failed = 0;
 	int option, pid, code;
 
 	opterr = 0;
@@ -188,7 +241,7 @@ int cmd_detach(int argc, char **argv)
 		} else if (option == 'o') {
 			left_over = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);
@@ -215,16 +268,19 @@ int cmd_detach(int argc, char **argv)
 		for (size_t i = 0; i < result.nstops; i++)
 			ip_json_double(&j, NULL, result.stops[i].ns / 1e3);
 		ip_json_end_array(&j);
+		for (size_t i = 0; i < result.nstops; i++)
+			failed += result.stops[i].failed;
+		ip_json_uint(&j, "failed_stops", failed);
 		ip_json_uint(&j, "more_stops", result.more_stops);
 		ip_json_double(&j, "more_stops_max_us", result.more_ns / 1e3);
 		ip_json_end_object(&j);
 	} else if (result.sites) {
-		printf("pid %d: %zu sites put back on %zu pages; %s for", pid, result.sites, result.pages,
-		       no_stop ? "one thread held" : "stopped");
+		ip_print(stdout, "pid %d: %zu sites put back on %zu pages; %s for", pid, result.sites,
+			 result.pages, no_stop ? "one thread held" : "stopped");
 		cli_print_stops(stdout, result.stops, result.nstops, result.more_stops, result.more_ns);
-		putchar('\n');
+		ip_print(stdout, "\n");
 	} else {
-		printf("pid %d: nothing was live\n", pid);
+		ip_print(stdout, "pid %d: nothing was live\n", pid);
 	}
 	return 0;
 }

@@ -21,13 +21,15 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
-#include "hotpatcher/wake.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/target.h"
+#include "hotpatcher/wake.h"
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID]\n\n"
@@ -61,7 +63,7 @@ static void tell(struct examination *e, enum verdict verdict, const char *check,
 		ip_json_string(e->json, "detail", text);
 		ip_json_end_object(e->json);
 	} else {
-		printf("%-5s %-18s %s\n", words[verdict], check, text);
+		ip_print(stdout, "%-5s %-18s %s\n", words[verdict], check, text);
 	}
 }
 
@@ -96,16 +98,15 @@ static int try_ptrace(void)
 	return error;
 }
 
-static const char canary[4096] __attribute__((aligned(4096))) = {'a'};
-
-/* Whether /proc/PID/mem may write to pages that are not writable: kernels from 6.12 on can forbid it. */
-static bool try_mem_write(void)
+/* Whether memory that was written can be made executable, as the runtime's is: SELinux (execmem) and prctl(PR_SET_MDWE) forbid it. */
+static bool try_executable(void)
 {
-	_cleanup_close_ int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	char byte = 'b';
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool can = page != MAP_FAILED && mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0;
 
-	return fd >= 0 && pwrite(fd, &byte, 1, (off_t)(uintptr_t)canary) == 1 &&
-	       *(const volatile char *)canary == 'b';
+	if (page != MAP_FAILED)
+		munmap(page, 4096);
+	return can;
 }
 
 static void examine_machine(struct examination *e)
@@ -134,23 +135,33 @@ static void examine_machine(struct examination *e)
 	if (*first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line)) && strcmp(line, "0") &&
 	    geteuid() != 0)
 		tell(e, BAD, "yama",
-		     "ptrace_scope is %s: attach works only on own children (iprobe run), through iprobed, or as root; 0 "
+		     "ptrace_scope is %s: attach works only on own children (iprobe run), through iprobed, "
+		     "or as root; 0 "
 		     "lifts it",
 		     line);
 	else
 		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
 	if (ip_guard_may_lend())
-		tell(e, GOOD, "priority", "threads that are stopped or borrowed have real-time priority meanwhile");
+		tell(e, GOOD, "priority",
+		     "threads that are stopped or borrowed have real-time priority meanwhile");
 	else
 		tell(e, NOTE, "priority",
-		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for CPUs, tens of "
+		     "none can be lent (CAP_SYS_NICE): on a busy machine stops and holds wait for CPUs, tens "
+		     "of "
 		     "milliseconds");
-	if (try_mem_write())
+	if (ip_target_may_write_text())
 		tell(e, GOOD, "text writes", "/proc/PID/mem writes to read-only pages");
 	else
 		tell(e, BAD, "text writes",
 		     "/proc/PID/mem refuses read-only pages (proc_mem.force_override on the kernel command "
 		     "line)");
+	if (try_executable())
+		tell(e, GOOD, "executable memory", "can be made");
+	else
+		tell(e, NOTE, "executable memory",
+		     "refused here (%s): the runtime needs it in targets, which may be under the same policy "
+		     "(SELinux: execmem)",
+		     strerror(errno));
 	fd = memfd_create("iprobe-doctor", MFD_CLOEXEC);
 	if (fd < 0)
 		tell(e, BAD, "ring memory", "memfd_create: %s", strerror(errno));
@@ -211,7 +222,8 @@ static void examine_target(struct examination *e, pid_t pid)
 		tell(e, NOTE, "seccomp", "mode %ld: %s", seccomp,
 		     target->has_runtime && !target->injected
 			     ? "the runtime makes no system call but gettid and getpid, once a thread"
-			     : "suspended for the thread that is borrowed, while it is; the runtime makes no system call");
+			     : "suspended for the thread that is borrowed, while it is; the runtime makes no "
+			       "system call");
 	if (ip_modules_load(target, &modules) < 0) {
 		tell(e, BAD, "modules", "%s", ip_error_message());
 	} else {
@@ -256,7 +268,7 @@ int cmd_doctor(int argc, char **argv)
 		if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);

@@ -22,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 /* Deeper calls are not indented any further. */
@@ -108,7 +109,8 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 		return true;
 	span = ip_focus_span_at(d->focus, ts);
 	if (span && span != d->span && d->span && !d->json)
-		puts("--");
+		ip_print(stdout, "--"
+				 "\n");
 	d->span = span ? span : d->span;
 	return span;
 }
@@ -126,19 +128,20 @@ static bool begin_line(struct dump *d, uint32_t function, uint64_t call, const c
 	if (!text)
 		return false;
 	if (d->json)
-		printf("{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns,
-		       d->pid, d->tid, event, depth, text);
+		ip_print(stdout,
+			 "{\"ts\":%" PRIu64 ",\"pid\":%u,\"tid\":%u,\"event\":\"%s\",\"depth\":%zu,%s", ns,
+			 d->pid, d->tid, event, depth, text);
 	else
-		printf("%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000, ns % 1000000000,
-		       d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
-		       (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
-		       *event == 'e' && event[1] == 'x' ? "} " : "", text);
+		ip_print(stdout, "%5" PRIu64 ".%09" PRIu64 " %*.0u%8u  %*s%s%s", ns / 1000000000,
+			 ns % 1000000000, d->several ? 8 : 0, d->several ? d->pid : 0, d->tid,
+			 (int)(2 * (depth < INDENT_MAX ? depth : INDENT_MAX)), "",
+			 *event == 'e' && event[1] == 'x' ? "} " : "", text);
 	return true;
 }
 
 static void end_line(struct dump *d, const char *text, const char *json)
 {
-	puts(d->json ? json : text);
+	ip_print(stdout, "%s\n", d->json ? json : text);
 	if (ferror(stdout))
 		d->stop = true;
 }
@@ -152,9 +155,9 @@ static void print_args(const struct dump *d)
 	if (!signature)
 		return;
 	if (!d->json) {
-		putchar('(');
+		ip_print(stdout, "(");
 		ip_values_print(stdout, signature, d->payload);
-		putchar(')');
+		ip_print(stdout, ")");
 		return;
 	}
 	ip_json_init_inside(&j, stdout);
@@ -184,7 +187,7 @@ static void print_caller(struct dump *d, uint32_t function)
 		return;
 	}
 	if (!d->json) {
-		printf("  <- %s", text);
+		ip_print(stdout, "  <- %s", text);
 		return;
 	}
 	snprintf(hex, sizeof(hex), "%#" PRIx64, address);
@@ -210,7 +213,7 @@ static void print_retval(const struct dump *d)
 	if (!signature)
 		return;
 	if (!d->json) {
-		fputs(" = ", stdout);
+		ip_print(stdout, " = ");
 		ip_values_print(stdout, signature, d->payload);
 		return;
 	}
@@ -231,12 +234,14 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 	if (how == IP_END_EXIT)
 		print_retval(d);
 	if (d->json)
-		printf(",\"duration_ns\":%" PRIu64, ns);
+		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);
 	else
-		printf("  %s", ip_format_ns(ns, buffer));
+		ip_print(stdout, "  %s", ip_format_ns(ns, buffer));
 	if (d->focus && ip_focus_is_slow(d->focus, frame->tag))
-		fputs(d->json ? ",\"slow\":true" : "  (slow)", stdout);
+		ip_print(stdout, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
+		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
+	else if (how == IP_END_EXIT && frame->flags & IP_FRAME_JUMPED)
 		end_line(d, "  (tail call)", ",\"tail\":true}");
 	else if (how == IP_END_EXIT)
 		end_line(d, "", "}");
@@ -252,12 +257,16 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
 		if (d->json && d->focus && ip_focus_is_slow(d->focus, frame->tag))
-			fputs(",\"slow\":true", stdout);
+			ip_print(stdout, ",\"slow\":true");
 		if (!d->json)
-			fputs(frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)" : " {",
-			      stdout);
+			ip_print(stdout, "%s",
+				 frame->flags & IP_FRAME_ENTRY_ONLY ? "  (it has no exit probes)"
+				 : frame->flags & IP_FRAME_AGAIN	    ? "  (again, by a tail call)"
+								    : " {");
 		else if (frame->flags & IP_FRAME_ENTRY_ONLY)
-			fputs(",\"entry_only\":true", stdout);
+			ip_print(stdout, ",\"entry_only\":true");
+		else if (frame->flags & IP_FRAME_AGAIN)
+			ip_print(stdout, ",\"again\":true");
 		print_caller(context, frame->function);
 		end_line(context, "", "}");
 	}
@@ -358,10 +367,10 @@ static int find_focus(struct dump *d)
 				d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
 	/* how much there will be to read, before it begins */
 	if (o->around)
-		fprintf(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
-			ip_format_count(d->focus->nslow, calls), d->focus->nslow == 1 ? "" : "s",
-			ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->focus->nspans, places),
-			d->focus->nspans == 1 ? "" : "s");
+		ip_print(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
+			 ip_format_count(d->focus->nslow, calls), d->focus->nslow == 1 ? "" : "s",
+			 ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->focus->nspans, places),
+			 d->focus->nspans == 1 ? "" : "s");
 	return 0;
 }
 

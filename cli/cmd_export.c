@@ -15,7 +15,9 @@
 #include "cli/filter_options.h"
 #include "cli/reader.h"
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -86,79 +88,84 @@ static void warn_of_size(const struct ip_trace_reader *trace, const struct optio
 	names = s->nfunctions > 1 ? names / (s->nfunctions - 1) : 0;
 	size = events * (format->event + format->names * names);
 	if (size > LARGE)
-		fprintf(stderr,
-			"iprobe: %s: %s has every event: the file will have up to about %s, more than most "
-			"viewers open; iprobe trim takes "
-			"out a part, and --format html shows everything in a few MB\n",
-			trace->dir, format->name, ip_format_size(size, buffer));
+		ip_print(stderr,
+			 "iprobe: %s: %s has every event: the file will have up to about %s, more than most "
+			 "viewers open; iprobe trim takes "
+			 "out a part, and --format html shows everything in a few MB\n",
+			 trace->dir, format->name, ip_format_size(size, buffer));
 }
+
+/* Where it is written. */
+struct output {
+	FILE *file;
+	struct ip_dir_place place;    /* none: as it is */
+	char temporary[NAME_MAX + 1]; /* beside it */
+	struct stat st;		      /* what stands by its name */
+};
 
 /* A new file beside the one that is wanted, which is there whole or not at all. What is no plain file (/dev/stdout, a FIFO) is
- * written as it is: *ret_temporary is NULL then. */
-static FILE *open_output(const char *path, char **ret_temporary)
+ * written as it is. */
+static int open_output(const char *path, struct output *o)
 {
-	struct stat st;
-	FILE *out;
+	bool made;
 	int fd;
 
-	*ret_temporary = NULL;
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		out = fopen(path, "we");
-		if (!out)
-			ip_error_errno("cannot write %s", path);
-		return out;
+	*o = (struct output){.place.parent = -1};
+	if (ip_dir_locate(path, &o->place) < 0)
+		return -1;
+	if (fstatat(o->place.parent, o->place.name, &o->st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !S_ISREG(o->st.st_mode)) {
+		ip_dir_place_close(&o->place);
+		fd = ip_file_open_output(path, &made);
+		if (fd < 0)
+			return -1;
+		/* a link may lead to a plain file */
+		if (fstat(fd, &o->st) == 0 && S_ISREG(o->st.st_mode) && ftruncate(fd, 0) < 0) {
+			close(fd);
+			return ip_error_errno("cannot write %s", path);
+		}
+	} else {
+		fd = ip_file_make_beside(&o->place, o->temporary, O_WRONLY);
 	}
-	if (asprintf(ret_temporary, "%s.XXXXXX", path) < 0) {
-		*ret_temporary = NULL;
-		ip_error("out of memory");
-		return NULL;
-	}
-	fd = mkostemp(*ret_temporary, O_CLOEXEC);
-	if (fd >= 0) {
-		mode_t mask = umask(0);
-
-		umask(mask);
-		fchmod(fd, 0666 & ~mask);
-		out = fdopen(fd, "w");
-		if (out)
-			return out;
-		close(fd);
-		unlink(*ret_temporary);
-	}
+	o->file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (o->file)
+		return 0;
 	ip_error_errno("cannot write %s", path);
-	free(*ret_temporary);
-	*ret_temporary = NULL;
-	return NULL;
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && *o->temporary)
+		unlinkat(o->place.parent, o->temporary, 0);
+	ip_dir_place_close(&o->place);
+	return -1;
 }
 
-static int close_output(FILE *out, const char *path, char *temporary, int ret)
+static int close_output(struct output *o, const char *path, int ret)
 {
-	bool failed = ferror(out);
+	bool failed = ferror(o->file);
 
-	failed |= fclose(out) != 0;
+	failed |= fclose(o->file) != 0;
 	if (ret == 0 && failed)
 		ret = ip_error_errno("cannot write %s", path);
-	if (ret == 0 && temporary && rename(temporary, path) < 0)
+	if (ret == 0 && *o->temporary &&
+	    renameat(o->place.parent, o->temporary, o->place.parent, o->place.name) < 0)
 		ret = ip_error_errno("cannot write %s", path);
-	if (ret < 0 && temporary)
-		unlink(temporary);
-	free(temporary);
+	if (ret < 0 && *o->temporary)
+		unlinkat(o->place.parent, o->temporary, 0);
+	ip_dir_place_close(&o->place);
 	return ret;
 }
 
 static int write_file(struct ip_trace_reader *trace, exporter run, const struct ip_export_options *options,
 		      const char *path)
 {
-	char *temporary = NULL;
-	FILE *out;
+	struct output out;
 
 	if (!path) {
 		if (run(trace, options, stdout) < 0)
 			return -1;
 		return cli_reader_check_stdout();
 	}
-	out = open_output(path, &temporary);
-	return out ? close_output(out, path, temporary, run(trace, options, out)) : -1;
+	return open_output(path, &out) < 0 ? -1 : close_output(&out, path, run(trace, options, out.file));
 }
 
 /* The trace that the page compares with. 0, or -1 with an error. */

@@ -117,6 +117,8 @@ static int collect(struct cli_graph *g, const struct options *o, const bool *sel
 		return ip_error("%s: no calls of a thread %d", g->trace->dir, o->filter.tid);
 	if (o->bottom_up) {
 		inverted = ip_calltree_invert(g->tree, selected);
+		if (inverted)
+			inverted->until_tail = ip_steal_ptr(g->tree->until_tail);
 		ip_calltree_destroy(g->tree);
 		g->tree = inverted;
 		if (!inverted)

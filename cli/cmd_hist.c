@@ -14,6 +14,7 @@
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 
 static const char help[] =
@@ -33,16 +34,16 @@ static const char help[] =
 static void warn_of_measured(const struct cli_hist *h)
 {
 	if (h->latencies->tid && cli_hist_any_measured(h))
-		fprintf(stderr,
-			"iprobe: %s: --payload hist does not tell threads apart: with --tid only functions "
-			"that were logged are "
-			"shown\n",
-			h->dir);
+		ip_print(stderr,
+			 "iprobe: %s: --payload hist does not tell threads apart: with --tid only functions "
+			 "that were logged are "
+			 "shown\n",
+			 h->dir);
 	if (h->latencies->nslices && cli_hist_any_measured(h))
-		fprintf(stderr,
-			"iprobe: %s: --payload hist keeps no times: --over-time shows these functions as "
-			"without it\n",
-			h->dir);
+		ip_print(stderr,
+			 "iprobe: %s: --payload hist keeps no times: --over-time shows these functions as "
+			 "without it\n",
+			 h->dir);
 }
 
 static int show(const char *dir, const struct cli_hist_options *o)

@@ -16,6 +16,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define STOPS_SHOWN	16 /* of each kind */
@@ -88,6 +89,8 @@ static void json_stops(struct ip_json *j, const struct ip_recording *s)
 		ip_json_uint(j, "threads", stop->threads);
 		ip_json_uint(j, "pages", stop->pages);
 		ip_json_uint(j, "sites", stop->sites);
+		if (stop->failed)
+			ip_json_bool(j, "failed", true);
 		ip_json_end_object(j);
 	}
 	ip_json_end_array(j);
@@ -117,18 +120,20 @@ static void print_libraries(const struct ip_recording *s)
 	for (size_t i = 0; i < s->nlibraries && i < LIBRARIES_SHOWN; i++) {
 		const struct ip_recording_library *l = &s->libraries[i];
 
-		printf("%-10s after %s, at %#" PRIx64 ": ", l->unload ? "unload" : "load",
-		       ip_format_ns(ip_recording_since_start(s, l->tsc), at), l->load_bias);
-		ip_print_clean(stdout, l->path);
-		putchar('\n');
+		ip_print(stdout, "%-10s after %s, at %#" PRIx64 ": ", l->unload ? "unload" : "load",
+			 ip_format_ns(ip_recording_since_start(s, l->tsc), at), l->load_bias);
+		ip_print(stdout, "%s", l->path);
+		ip_print(stdout, "\n");
 	}
 	if (s->nlibraries > LIBRARIES_SHOWN)
-		printf("libraries  %zu more came or went (--json tells them)\n", s->nlibraries - LIBRARIES_SHOWN);
+		ip_print(stdout, "libraries  %zu more came or went (--json tells them)\n",
+			 s->nlibraries - LIBRARIES_SHOWN);
 }
 
 static uint64_t gap_ns(const struct ip_recording *s, const struct ip_recording_exec *e)
 {
-	uint64_t from = ip_recording_since_start(s, e->gap_tsc), to = ip_recording_since_start(s, e->again_tsc);
+	uint64_t from = ip_recording_since_start(s, e->gap_tsc),
+		 to = ip_recording_since_start(s, e->again_tsc);
 
 	return to > from ? to - from : 0;
 }
@@ -156,13 +161,16 @@ static void print_execs(const struct ip_recording *s)
 	for (size_t i = 0; i < s->nexecs && i < LIBRARIES_SHOWN; i++) {
 		const struct ip_recording_exec *e = &s->execs[i];
 
-		printf("exec       after %s, by pid %u", ip_format_ns(ip_recording_since_start(s, e->tsc), at), e->pid);
+		ip_print(stdout, "exec       after %s, by pid %u",
+			 ip_format_ns(ip_recording_since_start(s, e->tsc), at), e->pid);
 		if (e->again_tsc)
-			printf(": recorded again, after at most %s in which it was not", ip_format_ns(gap_ns(s, e), gap));
-		putchar('\n');
+			ip_print(stdout, ": recorded again, after at most %s in which it was not",
+				 ip_format_ns(gap_ns(s, e), gap));
+		ip_print(stdout, "\n");
 	}
 	if (s->nexecs > LIBRARIES_SHOWN)
-		printf("exec       %zu more times (--json tells them)\n", s->nexecs - LIBRARIES_SHOWN);
+		ip_print(stdout, "exec       %zu more times (--json tells them)\n",
+			 s->nexecs - LIBRARIES_SHOWN);
 }
 
 static int by_process(const void *a, const void *b)
@@ -233,12 +241,16 @@ static void print_drops(const struct ip_recording *s)
 	for (size_t i = 0; names && i < s->ndrops; i++) {
 		const struct ip_recording_drop *d = &s->drops[i];
 
-		fputs("dropped    ", stdout);
-		ip_print_clean(stdout, ip_names_get(names, d->function));
-		printf(" after %s: %s calls a second of %s each, %" PRIu64 " %% of its time went to its probes; %s\n",
-		       ip_format_ns(ip_recording_since_start(s, d->tsc), at), ip_format_count(d->per_second, rate),
-		       ip_format_ns(ip_recording_ns(s, d->own_ticks), own), d->percent,
-		       d->counted ? "its calls were counted from then on" : "its calls from then on are not known");
+		ip_print(stdout, "dropped    ");
+		ip_print(stdout, "%s", ip_names_get(names, d->function));
+		ip_print(stdout,
+			 " after %s: %s calls a second of %s each, %" PRIu64
+			 " %% of its time went to its probes; %s\n",
+			 ip_format_ns(ip_recording_since_start(s, d->tsc), at),
+			 ip_format_count(d->per_second, rate),
+			 ip_format_ns(ip_recording_ns(s, d->own_ticks), own), d->percent,
+			 d->counted ? "its calls were counted from then on"
+				    : "its calls from then on are not known");
 	}
 	ip_names_destroy(names);
 }
@@ -267,9 +279,10 @@ static void print_processes(const struct ip_trace_reader *t)
 	char events[32], threads[32];
 
 	for (size_t i = 0; i < n; i++)
-		printf("process    %u: %s events of %s thread%s\n", processes[i].pid,
-		       ip_format_count(processes[i].events, events), ip_format_count(processes[i].threads, threads),
-		       processes[i].threads == 1 ? "" : "s");
+		ip_print(stdout, "process    %u: %s events of %s thread%s\n", processes[i].pid,
+			 ip_format_count(processes[i].events, events),
+			 ip_format_count(processes[i].threads, threads),
+			 processes[i].threads == 1 ? "" : "s");
 }
 
 static void json_threads(struct ip_json *j, const struct ip_recording *s)
@@ -302,6 +315,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 	ip_json_uint(&j, "tsc_hz", s->tsc_hz);
 	ip_json_uint(&j, "events", events);
 	ip_json_uint(&j, "lost", t->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
 	if (s->overwrites)
 		ip_json_uint(&j, "overwritten", s->overwritten);
 	if (s->rotates) {
@@ -333,6 +347,7 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 		ip_json_uint(&j, "uncompressed_packets", s->plain);
 	}
 	ip_json_string(&j, "end", s->end);
+	cli_info_early_json(&j, s);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	json_modules(&j, s);
 	json_stops(&j, s);
@@ -349,9 +364,9 @@ static void print_json(const struct ip_trace_reader *t, uint64_t events)
 
 static void print_field(const char *name, const char *value)
 {
-	printf("%-10s ", name);
-	ip_print_clean(stdout, value && *value ? value : "unknown");
-	putchar('\n');
+	ip_print(stdout, "%-10s ", name);
+	ip_print(stdout, "%s", value && *value ? value : "unknown");
+	ip_print(stdout, "\n");
 }
 
 static void print_modules(const struct ip_recording *s)
@@ -363,15 +378,15 @@ static void print_modules(const struct ip_recording *s)
 
 		if (!m->present)
 			continue;
-		fputs("module     ", stdout);
-		ip_print_clean(stdout, m->path);
-		printf("\n             build-id ");
-		ip_print_clean(stdout, *m->build_id ? m->build_id : "none");
-		printf(", loaded at %#" PRIx64 ", placement ", m->load_bias);
-		ip_print_clean(stdout, m->placement);
+		ip_print(stdout, "module     ");
+		ip_print(stdout, "%s", m->path);
+		ip_print(stdout, "\n             build-id ");
+		ip_print(stdout, "%s", *m->build_id ? m->build_id : "none");
+		ip_print(stdout, ", loaded at %#" PRIx64 ", placement ", m->load_bias);
+		ip_print(stdout, "%s", m->placement);
 		if (m->same_as == i)
-			printf(", %s functions", ip_format_count(functions_of(s, i), count));
-		putchar('\n');
+			ip_print(stdout, ", %s functions", ip_format_count(functions_of(s, i), count));
+		ip_print(stdout, "\n");
 	}
 }
 
@@ -393,60 +408,75 @@ static void print_stops(const struct ip_recording *s)
 			longest = stop->duration_ns > longest ? stop->duration_ns : longest;
 			continue;
 		}
-		fputs("stop       ", stdout);
-		ip_print_clean(stdout, stop->kind);
-		printf(" after %s, for %s: %" PRIu64 " thread%s, %" PRIu64 " site%s on %" PRIu64 " page%s\n",
-		       ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
-		       ip_format_ns(stop->duration_ns, length), stop->threads, plural(stop->threads),
-		       stop->sites, plural(stop->sites), stop->pages, plural(stop->pages));
+		ip_print(stdout, "stop       ");
+		ip_print(stdout, "%s", stop->kind);
+		ip_print(stdout,
+			 "%s after %s, for %s: %" PRIu64 " thread%s, %" PRIu64 " site%s on %" PRIu64
+			 " page%s\n",
+			 stop->failed ? " failed" : "",
+			 ip_format_ns(ip_recording_since_start(s, stop->tsc), at),
+			 ip_format_ns(stop->duration_ns, length), stop->threads, plural(stop->threads),
+			 stop->sites, plural(stop->sites), stop->pages, plural(stop->pages));
 	}
 	if (more)
-		printf("stop       %" PRIu64 " more, together %s, the longest %s (--json tells more of them)\n", more,
-		       ip_format_ns(more_ns, at), ip_format_ns(longest, length));
+		ip_print(stdout,
+			 "stop       %" PRIu64
+			 " more, together %s, the longest %s (--json tells more of them)\n",
+			 more, ip_format_ns(more_ns, at), ip_format_ns(longest, length));
 }
 
 static void print_text(const struct ip_trace_reader *t, uint64_t events)
 {
 	const struct ip_recording *s = t->session;
-	char buffer[64], count[32], lost[32];
+	char buffer[64], count[32], lost[32], early[256];
 
 	print_field("trace", t->dir);
 	print_field("host", s->host);
 	print_field("kernel", s->kernel);
 	print_field("command", s->command);
-	printf("%-10s %" PRIu64 "\n", "pid", s->pid);
+	ip_print(stdout, "%-10s %" PRIu64 "\n", "pid", s->pid);
 	print_field("start", format_time(s->start_realtime, buffer));
 	print_field("duration", ip_format_ns(duration_ns(t), buffer));
-	print_field("end", s->ended ? s->end : "none: still going on, or cut off");
+	print_field("end", cli_info_early(s, early, sizeof(early)) ? early
+			   : s->ended				   ? s->end
+								   : "none: still going on, or cut off");
 	if (s->monotonic)
-		printf("%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
+		ip_print(stdout, "%-10s CLOCK_MONOTONIC_RAW%s\n", "clock", s->coarse ? ", coarse" : "");
 	else
-		printf("%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6, s->coarse ? ", coarse" : "");
-	printf("%-10s %s in %zu stream%s", "threads", ip_format_count(t->threads, count), t->nstreams, plural(t->nstreams));
+		ip_print(stdout, "%-10s TSC, %.6f MHz%s\n", "clock", s->tsc_hz / 1e6,
+			 s->coarse ? ", coarse" : "");
+	ip_print(stdout, "%-10s %s in %zu stream%s", "threads", ip_format_count(t->threads, count),
+		 t->nstreams, plural(t->nstreams));
 	if (!s->ends)
-		fputs("; when they ended is not in the trace", stdout);
+		ip_print(stdout, "; when they ended is not in the trace");
 	else if (t->ended)
-		printf("; %s ended, when is known to within %s", ip_format_count(t->ended, lost),
-		       ip_format_ns(ip_recording_ns(s, t->ended_within), buffer));
-	putchar('\n');
+		ip_print(stdout, "; %s ended, when is known to within %s", ip_format_count(t->ended, lost),
+			 ip_format_ns(ip_recording_ns(s, t->ended_within), buffer));
+	ip_print(stdout, "\n");
 	if (s->compressed)
-		printf("%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
-		       s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");
-	printf("%-10s %s, %s lost", "events", ip_format_count(events, count), ip_format_count(t->lost, lost));
+		ip_print(stdout, "%-10s zstd%s%s%s\n", "compressed", s->plain ? ", but for " : "",
+			 s->plain ? ip_format_count(s->plain, count) : "", s->plain ? " packets" : "");
+	ip_print(stdout, "%-10s %s, %s lost", "events", ip_format_count(events, count),
+		 ip_format_count(t->lost, lost));
 	if (s->overwrites)
-		printf(", %s before them overwritten", ip_format_count(s->overwritten, count));
+		ip_print(stdout, ", %s before them overwritten", ip_format_count(s->overwritten, count));
 	if (s->rotates)
-		printf(", %s before them rotated away", ip_format_count(s->rotated, count));
+		ip_print(stdout, ", %s before them rotated away", ip_format_count(s->rotated, count));
+	if (s->invalid)
+		ip_print(stdout, ", %s invalid", ip_format_count(s->invalid, count));
 	if (s->filtered)
-		printf(", %s filtered", ip_format_count(s->filtered, count));
+		ip_print(stdout, ", %s filtered", ip_format_count(s->filtered, count));
 	if (s->ended && s->events != events)
-		printf(" (%s were written)", ip_format_count(s->events, count));
-	putchar('\n');
+		ip_print(stdout, " (%s were written)", ip_format_count(s->events, count));
+	ip_print(stdout, "\n");
 	if (s->rotated_packets)
-		printf("%-10s %s packets, %s; everything is there that happened later than %s after the start\n", "rotated",
-		       ip_format_count(s->rotated_packets, count), ip_format_size(s->rotated_bytes, lost),
-		       ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));
-	printf("%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
+		ip_print(stdout,
+			 "%-10s %s packets, %s; everything is there that happened later than %s after the "
+			 "start\n",
+			 "rotated", ip_format_count(s->rotated_packets, count),
+			 ip_format_size(s->rotated_bytes, lost),
+			 ip_format_ns(ip_recording_since_start(s, s->rotated_tsc), buffer));
+	ip_print(stdout, "%-10s %s\n", "functions", ip_format_count(s->nfunctions - 1, count));
 	cli_info_recorded(s);
 	print_modules(s);
 	print_libraries(s);
@@ -455,9 +485,9 @@ static void print_text(const struct ip_trace_reader *t, uint64_t events)
 	print_processes(t);
 	print_stops(s);
 	for (size_t i = 0; i < s->nthreads; i++) {
-		printf("%-10s %u ", "thread", s->threads[i].tid);
-		ip_print_clean(stdout, s->threads[i].name);
-		putchar('\n');
+		ip_print(stdout, "%-10s %u ", "thread", s->threads[i].tid);
+		ip_print(stdout, "%s", s->threads[i].name);
+		ip_print(stdout, "\n");
 	}
 }
 
@@ -495,7 +525,7 @@ int cmd_info(int argc, char **argv)
 		if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);

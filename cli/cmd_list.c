@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/note.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
@@ -41,24 +42,29 @@ static void show_probe(struct listing *l, const struct ip_probe_list *list, cons
 	const struct ip_pl_function *f = &list->functions[probe->function];
 	/* with the argument list for people, without it for scripts, as in report and dump */
 	_cleanup_free_ char *name = ip_demangle(ip_probe_list_string(list, f->name), !l->json);
+	const char *linker_name = ip_probe_list_string(list, f->name), *clone = ip_clone_kind(linker_name);
 	const char *file = f->file ? ip_probe_list_string(list, f->file) : NULL;
 
 	l->shown++;
 	if (!l->json) {
-		printf("%16lx %u %-9s %s", probe->offset, probe->length, ip_probe_kind_name(probe->kind),
-		       name);
+		ip_print(stdout, "%16lx %u %-9s %s", probe->offset, probe->length,
+			 ip_probe_kind_name(probe->kind), name);
 		if (file)
-			printf("  %s:%u", file, probe->line ? probe->line : f->line);
+			ip_print(stdout, "  %s:%u", file, probe->line ? probe->line : f->line);
 		if (probe->args) {
-			fputs("  args ", stdout);
-			ip_print_clean(stdout, ip_probe_list_string(list, probe->args));
+			ip_print(stdout, "  args ");
+			ip_print(stdout, "%s", ip_probe_list_string(list, probe->args));
 		}
-		puts(probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
+		if (clone)
+			ip_print(stdout, "  (%s %s)",
+				 strcmp(clone, "part") ? "copy" : "split off:", linker_name);
+		ip_print(stdout, "%s\n", probe->flags & IP_PROBE_INLINED ? "  (inlined)" : "");
 		return;
 	}
 	ip_json_object(l->json, NULL);
 	ip_json_string(l->json, "function", name);
-	ip_json_string(l->json, "linker_name", ip_probe_list_string(list, f->name));
+	ip_json_string(l->json, "linker_name", linker_name);
+	ip_json_string(l->json, "clone", clone);
 	ip_json_string(l->json, "kind", ip_probe_kind_name(probe->kind));
 	ip_json_string(l->json, "file", file);
 	if (probe->line || f->line)
@@ -101,8 +107,8 @@ static int show_module(struct listing *l, const char *path, const struct ip_prob
 		ip_json_string(l->json, "placement", ip_placement_name(h->placement));
 		ip_json_array(l->json, "probes");
 	} else {
-		printf("%s: %u probes in %u functions, placement %s, build-id %s\n", path, h->nprobes,
-		       h->nfunctions, ip_placement_name(h->placement), id);
+		ip_print(stdout, "%s: %u probes in %u functions, placement %s, build-id %s\n", path,
+			 h->nprobes, h->nfunctions, ip_placement_name(h->placement), id);
 	}
 	for (uint32_t i = 0; i < h->nprobes; i++)
 		if (selected[list->probes[i].function])
@@ -221,7 +227,7 @@ int cmd_list(int argc, char **argv)
 		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);
@@ -253,7 +259,7 @@ int cmd_list(int argc, char **argv)
 		ip_json_end_object(&j);
 		fclose(buffer);
 		if (ret == 0)
-			fputs(text, stdout);
+			ip_print_lines(stdout, text);
 	}
 	free(l.names);
 	if (ret == 0) {

@@ -13,11 +13,14 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
+#include "hotpatcher/permit.h"
 
 static const char help[] =
 	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"
-	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, as a trace. The session goes "
+	"Writes what the rings of a flight recorder (attach with its overwrite option) hold now, as a trace. "
+	"The session goes "
 	"on, and the process\n"
 	"is not stopped.\n\n"
 	"  -o, --output DIR  trace directory (default iprobe.snapshot; one that exists is kept as "
@@ -25,30 +28,16 @@ static const char help[] =
 	"      --json        what was written, as JSON\n"
 	"  -h, --help\n";
 
-/* The session's iprobe writes it, from another directory. */
-static char *absolute(const char *dir)
+/* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a name: people want the path. */
+static char *shown(const char *dir)
 {
-	_cleanup_free_ char *here = NULL;
-	char *path = NULL;
+	_cleanup_free_ char *here = ip_permit_is_lent() ? getcwd(NULL, 0) : NULL;
+	char *path;
 
-	if (*dir == '/')
+	/* a directory that is not below our root directory has no path here */
+	if (!here || *here != '/')
 		return strdup(dir);
-	here = getcwd(NULL, 0);
-	if (!here) {
-		ip_error_errno("cannot tell the current directory");
-		return NULL;
-	}
-	if (asprintf(&path, "%s/%s", here, dir) < 0)
-		return NULL;
-	return path;
-}
-
-/* Without what cli_via_daemon_try() has put before it: it is the caller's root directory. */
-static const char *shown(const char *dir)
-{
-	int skipped = 0;
-
-	return sscanf(dir, "/proc/%*d/root%n", &skipped) >= 0 && skipped && dir[skipped] == '/' ? dir + skipped : dir;
+	return asprintf(&path, "%s/%s", strcmp(here, "/") ? here : "", dir) < 0 ? NULL : path;
 }
 
 static void print_json(pid_t pid, const char *dir, const struct ip_session_snapshot *s)
@@ -88,7 +77,7 @@ int cmd_snapshot(int argc, char **argv)
 		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);
@@ -101,18 +90,23 @@ int cmd_snapshot(int argc, char **argv)
 	code = cli_via_daemon_try(IP_REQUEST_SNAPSHOT, pid, argc, argv, ":o:h", long_options, NULL);
 	if (code >= 0)
 		return code;
-	path = absolute(dir);
-	if (!path || ip_session_ask_snapshot(pid, path, &done) < 0)
+	if (ip_session_ask_snapshot(pid, dir, &done) < 0)
 		return cli_fail();
+	path = shown(dir);
+	if (!path) {
+		ip_error("out of memory");
+		return cli_fail();
+	}
 	if (json) {
-		print_json(pid, shown(dir), &done);
+		print_json(pid, path, &done);
 		return 0;
 	}
-	printf("pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
-	       ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
-	       done.lost ? ip_format_count(done.lost, lost) : "none", shown(dir));
+	ip_print(stdout, "pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
+		 ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
+		 done.lost ? ip_format_count(done.lost, lost) : "none", path);
 	if (done.torn)
-		printf("pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",
-		       pid, done.torn);
+		ip_print(stdout,
+			 "pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",
+			 pid, done.torn);
 	return 0;
 }

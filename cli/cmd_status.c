@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/rates.h"
@@ -41,11 +42,12 @@ static void show_module(struct ip_json *j, const struct ip_module *module,
 		ip_json_end_object(j);
 		return;
 	}
-	printf("  %-9s %8u probes %8zu live  %s", state->text_matches_file ? "as on disk" : "changed",
-	       module->list ? module->list->header->nprobes : 0, state->patched, module->path);
+	ip_print(stdout, "  %-9s %8u probes %8zu live  %s",
+		 state->text_matches_file ? "as on disk" : "changed",
+		 module->list ? module->list->header->nprobes : 0, state->patched, module->path);
 	if (state->foreign)
-		printf("  (%zu foreign, first at %#lx)", state->foreign, state->first_foreign);
-	putchar('\n');
+		ip_print(stdout, "  (%zu foreign, first at %#lx)", state->foreign, state->first_foreign);
+	ip_print(stdout, "\n");
 }
 
 static void show_rates(struct ip_json *j, const struct ip_rates *rates)
@@ -62,12 +64,13 @@ static void show_rates(struct ip_json *j, const struct ip_rates *rates)
 		ip_json_end_object(j);
 		return;
 	}
-	printf("  recorded by iprobe pid %d: %s events/s, %s/s, ", rates->iprobe,
-	       ip_format_count(rates->events, events), ip_format_size(rates->bytes, bytes));
+	ip_print(stdout, "  recorded by iprobe pid %d: %s events/s, %s/s, ", rates->iprobe,
+		 ip_format_count(rates->events, events), ip_format_size(rates->bytes, bytes));
 	if (rates->lost)
-		printf("%s LOST a second\n", ip_format_count(rates->lost, lost));
+		ip_print(stdout, "%s LOST a second\n", ip_format_count(rates->lost, lost));
 	else
-		puts("none lost");
+		ip_print(stdout, "none lost"
+				 "\n");
 }
 
 /* One process. With j: an object. */
@@ -101,23 +104,23 @@ static int show(struct ip_json *j, pid_t pid)
 		ip_json_bool(j, "runtime", target->has_runtime);
 		ip_json_uint(j, "patched", patched);
 	} else if (ret == 0) {
-		printf("pid %d: %zu sites live%s\n", pid, patched,
-		       target->has_runtime ? "" : " (no runtime yet)");
+		ip_print(stdout, "pid %d: %zu sites live%s\n", pid, patched,
+			 target->has_runtime ? "" : " (no runtime yet)");
 	}
 	if (ret == 0 && patched && ip_rates_look(target, RATES_NS, &rates))
 		show_rates(j, &rates);
 	if (ret == 0 && (left_behind = ip_slack_left_behind(target)))
-		fprintf(stderr,
-			"iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe "
-			"detach %d takes it away\n",
-			pid, left_behind, pid);
+		ip_print(stderr,
+			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe "
+			 "detach %d takes it away\n",
+			 pid, left_behind, pid);
 	if (ret == 0 && j)
 		ip_json_array(j, "modules");
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		if (modules.items[i].elf)
 			show_module(j, &modules.items[i], &states[i]);
 		else
-			fprintf(stderr, "iprobe: pid %d: %s\n", pid, modules.items[i].problem);
+			ip_print(stderr, "iprobe: pid %d: %s\n", pid, modules.items[i].problem);
 	}
 	if (ret == 0 && j) {
 		ip_json_end_array(j);
@@ -151,7 +154,8 @@ static int show_all(bool json)
 	if (json) {
 		ip_json_end_array(&j);
 	} else if (!found) {
-		puts("no process that we may look at has iprobe's runtime");
+		ip_print(stdout, "no process that we may look at has iprobe's runtime"
+				 "\n");
 	}
 	return 0;
 }
@@ -174,7 +178,7 @@ int cmd_status(int argc, char **argv)
 		} else if (option == 'j') {
 			json = true;
 		} else if (option == 'h') {
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		} else {
 			return cli_bad_option(argv[0], argc, argv);

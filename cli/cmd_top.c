@@ -17,6 +17,7 @@
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define DELAY_NS   1000000000ull
@@ -98,14 +99,14 @@ static int print(const struct cli_top_options *o, const struct cli_top_session *
 		cli_top_print_json(o, session, snapshot, &rows, iteration);
 	} else {
 		if (iteration > 1)
-			putchar('\n');
+			ip_print(stdout, "\n");
 		cli_top_print_sums(stdout, &rows);
-		putchar('\n');
+		ip_print(stdout, "\n");
 		cli_top_print_head(stdout, SIZE_MAX, o->sort);
-		putchar('\n');
+		ip_print(stdout, "\n");
 		for (size_t i = 0; i < rows.n && (!o->limit || i < o->limit); i++) {
 			cli_top_print_row(stdout, SIZE_MAX, &rows, &rows.items[i]);
-			putchar('\n');
+			ip_print(stdout, "\n");
 		}
 	}
 	cli_top_rows_clear(&rows);
@@ -152,17 +153,17 @@ static int parse_count(const char *command, const char *text, const char *what, 
 enum { OPT_DURATION = 256, OPT_LIMIT, OPT_JSON, OPT_MEMORY, OPT_MAX_STOP };
 
 static const struct option long_options[] = {CLI_FILTER_FUNCTIONS,
-						     {"delay", required_argument, NULL, 'd'},
-						     {"iterations", required_argument, NULL, 'n'},
-						     {"duration", required_argument, NULL, OPT_DURATION},
-						     {"sort", required_argument, NULL, 's'},
-						     {"limit", required_argument, NULL, OPT_LIMIT},
-						     {"batch", no_argument, NULL, 'b'},
-						     {"json", no_argument, NULL, OPT_JSON},
-						     {"memory", required_argument, NULL, OPT_MEMORY},
-						     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
-						     {"help", no_argument, NULL, 'h'},
-						     {0}};
+					     {"delay", required_argument, NULL, 'd'},
+					     {"iterations", required_argument, NULL, 'n'},
+					     {"duration", required_argument, NULL, OPT_DURATION},
+					     {"sort", required_argument, NULL, 's'},
+					     {"limit", required_argument, NULL, OPT_LIMIT},
+					     {"batch", no_argument, NULL, 'b'},
+					     {"json", no_argument, NULL, OPT_JSON},
+					     {"memory", required_argument, NULL, OPT_MEMORY},
+					     {"max-stop", required_argument, NULL, OPT_MAX_STOP},
+					     {"help", no_argument, NULL, 'h'},
+					     {0}};
 
 #define LETTERS "f:d:n:s:bh"
 
@@ -208,7 +209,7 @@ static int parse_option(const char *command, int option, struct cli_top_options 
 	case OPT_MAX_STOP:
 		return cli_parse_time(command, optarg, &o->max_stop_ns) < 0 ? 2 : -1;
 	case 'h':
-		fputs(help, stdout);
+		ip_print_lines(stdout, help);
 		return 0;
 	default:
 		return 3;

@@ -2,12 +2,10 @@
 /*
  * iprobe trim and iprobe split: a part of a trace, or all of it in parts, as traces of their own.
  */
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/trim.h"
@@ -18,6 +16,8 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/json.h"
+#include "common/print.h"
+#include "common/trace_dir.h"
 #include "common/units.h"
 
 #define PARTS_MAX 10000u
@@ -64,20 +64,32 @@ struct parts {
 	size_t done; /* of them, the first ones: they have been written */
 };
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* A split that failed leaves nothing. What it leaves there is what it has made, whatever stands by its name now. */
+static void discard(const struct ip_trim_part *part)
 {
-	return remove(path);
+	struct ip_dir_place place;
+
+	if (ip_dir_locate(part->dir, &place) < 0)
+		return;
+	if (ip_dir_is_at(place.parent, place.name, part->result.fd))
+		ip_trace_dir_remove(place.parent, place.name, part->result.fd, part->dir);
+	ip_dir_place_close(&place);
 }
 
-/* A split that failed leaves nothing. */
 static void clear(struct parts *p, bool failed)
 {
+	_cleanup_free_ char *why = strdup(ip_error_message());
+
 	for (size_t i = 0; i < p->n; i++) {
 		if (failed && i < p->done)
-			nftw(p->parts[i].dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+			discard(&p->parts[i]);
+		if (i < p->done)
+			close(p->parts[i].result.fd);
 		free(p->parts[i].dir);
 	}
 	free(p->parts);
+	if (why)
+		ip_error("%s", why);
 }
 
 /* The time of a part, within that of the trace. */
@@ -121,12 +133,12 @@ static void print_text(const struct parts *p)
 		const struct ip_trim_part *part = &p->parts[i];
 		char events[32], lost[32], size[16];
 
-		fprintf(stderr, "iprobe: %s: %s events, %s", part->dir,
-			ip_format_count(part->result.events, events),
-			ip_format_size(part->result.bytes, size));
+		ip_print(stderr, "iprobe: %s: %s events, %s", part->dir,
+			 ip_format_count(part->result.events, events),
+			 ip_format_size(part->result.bytes, size));
 		if (part->result.lost)
-			fprintf(stderr, ", %s lost", ip_format_count(part->result.lost, lost));
-		fputc('\n', stderr);
+			ip_print(stderr, ", %s lost", ip_format_count(part->result.lost, lost));
+		ip_print(stderr, "\n");
 	}
 }
 

@@ -8,13 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "analysis/names.h"
 #include "common/cleanup.h"
+#include "common/print.h"
 
 static void next(struct cli_csv *csv)
 {
 	if (csv->begun)
-		putc(',', csv->out);
+		ip_print(csv->out, ",");
 	csv->begun = true;
 }
 
@@ -27,34 +27,35 @@ void cli_csv_string(struct cli_csv *csv, const char *value)
 		return;
 	ip_clean(text);
 	if (!text[strcspn(text, ",\"")]) {
-		fputs(text, csv->out);
+		ip_print(csv->out, "%s", text);
 		return;
 	}
-	putc('"', csv->out);
-	for (const char *p = text; *p; p++) {
-		if (*p == '"')
-			putc('"', csv->out);
-		putc(*p, csv->out);
+	ip_print(csv->out, "\"");
+	for (const char *p = text; *p;) {
+		int n = strcspn(p, "\"");
+
+		ip_print(csv->out, "%.*s%s", n, p, p[n] ? "\"\"" : "");
+		p += p[n] ? n + 1 : n;
 	}
-	putc('"', csv->out);
+	ip_print(csv->out, "\"");
 }
 
 void cli_csv_uint(struct cli_csv *csv, bool known, uint64_t value)
 {
 	next(csv);
 	if (known)
-		fprintf(csv->out, "%" PRIu64, value);
+		ip_print(csv->out, "%" PRIu64, value);
 }
 
 void cli_csv_double(struct cli_csv *csv, bool known, double value)
 {
 	next(csv);
 	if (known && isfinite(value))
-		fprintf(csv->out, "%.6g", value);
+		ip_print(csv->out, "%.6g", value);
 }
 
 void cli_csv_end(struct cli_csv *csv)
 {
-	putc('\n', csv->out);
+	ip_print(csv->out, "\n");
 	csv->begun = false;
 }

@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 
 /* A whole number above 0; what is too large for us is as good as all. */
@@ -70,7 +71,7 @@ int cli_filter_parse(int argc, char **argv, const struct cli_filter_command *com
 		if (taken < 0)
 			return 2;
 		if (option == 'h') {
-			fputs(command->help, stdout);
+			ip_print_lines(stdout, command->help);
 			return 0;
 		}
 		if (option == '?')

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "analysis/names.h"
+#include "common/print.h"
 #include "common/utf8.h"
 
 size_t cli_width_of(const char *text)

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +17,9 @@
 #include "cli/cli.h"
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/fperf_bucket.h"
@@ -66,7 +67,9 @@ static const char help[] =
 	"      --multiplex       more hardware events than the PMU counts at a time: by turns, scaled and "
 	"marked "
 	"~\n"
-	"  -n, --limit N rows of the table (default: all)\n"
+	"  -n, --limit N         rows of the table at most, 0: all (default: all that are known to within "
+	"+-50 %,\n"
+	"                        and 10 of the others, below a line)\n"
 	"      --csv, --json     in the place of the table\n"
 	"  -o, --output FILE     write it there, not to stdout\n"
 	"  -q, --quiet           no table while it runs, no summary\n"
@@ -127,7 +130,7 @@ struct options {
 
 int cli_fail(void)
 {
-	fprintf(stderr, "fperf: %s\n", ip_error_message());
+	ip_print(stderr, "fperf: %s\n", ip_error_message());
 	return 1;
 }
 
@@ -135,11 +138,11 @@ int cli_usage(const char *command, const char *format, ...)
 {
 	va_list args;
 
-	fputs("fperf: ", stderr);
+	ip_print(stderr, "fperf: ");
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	ip_vprint(stderr, format, args);
 	va_end(args);
-	fputs(" (see fperf --help)\n", stderr);
+	ip_print(stderr, " (see fperf --help)\n");
 	return 2;
 }
 
@@ -182,11 +185,13 @@ static int parse_interval(const char *text, uint64_t *ret)
 	return *ret >= INTERVAL_MIN_NS ? 0 : ip_error("--interval %s: 10ms at least", text);
 }
 
+/* 0: all of them. */
 static int parse_limit(const char *text, uint64_t *ret)
 {
-	return text[strspn(text, "0123456789")] || ip_parse_size(text, ret) < 0 || !*ret
-		       ? ip_error("-n %s: a number of rows", text)
-		       : 0;
+	if (text[strspn(text, "0123456789")] || ip_parse_size(text, ret) < 0)
+		return ip_error("-n %s: a number of rows, or 0 for all", text);
+	*ret = *ret ? *ret : SIZE_MAX;
+	return 0;
 }
 
 /* What the process has read and written, which is a measure of its work for many a program. */
@@ -214,8 +219,8 @@ static void tell_window(void *context, int pid, bool counted, uint64_t wall_ns, 
 	struct io now = io_of(pid);
 
 	if (wall_ns)
-		fprintf(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
-			now.read - before.read, now.written - before.written);
+		ip_print(stderr, "window\t%s\t%lu\t%lu\t%lu\t%lu\n", counted ? "on" : "off", wall_ns, cpu_ns,
+			 now.read - before.read, now.written - before.written);
 	before = now;
 }
 
@@ -256,7 +261,8 @@ static int parse_one(int option, struct options *o)
 			return -1;
 		return o->session.max_stop_ns >= STOP_LEAST
 			       ? 0
-			       : ip_error("--max-stop: probes are changed again and again, each time by many stops "
+			       : ip_error("--max-stop: probes are changed again and again, each time by many "
+					  "stops "
 					  "that would be shorter than 200us: give that at least");
 	}
 }
@@ -330,7 +336,7 @@ static int parse(int argc, char **argv, struct options *o)
 			o->quiet = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		case '?':
 		case ':':
@@ -361,27 +367,22 @@ static int parse(int argc, char **argv, struct options *o)
 	return -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-/* A session has a directory; nobody reads this one. */
-static char *make_directory(void)
+/* A session has a directory; nobody reads this one. Its path is the caller's. */
+static char *make_directory(struct ip_dir_place *ret)
 {
 	const char *base = getenv("TMPDIR");
 	char *path;
+	int fd;
 
-	if (asprintf(&path, "%s/fperf-XXXXXX", base && *base ? base : "/tmp") < 0) {
-		ip_error("out of memory");
+	base = base && *base ? base : "/tmp";
+	fd = ip_dir_make_temporary(base, "fperf", ret);
+	if (fd < 0)
 		return NULL;
-	}
-	if (!mkdtemp(path)) {
-		ip_error_errno("cannot make %s (TMPDIR names another place)", path);
-		free(path);
-		return NULL;
-	}
-	return path;
+	close(fd);
+	if (asprintf(&path, "%s/%s", base, ret->name) >= 0)
+		return path;
+	ip_error("out of memory");
+	return NULL;
 }
 
 /* Where results go is opened before anything is counted, but keeps what it has until there are some. */
@@ -397,21 +398,20 @@ static int open_output(const struct options *o, struct output *ret)
 	*ret = (struct output){0};
 	if (!o->output)
 		return 0;
-	fd = open(o->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	ret->made = fd >= 0;
+	fd = ip_file_open_output(o->output, &ret->made);
 	if (fd < 0)
-		fd = open(o->output, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	ret->file = fd < 0 ? NULL : fdopen(fd, "w");
+		return -1;
+	ret->file = fdopen(fd, "w");
 	return ret->file ? 0 : ip_error_errno("cannot write %s", o->output);
 }
 
 /* What was made for nothing goes. */
 static void close_output(const struct options *o, struct output *output, bool written)
 {
+	if (output->file && output->made && !written)
+		ip_file_unmake(o->output, fileno(output->file));
 	if (output->file)
 		fclose(output->file);
-	if (output->made && !written)
-		unlink(o->output);
 }
 
 static int print(const struct options *o, struct output *output, struct ip_fperf *f, const char *end)
@@ -436,7 +436,8 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 	struct ip_fperf_summary sum;
 
 	ip_fperf_summary(f, &sum);
-	fprintf(stderr,
+	ip_print(
+		stderr,
 		"fperf: %lu samples in %.2f s (%.2f s of CPU time); %zu of %zu functions called, %zu of them "
 		"have samples; it cost %.1f ms, %.2f %% "
 		"(stops and page switches %.2f %%); probes changed %lu times, %lu of them without a stop; "
@@ -445,44 +446,45 @@ static void tell_summary(const struct ip_session_summary *s, struct ip_fperf *f)
 		1e3 * sum.overhead * sum.run_s, 100 * sum.overhead, 100 * sum.stops_share, sum.changes,
 		sum.changes_without_stop, ip_session_longest_stop(s) / 1e6, sum.longest_gap_ns / 1e6);
 	if (s->end && !strcmp(s->end, IP_END_EXECED))
-		fprintf(stderr,
-			"fperf: pid %d has executed another program: that one is not counted (fperf -p anew "
-			"counts "
-			"it, and fperf -- CMD counts whatever CMD executes)\n",
-			s->pid);
+		ip_print(stderr,
+			 "fperf: pid %d has executed another program: that one is not counted (fperf -p anew "
+			 "counts "
+			 "it, and fperf -- CMD counts whatever CMD executes)\n",
+			 s->pid);
 	if (sum.changes_failed)
-		fprintf(stderr,
+		ip_print(
+			stderr,
 			"fperf: %lu change%s of probes failed, so functions kept or lacked probes for longer "
 			"than "
 			"meant; the last one: %s\n",
 			sum.changes_failed, sum.changes_failed == 1 ? "" : "s", sum.change_failure);
 	if (sum.confined)
-		fputs("fperf: the process has put itself under seccomp: no samples were taken from then on, "
-		      "calls were counted\n",
-		      stderr);
+		ip_print(stderr, "fperf: the process has put itself under seccomp: no samples were taken "
+				 "from then on, "
+				 "calls were counted\n");
 	if (sum.left_out)
-		fprintf(stderr,
-			"fperf: %lu samples were not taken: too many others were open in their thread, or a "
-			"hook below them\n",
-			sum.left_out);
+		ip_print(stderr,
+			 "fperf: %lu samples were not taken: too many others were open in their thread, or a "
+			 "hook below them\n",
+			 sum.left_out);
 	if (sum.missing)
-		fprintf(stderr,
-			"fperf: %lu values are missing in samples: the kernel had other counters in the "
-			"PMU%s, or a "
-			"descriptor had been closed\n",
-			sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
+		ip_print(stderr,
+			 "fperf: %lu values are missing in samples: the kernel had other counters in the "
+			 "PMU%s, or a "
+			 "descriptor had been closed\n",
+			 sum.missing, o->multiplex ? "" : " (--multiplex takes turns and scales)");
 	if (sum.scaled)
-		fprintf(stderr, "fperf: %lu values are scaled (~), since counters took turns\n", sum.scaled);
+		ip_print(stderr, "fperf: %lu values are scaled (~), since counters took turns\n", sum.scaled);
 	if (sum.gone)
-		fprintf(stderr,
-			"fperf: the process closed descriptors of counters, or put others in their place, "
-			"%lu times: they were "
-			"opened anew\n",
-			sum.gone);
+		ip_print(stderr,
+			 "fperf: the process closed descriptors of counters, or put others in their place, "
+			 "%lu times: they were "
+			 "opened anew\n",
+			 sum.gone);
 	if (sum.refused)
-		fprintf(stderr, "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
-			sum.refused, sum.refused_event ? sum.refused_event : "?",
-			ip_pmu_error(sum.refused_error));
+		ip_print(stderr, "fperf: %u threads have no samples, for want of a counter (%s): %s\n",
+			 sum.refused, sum.refused_event ? sum.refused_event : "?",
+			 ip_pmu_error(sum.refused_error));
 }
 
 /* None of its threads could have what was asked for. */
@@ -533,12 +535,13 @@ static int run(const struct options *o, struct output *output, char **command)
 	struct ip_session_summary summary;
 	struct ip_fperf *f = NULL;
 	_cleanup_free_ char *base = NULL, *dir = NULL;
+	struct ip_dir_place place = {.parent = -1};
 	int code, status = 0, done;
 	bool written;
 
 	if (o->pid) /* before there is anything that would stay */
 		cli_catch_signals();
-	base = make_directory();
+	base = make_directory(&place);
 	if (!base || asprintf(&dir, "%s/session", base) < 0 || ip_fperf_create(&o->fperf, &f) < 0) {
 		close_output(o, output, false);
 		return cli_fail();
@@ -553,7 +556,7 @@ static int run(const struct options *o, struct output *output, char **command)
 		done = runtime ? ip_session_run(command, runtime, &session, &summary, &status) : -1;
 	}
 	if (done == 0 && o->fperf.show)
-		fputs("\033[J", stderr);
+		ip_print(stderr, "\033[J");
 	written = done == 0 && check_refused(f) == 0 && print(o, output, f, summary.end) == 0;
 	if (!written)
 		code = cli_fail();
@@ -563,7 +566,8 @@ static int run(const struct options *o, struct output *output, char **command)
 	if (done == 0 && !o->quiet)
 		tell_summary(&summary, f);
 	ip_fperf_destroy(f);
-	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	ip_dir_remove(place.parent, place.name);
+	ip_dir_place_close(&place);
 	return code;
 }
 
@@ -593,17 +597,17 @@ int main(int argc, char **argv)
 	ip_probes_d_serve();
 	ip_fperf_events_ask(fperf_papi_find);
 	if (argc < 2) {
-		fputs(help, stderr);
+		ip_print_lines(stderr, help);
 		return 2;
 	}
 	/* those of list-events and self-test are told there, too */
 	if (argc == 3 && (!strcmp(argv[1], "list-events") || !strcmp(argv[1], "self-test")) &&
 	    (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
-		fputs(help, stdout);
+		ip_print_lines(stdout, help);
 		return 0;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("fperf " IP_VERSION);
+		ip_print(stdout, "fperf " IP_VERSION "\n");
 		return 0;
 	}
 	if (!strcmp(argv[1], "list-events"))
@@ -613,7 +617,7 @@ int main(int argc, char **argv)
 	else
 		code = count(argc, argv);
 	if (fflush(stdout) != 0 && !code) {
-		perror("fperf: cannot write to stdout");
+		ip_print(stderr, "fperf: cannot write to stdout: %s\n", strerror(errno));
 		code = 1;
 	}
 	return code;

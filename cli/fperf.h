@@ -14,7 +14,9 @@
 
 enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 
-/* What was counted. limit: rows of a table, 0: all. end: why it ended. */
+#define FPERF_SOME 0 /* a limit: all rows that are known, and some others */
+
+/* What was counted. limit: rows of a table at most. end: why it ended. */
 void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t limit, const char *end);
 /* The table while it counts, on a terminal: overwrites itself. */
 void fperf_show_live(void *context, struct ip_fperf *f);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/fperf.h"
+#include "common/print.h"
 
 struct metric {
 	const char *name;
@@ -76,7 +77,7 @@ void fperf_derived_header(FILE *out, struct ip_fperf *f)
 {
 	for (size_t i = 0; i < NMETRICS; i++)
 		if (applies(f, &metrics[i]))
-			fprintf(out, " %9s", metrics[i].name);
+			ip_print(out, " %9s", metrics[i].name);
 }
 
 void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row)
@@ -87,9 +88,9 @@ void fperf_derived_cells(FILE *out, struct ip_fperf *f, const struct ip_fperf_ro
 		if (!applies(f, &metrics[i]))
 			continue;
 		if (isnan(value))
-			fprintf(out, " %9s", "-");
+			ip_print(out, " %9s", "-");
 		else
-			fprintf(out, " %9.3g", value);
+			ip_print(out, " %9.3g", value);
 	}
 }
 

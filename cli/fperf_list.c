@@ -9,6 +9,7 @@
 #include "cli/fperf.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 
 struct listing {
 	struct ip_json *json; /* NULL: text */
@@ -50,7 +51,7 @@ static void tell(struct listing *l, const struct ip_fperf_event *e, const char *
 	l->all++;
 	l->counted += !why_not;
 	if (!l->json) {
-		printf("%-32s %-4s %s\n", e->name, why_not ? "no" : "yes", e->what);
+		ip_print(stdout, "%-32s %-4s %s\n", e->name, why_not ? "no" : "yes", e->what);
 		return;
 	}
 	ip_json_object(l->json, NULL);
@@ -124,14 +125,16 @@ int fperf_list_events(int argc, char **argv)
 		return 0;
 	}
 	if (papi)
-		printf("\n%u of %u count here. PAPI %s tells presets; --native shows the native events of "
-		       "this "
-		       "machine.\n",
-		       l.counted, l.all, papi->version);
+		ip_print(stdout,
+			 "\n%u of %u count here. PAPI %s tells presets; --native shows the native events of "
+			 "this "
+			 "machine.\n",
+			 l.counted, l.all, papi->version);
 	else
-		printf("\n%u of %u count here. No PAPI: %s.\n", l.counted, l.all, fperf_papi_why_not());
+		ip_print(stdout, "\n%u of %u count here. No PAPI: %s.\n", l.counted, l.all,
+			 fperf_papi_why_not());
 	why = ip_fperf_why_not(ip_fperf_event_named("perf::INSTRUCTIONS"));
 	if (why)
-		printf("No PMU events: %s.\n", why);
+		ip_print(stdout, "No PMU events: %s.\n", why);
 	return 0;
 }

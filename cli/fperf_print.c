@@ -3,6 +3,7 @@
  * fperf's results as a table, CSV and JSON.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -13,15 +14,17 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "common/utf8.h"
 
 #define NAME_MIN  24
 #define NAME_MOST 80 /* beside other columns */
 #define LIVE_ROWS 20
-/* what it was, titles, how many functions more, and the cursor's */
-#define LINES_MORE 4
-#define COLUMN	   20 /* of an event */
+/* what it was, titles, the line above guesses, how many functions more, and the cursor's */
+#define LINES_MORE    5
+#define COLUMN	      20 /* of an event */
+#define GUESSES_SHOWN 10 /* rows below the line, unless more were asked for */
 
 /* "1.23M"; buffer >= 16 */
 static const char *short_number(double n, char *buffer)
@@ -61,7 +64,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 	char value[24], width[24], cell[64];
 
 	if (!samples) {
-		fprintf(out, " %*s", column_of(e), "-");
+		ip_print(out, " %*s", column_of(e), "-");
 		return;
 	}
 	if (!strcmp(e->unit, "ns")) {
@@ -72,7 +75,7 @@ static void print_value(FILE *out, const struct ip_fperf_event *e, double mean, 
 		short_number(ci < 0 ? 0 : ci, width);
 	}
 	snprintf(cell, sizeof(cell), "%s%s +-%s", scaled ? "~" : "", value, ci < 0 ? "?" : width);
-	fprintf(out, " %*s", column_of(e), cell);
+	ip_print(out, " %*s", column_of(e), cell);
 }
 
 static void print_calls(FILE *out, const struct ip_fperf_row *row)
@@ -85,7 +88,7 @@ static void print_calls(FILE *out, const struct ip_fperf_row *row)
 	else
 		snprintf(cell, sizeof(cell), "~%s +-%s", calls,
 			 row->calls_ci < 0 ? "?" : short_number(row->calls_ci, ci));
-	fprintf(out, " %18s", cell);
+	ip_print(out, " %18s", cell);
 }
 
 /* Samples with a value of the event. */
@@ -104,14 +107,14 @@ static size_t print_header(FILE *out, struct ip_fperf *f)
 
 	if (!header)
 		return 0;
-	fprintf(header, " %8s %18s", "samples", "calls");
+	ip_print(header, " %8s %18s", "samples", "calls");
 	for (unsigned e = 0; e < o->nevents; e++)
-		fprintf(header, " %*s", column_of(o->events[e]), short_name(o->events[e]->name));
+		ip_print(header, " %*s", column_of(o->events[e]), short_name(o->events[e]->name));
 	fperf_derived_header(header, f);
 	if (fclose(header) != 0)
 		return 0;
 	if (out)
-		fputs(text, out);
+		ip_print_lines(out, text);
 	return size;
 }
 
@@ -142,29 +145,56 @@ static size_t width_of_names(struct ip_fperf *f, const struct ip_fperf_row *rows
 	return width;
 }
 
-static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n,
-			size_t limit, size_t columns)
+static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *row, size_t width)
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
-	size_t shown = limit && limit < n ? limit : n, width = width_of_names(f, rows, shown, columns);
+	_cleanup_free_ char *name = name_of(row, width);
 
-	fprintf(out, "%-*s", (int)width, "function");
+	ip_print(out, "%s%*s %8lu", name ? name : "?", (int)(width - cli_width_of(name ? name : "?")), "",
+		 row->samples);
+	print_calls(out, row);
+	for (unsigned e = 0; e < o->nevents; e++)
+		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e), row->scaled[e]);
+	fperf_derived_cells(out, f, row);
+	ip_print(out, "\n");
+}
+
+/* Rows that are known, or those that are not, in their order. How many. */
+static size_t print_rows(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, bool known,
+			 size_t most, size_t width)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < n && shown < most; i++)
+		if (rows[i].known == known) {
+			print_row(out, f, &rows[i], width);
+			shown++;
+		}
+	return shown;
+}
+
+/* What is known first; below a line what is a guess yet. most: rows in all; guesses: of these. */
+static void print_table(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *rows, size_t n, size_t most,
+			size_t guesses, size_t columns)
+{
+	size_t width = width_of_names(f, rows, n, columns), known = 0, shown;
+
+	for (size_t i = 0; i < n; i++)
+		known += rows[i].known;
+	ip_print(out, "%-*s", (int)width, "function");
 	print_header(out, f);
-	fputs("\n", out);
-	for (size_t i = 0; i < shown; i++) {
-		_cleanup_free_ char *name = name_of(&rows[i], width);
-
-		fprintf(out, "%s%*s %8lu", name ? name : "?", (int)(width - cli_width_of(name ? name : "?")),
-			"", rows[i].samples);
-		print_calls(out, &rows[i]);
-		for (unsigned e = 0; e < o->nevents; e++)
-			print_value(out, o->events[e], rows[i].mean[e], rows[i].ci[e], valued(&rows[i], e),
-				    rows[i].scaled[e]);
-		fperf_derived_cells(out, f, &rows[i]);
-		fputs("\n", out);
-	}
+	ip_print(out, "\n");
+	shown = print_rows(out, f, rows, n, true, most, width);
+	if (known < n)
+		ip_print(out,
+			 "--- %zu function%s with too few samples to tell (wider than +-%.0f %%): fewer "
+			 "functions (-f), more (--budget), or longer (--duration) ---\n",
+			 n - known, n - known == 1 ? "" : "s", 100 * IP_FPERF_MOST_WIDTH);
+	if (guesses > most - shown)
+		guesses = most - shown;
+	shown += print_rows(out, f, rows, n, false, guesses, width);
 	if (n > shown)
-		fprintf(out, "(%zu functions more)\n", n - shown);
+		ip_print(out, "(%zu functions more)\n", n - shown);
 }
 
 /* Titles: of how many samples a counter has no value, and of how many an estimate. */
@@ -265,6 +295,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 		ip_json_string(&j, "module", rows[i].module);
 		ip_json_uint(&j, "samples", rows[i].samples);
 		ip_json_uint(&j, "cut", rows[i].cut);
+		ip_json_bool(&j, "known", rows[i].known);
 		ip_json_double(&j, "calls", rows[i].calls);
 		ip_json_double(&j, "calls_ci95", rows[i].calls_ci < 0 ? NAN : rows[i].calls_ci);
 		ip_json_uint(&j, "counted", rows[i].counted);
@@ -304,13 +335,14 @@ void fperf_print(FILE *out, struct ip_fperf *f, enum fperf_format format, size_t
 	_cleanup_free_ struct ip_fperf_row *rows = ip_fperf_rows(f, &n);
 
 	if (!rows)
-		fprintf(stderr, "fperf: %s\n", ip_error_message());
+		ip_print(stderr, "fperf: %s\n", ip_error_message());
 	else if (format == FPERF_CSV)
 		print_csv(out, f, rows, n);
 	else if (format == FPERF_JSON)
 		print_json(out, f, rows, n, end);
 	else
-		print_table(out, f, rows, n, limit, size_of(out).ws_col);
+		print_table(out, f, rows, n, limit == FPERF_SOME ? SIZE_MAX : limit,
+			    limit == FPERF_SOME ? GUESSES_SHOWN : limit, size_of(out).ws_col);
 }
 
 /* So much of a line as fits into so many columns, and how many bytes that is. */
@@ -343,14 +375,14 @@ void fperf_show_live(void *context, struct ip_fperf *f)
 	if (!table)
 		return;
 	ip_fperf_summary(f, &sum);
-	fprintf(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s, sum.samples,
-		sum.sampled, 100 * sum.overhead);
-	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, columns);
+	ip_print(table, "%.0f s, %lu samples of %zu functions, cost %.2f %%\n", sum.length_s, sum.samples,
+		 sum.sampled, 100 * sum.overhead);
+	print_table(table, f, rows, n, room < LIVE_ROWS ? room : LIVE_ROWS, GUESSES_SHOWN, columns);
 	if (fclose(table) != 0)
 		return;
-	fputs("\033[J", stderr);
+	ip_print(stderr, "\033[J");
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1, lines++)
-		fprintf(stderr, "%.*s\n", (int)fitting(line, columns), line);
+		ip_print(stderr, "%.*s\n", (int)fitting(line, columns), line);
 	/* back to where it began */
-	fprintf(stderr, "\033[%zuF", lines);
+	ip_print(stderr, "\033[%zuF", lines);
 }

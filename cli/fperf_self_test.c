@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/fperf.h"
 #include "common/cleanup.h"
+#include "common/print.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "runtime/fperf_pmu.h"
@@ -33,11 +34,11 @@ static __attribute__((format(printf, 3, 4))) void say(const char *what, int ok, 
 {
 	va_list args;
 
-	printf("%-28s %-4s ", what, ok ? "ok" : "BAD");
+	ip_print(stdout, "%-28s %-4s ", what, ok ? "ok" : "BAD");
 	va_start(args, format);
-	vprintf(format, args);
+	ip_vprint(stdout, format, args);
 	va_end(args);
-	putchar('\n');
+	ip_print(stdout, "\n");
 	passed += ok;
 	failed += !ok;
 }
@@ -186,13 +187,13 @@ static void say_cost(struct counters *c)
 
 	for (unsigned i = 0; i < READINGS; i++)
 		rt_pmu_read(&c->set, c->thread, &reading);
-	printf("%-28s %-4s %.0f ns a reading of %u, by %s\n", "...", "",
-	       (clock_of(CLOCK_MONOTONIC) - began) / (double)READINGS, c->set.ncounters, way_of(c));
+	ip_print(stdout, "%-28s %-4s %.0f ns a reading of %u, by %s\n", "...", "",
+		 (clock_of(CLOCK_MONOTONIC) - began) / (double)READINGS, c->set.ncounters, way_of(c));
 }
 
 static void absent(const char *what, const char *why)
 {
-	printf("%-28s %-4s %s\n", what, "-", why);
+	ip_print(stdout, "%-28s %-4s %s\n", what, "-", why);
 	skipped++;
 }
 
@@ -299,6 +300,6 @@ int fperf_self_test(int argc, char **argv)
 	test_kernel_counters("counters, each by itself", "perf::PERF_COUNT_SW_TASK_CLOCK");
 	test_instructions();
 	test_papi();
-	printf("%u passed, %u failed, %u not there\n", passed, failed, skipped);
+	ip_print(stdout, "%u passed, %u failed, %u not there\n", passed, failed, skipped);
 	return failed ? 1 : 0;
 }

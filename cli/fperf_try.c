@@ -8,9 +8,14 @@
 #include "cli/fperf.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/rt_abi.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/stop.h"
 #include "runtime/fperf_pmu.h"
+
+extern struct ip_rt_private rt_private;
+/* Of which the runtime's own code, run here, reads that. */
+struct ip_rt_private rt_private = {.fperf_counters = IP_PMU_COUNTERS};
 
 #define WORK_NS 500000ull
 

@@ -12,6 +12,7 @@
 #include "cli/graph_print.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 
 /* A function: the sum of the arcs that lead to it. */
@@ -22,8 +23,9 @@ struct sum {
 
 static void print_name(const struct cli_graph *g, uint32_t function)
 {
-	ip_print_clean(stdout, function == IP_NO_NODE ? "(not recorded)" : ip_names_get(g->names, function));
-	putchar('\n');
+	ip_print(stdout, "%s%s\n",
+		 function == IP_NO_NODE ? "(not recorded)" : ip_names_shown(g->names, function),
+		 function != IP_NO_NODE && g->tree->until_tail[function] ? "  (until its tail call)" : "");
 }
 
 static void print_figures(const struct cli_graph *g, uint64_t total, uint64_t self, uint64_t calls)
@@ -31,8 +33,8 @@ static void print_figures(const struct cli_graph *g, uint64_t total, uint64_t se
 	const struct ip_recording *s = g->trace->session;
 	char buffers[2][16], count[32];
 
-	printf("%8s %8s %13s  ", ip_format_ns(ip_recording_ns(s, total), buffers[0]),
-	       ip_format_ns(ip_recording_ns(s, self), buffers[1]), ip_format_count(calls, count));
+	ip_print(stdout, "%8s %8s %13s  ", ip_format_ns(ip_recording_ns(s, total), buffers[0]),
+		 ip_format_ns(ip_recording_ns(s, self), buffers[1]), ip_format_count(calls, count));
 }
 
 static struct sum *add_up(const struct cli_graph *g, const struct ip_call_arc *arcs, size_t n)
@@ -78,7 +80,7 @@ static void print_block(const struct cli_graph *g, const struct sum *sum, const 
 		}
 	for (size_t i = 0; i < ncallers; i++) {
 		print_figures(g, callers[i]->total, callers[i]->self, callers[i]->calls);
-		fputs("    ", stdout);
+		ip_print(stdout, "    ");
 		print_name(g, callers[i]->caller);
 	}
 	print_figures(g, sum->total, sum->self, sum->calls);
@@ -86,7 +88,7 @@ static void print_block(const struct cli_graph *g, const struct sum *sum, const 
 	for (size_t i = 0; i < n; i++)
 		if (arcs[i].caller == sum->function) {
 			print_figures(g, arcs[i].total, arcs[i].self, arcs[i].calls);
-			fputs("    ", stdout);
+			ip_print(stdout, "    ");
 			print_name(g, arcs[i].callee);
 		}
 	free(callers);
@@ -105,12 +107,14 @@ int cli_graph_callers(const struct cli_graph *g, const bool *wanted)
 	if (!sums)
 		return ip_error("out of memory");
 	qsort(sums, nfunctions, sizeof(*sums), by_total);
-	printf("Above each function its callers, below it what it calls; their rows are its share of "
-	       "them.\n\n");
-	printf("%8s %8s %13s  %s\n", "total", "self", "calls", "function");
+	ip_print(stdout,
+		 "Above each function its callers, below it what it calls; their rows are its share of "
+		 "them.\n\n");
+	ip_print(stdout, "%8s %8s %13s  %s\n", "total", "self", "calls", "function");
 	for (size_t i = 0; i < nfunctions; i++)
 		if (sums[i].calls && wanted[sums[i].function]) {
-			printf("%s", blocks++ ? "--------------------------------------------------\n" : "");
+			if (blocks++)
+				ip_print(stdout, "--------------------------------------------------\n");
 			print_block(g, &sums[i], arcs, n);
 		}
 	return 0;
@@ -123,13 +127,16 @@ static void print_quoted(const char *text)
 
 	if (clean)
 		ip_clean(clean);
-	putchar('"');
-	for (const char *p = clean ? clean : "?"; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			putchar('\\');
-		putchar(*p);
+	ip_print(stdout, "\"");
+	for (const char *p = clean ? clean : "?"; *p;) {
+		int n = strcspn(p, "\"\\");
+
+		ip_print(stdout, "%.*s", n, p);
+		p += n;
+		if (*p)
+			ip_print(stdout, "\\%c", *p++);
 	}
-	putchar('"');
+	ip_print(stdout, "\"");
 }
 
 int cli_graph_dot(const struct cli_graph *g)
@@ -146,37 +153,39 @@ int cli_graph_dot(const struct cli_graph *g)
 	sums = add_up(g, arcs, n);
 	if (!sums)
 		return ip_error("out of memory");
-	puts("digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
-	     "[fontname=\"sans-serif\"];");
+	ip_print(stdout, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
+			 "[fontname=\"sans-serif\"];"
+			 "\n");
 	for (uint32_t f = 0; f < s->nfunctions; f++) {
 		_cleanup_free_ char *label = NULL;
 
 		if (!sums[f].calls || 100 * sums[f].total / all < g->min_percent)
 			continue;
-		if (asprintf(&label, "%s\ntotal %s, self %s\n%s calls", ip_names_get(g->names, f),
+		if (asprintf(&label, "%s\ntotal %s, self %s\n%s calls", ip_names_shown(g->names, f),
 			     ip_format_ns(ip_recording_ns(s, sums[f].total), buffers[0]),
 			     ip_format_ns(ip_recording_ns(s, sums[f].self), buffers[1]),
 			     ip_format_count(sums[f].calls, count)) < 0)
 			return ip_error("out of memory");
-		printf("\tf%u [label=", f);
+		ip_print(stdout, "\tf%u [label=", f);
 		for (char *line = label, *next; line; line = next) { /* \n in a label is two characters */
 			next = strchr(line, '\n');
 			if (next)
 				*next++ = '\0';
 			print_quoted(line);
-			fputs(next ? " + \"\\n\" + " : "", stdout);
+			ip_print(stdout, "%s", next ? " + \"\\n\" + " : "");
 		}
-		printf(", penwidth=%.1f];\n", 1 + 4 * sums[f].self / all);
+		ip_print(stdout, ", penwidth=%.1f];\n", 1 + 4 * sums[f].self / all);
 	}
 	for (ssize_t i = 0; i < n; i++) {
 		const struct ip_call_arc *a = &arcs[i];
 
 		if (a->caller != IP_NO_NODE && 100 * sums[a->caller].total / all >= g->min_percent &&
 		    100 * sums[a->callee].total / all >= g->min_percent)
-			printf("\tf%u -> f%u [label=\"%s\\n%s\"];\n", a->caller, a->callee,
-			       ip_format_count(a->calls, count),
-			       ip_format_ns(ip_recording_ns(s, a->total), buffers[0]));
+			ip_print(stdout, "\tf%u -> f%u [label=\"%s\\n%s\"];\n", a->caller, a->callee,
+				 ip_format_count(a->calls, count),
+				 ip_format_ns(ip_recording_ns(s, a->total), buffers[0]));
 	}
-	puts("}");
+	ip_print(stdout, "}"
+			 "\n");
 	return 0;
 }

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/report.h"
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 /* Deeper rows are not indented any further; 100 columns hold the figures, so much, and a name. */
@@ -49,25 +51,26 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 		      const bool *more, const struct art *art)
 {
 	const struct ip_recording *s = g->trace->session;
-	_cleanup_free_ char *name = strdup(ip_names_get(g->names, node->function));
+	_cleanup_free_ char *name = strdup(ip_names_shown(g->names, node->function));
 	char total[16], self[16], calls[32];
 
 	if (g->bottom_up)
-		printf("%8s %6.1f %13s  ", ip_format_ns(ip_recording_ns(s, node->self), self),
-		       percent(g, node->self), ip_format_count(node->calls, calls));
+		ip_print(stdout, "%8s %6.1f %13s  ", ip_format_ns(ip_recording_ns(s, node->self), self),
+			 percent(g, node->self), ip_format_count(node->calls, calls));
 	else
-		printf("%8s %6.1f %8s %13s  ", ip_format_ns(ip_recording_ns(s, node->total), total),
-		       percent(g, node->total), ip_format_ns(ip_recording_ns(s, node->self), self),
-		       ip_format_count(node->calls, calls));
+		ip_print(stdout, "%8s %6.1f %8s %13s  ", ip_format_ns(ip_recording_ns(s, node->total), total),
+			 percent(g, node->total), ip_format_ns(ip_recording_ns(s, node->self), self),
+			 ip_format_count(node->calls, calls));
 	for (size_t d = 1; d < depth && d <= INDENT_MAX; d++)
-		fputs(more[d] ? art->through : "   ", stdout);
+		ip_print(stdout, "%s", more[d] ? art->through : "   ");
 	if (depth > INDENT_MAX)
-		printf("(%zu) ", depth);
+		ip_print(stdout, "(%zu) ", depth);
 	if (depth)
-		fputs(more[depth <= INDENT_MAX ? depth : 0] ? art->branch : art->last, stdout);
+		ip_print(stdout, "%s", more[depth <= INDENT_MAX ? depth : 0] ? art->branch : art->last);
 	if (name)
 		ip_clean(name);
-	puts(name ? name : "?");
+	ip_print(stdout, "%s%s\n", name ? name : "?",
+		 g->tree->until_tail[node->function] ? "  (until its tail call)" : "");
 }
 
 static void print_head(const struct cli_graph *g)
@@ -75,17 +78,17 @@ static void print_head(const struct cli_graph *g)
 	const struct ip_trace_reader *t = g->trace;
 	char events[32], threads[32], lost[32], duration[16], sum[16];
 
-	ip_print_clean(stdout, t->dir);
+	ip_print(stdout, "%s", t->dir);
 	if (t->session->command && *t->session->command) {
-		fputs(": ", stdout);
-		ip_print_clean(stdout, t->session->command);
+		ip_print(stdout, ": ");
+		ip_print(stdout, "%s", t->session->command);
 	}
-	printf("\n%s events, %s lost, %s thread%s, %s; 100 %% is %s%s\n\n",
-	       ip_format_count(g->tree->events, events), t->lost ? ip_format_count(t->lost, lost) : "none",
-	       ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
-	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
-	       ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
-	       t->threads == 1 ? "" : ", of all threads together");
+	ip_print(stdout, "\n%s events, %s lost, %s thread%s, %s; 100 %% is %s%s\n\n",
+		 ip_format_count(g->tree->events, events), t->lost ? ip_format_count(t->lost, lost) : "none",
+		 ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
+		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
+		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
+		 t->threads == 1 ? "" : ", of all threads together");
 }
 
 /* Whether the node's children may have rows. */
@@ -104,9 +107,10 @@ void cli_graph_tree(const struct cli_graph *g)
 
 	print_head(g);
 	if (g->bottom_up)
-		printf("%8s %6s %13s  %s\n", "self", "%", "calls", "function, below it its callers");
+		ip_print(stdout, "%8s %6s %13s  %s\n", "self", "%", "calls",
+			 "function, below it its callers");
 	else
-		printf("%8s %6s %8s %13s  %s\n", "total", "%", "self", "calls", "function");
+		ip_print(stdout, "%8s %6s %8s %13s  %s\n", "total", "%", "self", "calls", "function");
 	while (at != IP_NO_NODE) {
 		uint32_t next = IP_NO_NODE;
 
@@ -130,8 +134,8 @@ void cli_graph_tree(const struct cli_graph *g)
 		at = next;
 	}
 	if (shown < g->tree->n - 1)
-		printf("\n%zu ways of calls are not shown: below %g %%%s\n", g->tree->n - 1 - shown,
-		       g->min_percent, g->max_depth != SIZE_MAX ? ", or too deep" : "");
+		ip_print(stdout, "\n%zu ways of calls are not shown: below %g %%%s\n", g->tree->n - 1 - shown,
+			 g->min_percent, g->max_depth != SIZE_MAX ? ", or too deep" : "");
 }
 
 void cli_graph_json(const struct cli_graph *g)
@@ -161,6 +165,9 @@ void cli_graph_json(const struct cli_graph *g)
 		ip_json_uint(&j, "calls", node->calls);
 		ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, node->total));
 		ip_json_uint(&j, "self_ns", ip_recording_ns(t->session, node->self));
+		cli_json_dropped(&j, t->session, node->function);
+		if (g->tree->until_tail[node->function])
+			ip_json_bool(&j, "until_tail_call", true);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);

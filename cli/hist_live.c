@@ -14,6 +14,7 @@
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 
 static int show(int pid, const char *dir, const struct cli_hist_options *o)
 {
@@ -60,8 +61,10 @@ int cli_hist_live(int pid, const struct cli_hist_options *o)
 
 		if (ip_session_ask_counts(pid, &dir) < 0)
 			return i ? 0 : -1;
-		if (i && !o->json)
-			fputs(terminal ? "\033[H\033[J" : "\n", stdout);
+		if (i && !o->json && terminal)
+			ip_print(stdout, "\033[H\033[J");
+		else if (i && !o->json)
+			ip_print(stdout, "\n");
 		if (show(pid, dir, o) < 0)
 			return -1;
 		if (!o->interval_ns || ip_session_interrupted)

@@ -8,13 +8,17 @@
 #include <string.h>
 
 #include "cli/hist.h"
+#include "cli/report.h"
+#include "cli/tail_mark.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define BAR 50u
 
 /* Of one function, whether its calls were logged or its histogram was made in the process (--payload hist). */
 struct histogram {
+	uint64_t until_tail;		 /* calls whose time ends at a tail call */
 	uint64_t count, min, max, total; /* ns */
 	uint64_t self;
 	bool has_self;
@@ -56,6 +60,7 @@ static void make_histogram(const struct cli_hist *h, uint32_t function, struct h
 	*ret = (struct histogram){
 		.count = f->count, .min = f->min, .max = f->max, .nbuckets = IP_LATENCY_BUCKETS};
 	ret->total = cli_hist_total(h, function);
+	ret->until_tail = f->until_tail;
 	if (f->count) {
 		ret->logged = f;
 		memcpy(ret->calls, f->calls, sizeof(ret->calls));
@@ -93,15 +98,19 @@ static void bounds(const uint64_t *calls, unsigned n, unsigned *ret_first, unsig
 
 static void print_head(const struct cli_hist *h, uint32_t function, const struct histogram *f)
 {
-	char count[32], min[16], max[16], mean[16], self[16];
+	char count[32], min[16], max[16], mean[16], self[16], mark[CLI_TAIL_MARK_MAX];
 
-	ip_print_clean(stdout, ip_names_get(h->names, function));
-	printf(": %s call%s, %s to %s, %s in the mean", ip_format_count(f->count, count),
-	       f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
-	       ip_format_ns((double)f->total / f->count, mean));
+	ip_print(stdout, "%s", ip_names_shown(h->names, function));
+	ip_print(stdout, ": %s call%s, %s to %s, %s in the mean", ip_format_count(f->count, count),
+		 f->count == 1 ? "" : "s", ip_format_ns(f->min, min), ip_format_ns(f->max, max),
+		 ip_format_ns((double)f->total / f->count, mean));
 	if (f->has_self)
-		printf(", of which %s its own", ip_format_ns((double)f->self / f->count, self));
-	putchar('\n');
+		ip_print(stdout, ", of which %s its own", ip_format_ns((double)f->self / f->count, self));
+	if (f->until_tail)
+		ip_print(stdout, " (%s)", cli_tail_mark(f->until_tail, f->count, mark));
+	else if (!f->logged && h->session->functions[function].tails)
+		ip_print(stdout, " (" CLI_TAIL_MARK_SOME ")");
+	ip_print(stdout, "\n");
 }
 
 static void print_bars(const struct histogram *f)
@@ -112,17 +121,17 @@ static void print_bars(const struct histogram *f)
 	bounds(f->calls, f->nbuckets, &first, &last);
 	for (unsigned b = first; b <= last; b++)
 		most = f->calls[b] > most ? f->calls[b] : most;
-	printf("%9s   %8s %13s\n", "from", "below", "calls");
+	ip_print(stdout, "%9s   %8s %13s\n", "from", "below", "calls");
 	for (unsigned b = first; b <= last; b++) {
 		char from[16], to[16], count[32];
 		unsigned length = f->calls[b] ? (unsigned)((double)f->calls[b] / most * BAR + 0.999) : 0;
 
-		printf("%9s - %8s %13s ", ip_format_ns(f->from[b], from),
-		       f->to[b] == UINT64_MAX ? "" : ip_format_ns(f->to[b], to),
-		       ip_format_count(f->calls[b], count));
+		ip_print(stdout, "%9s - %8s %13s ", ip_format_ns(f->from[b], from),
+			 f->to[b] == UINT64_MAX ? "" : ip_format_ns(f->to[b], to),
+			 ip_format_count(f->calls[b], count));
 		for (unsigned i = 0; i < length; i++)
-			putchar('#');
-		puts(f->peaks[b] ? " < peak" : "");
+			ip_print(stdout, "#");
+		ip_print(stdout, "%s\n", f->peaks[b] ? " < peak" : "");
 	}
 }
 
@@ -135,18 +144,20 @@ static void print_heat(const struct cli_hist *h, const struct ip_latency *f)
 
 	bounds(f->calls, IP_LATENCY_BUCKETS, &first, &last);
 	for (unsigned b = last + 1; b-- > first;) {
-		printf("%9s |", ip_format_ns(ip_latency_from(b), from));
+		ip_print(stdout, "%9s |", ip_format_ns(ip_latency_from(b), from));
 		for (size_t s = 0; s < h->latencies->nslices; s++) {
 			uint32_t n = f->over_time[s * IP_LATENCY_BUCKETS + b];
 			unsigned shade = n ? 1 + (31 - __builtin_clz(n)) / 2 : 0;
 
-			putchar(shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
+			ip_print(stdout, "%c",
+				 shades[shade < sizeof(shades) - 1 ? shade : sizeof(shades) - 2]);
 		}
-		puts("|");
+		ip_print(stdout, "|"
+				 "\n");
 	}
-	printf("%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
-	       ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
-	printf("%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n", "");
+	ip_print(stdout, "%9s  0%*s\n", "", (int)h->latencies->nslices - 1,
+		 ip_format_ns((double)h->latencies->slice_ns * h->latencies->nslices, length));
+	ip_print(stdout, "%9s  calls in a cell: . 1 to 3, : to 15, - to 63, = to 255, + to 1023, ...\n", "");
 }
 
 void cli_hist_text(const struct cli_hist *h)
@@ -156,7 +167,7 @@ void cli_hist_text(const struct cli_hist *h)
 
 		make_histogram(h, h->order[i], &f);
 		if (i)
-			putchar('\n');
+			ip_print(stdout, "\n");
 		print_head(h, h->order[i], &f);
 		if (h->latencies && h->latencies->nslices && f.logged)
 			print_heat(h, f.logged);
@@ -209,12 +220,17 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_string(&j, "function", ip_names_get(h->names, h->order[i]));
 		ip_json_string(&j, "module", ip_recording_module_name(s, &s->functions[h->order[i]]));
 		ip_json_string(&j, "payload", f.logged ? "log" : "hist");
+		cli_json_dropped(&j, s, h->order[i]);
 		ip_json_uint(&j, "calls", f.count);
 		ip_json_uint(&j, "min_ns", f.min);
 		ip_json_uint(&j, "max_ns", f.max);
 		ip_json_uint(&j, "total_ns", f.total);
 		if (f.has_self)
 			ip_json_uint(&j, "self_ns", f.self);
+		if (!f.logged && s->functions[h->order[i]].tails)
+			cli_tail_json_some(&j);
+		else
+			cli_tail_json(&j, f.until_tail, f.count);
 		ip_json_array(&j, "buckets");
 		for (unsigned b = 0; b < f.nbuckets; b++) {
 			if (!f.calls[b])

@@ -6,10 +6,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/names.h"
 #include "common/cleanup.h"
+#include "common/print.h"
 #include "common/units.h"
+#include "hotpatcher/session.h"
 
 static const char *const kinds[] = {[IP_RECORDING_LOG] = "log",
 				    [IP_RECORDING_COUNT] = "count",
@@ -38,9 +41,9 @@ static void count(const struct ip_recording *s, uint64_t ret[KINDS])
 static void print_texts(const char *name, const char *const *texts, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		printf("%-10s ", name);
-		ip_print_clean(stdout, *texts[i] ? texts[i] : "all");
-		putchar('\n');
+		ip_print(stdout, "%-10s ", name);
+		ip_print(stdout, "%s", *texts[i] ? texts[i] : "all");
+		ip_print(stdout, "\n");
 	}
 }
 
@@ -56,8 +59,8 @@ void cli_info_recorded(const struct ip_recording *s)
 	count(s, n);
 	for (size_t i = 0; i < KINDS; i++)
 		if (n[i])
-			printf("%-10s %s: %s function%s\n", "payload", kinds[i],
-			       ip_format_count(n[i], number), n[i] == 1 ? "" : "s");
+			ip_print(stdout, "%-10s %s: %s function%s\n", "payload", kinds[i],
+				 ip_format_count(n[i], number), n[i] == 1 ? "" : "s");
 }
 
 static void json_texts(struct ip_json *j, const char *key, const char *const *texts, size_t n)
@@ -79,4 +82,29 @@ void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *s)
 	for (size_t i = 0; i < KINDS; i++)
 		ip_json_uint(j, kinds[i], n[i]);
 	ip_json_end_object(j);
+}
+
+bool cli_info_early(const struct ip_recording *s, char *text, size_t size)
+{
+	bool limited = s->end && !strcmp(s->end, IP_END_SIZE_LIMIT),
+	     early = limited || (s->end && !strcmp(s->end, IP_END_NO_SPACE));
+	char bytes[16];
+
+	if (limited && s->limit)
+		snprintf(text, size, "ended early: %s (%s, %s)", s->end, ip_format_size(s->limit, bytes),
+			 s->limit_by);
+	else if (early)
+		snprintf(text, size, "ended early: %s", s->end);
+	return early;
+}
+
+void cli_info_early_json(struct ip_json *j, const struct ip_recording *s)
+{
+	char text[256];
+
+	ip_json_bool(j, "ended_early", cli_info_early(s, text, sizeof(text)));
+	if (!s->limit)
+		return;
+	ip_json_uint(j, "limit_bytes", s->limit);
+	ip_json_string(j, "limit_by", s->limit_by);
 }

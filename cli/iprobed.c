@@ -13,6 +13,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
+#include "common/units.h"
 #include "hotpatcher/iprobed.h"
 #include "hotpatcher/policy.h"
 #include "hotpatcher/probes_d.h"
@@ -35,6 +37,10 @@ static const char help[] =
 	"      --policy FILE        what members may trace (default " IP_POLICY ")\n"
 	"      --group NAME|GID     of members (default iprobe)\n"
 	"      --sessions N         at most (default 64); --sessions-per-user N (default 8)\n"
+	"      --memory-per-user SIZE\n"
+	"                           of a user's sessions together (default a quarter of what there is)\n"
+	"      --memory-of-rules SIZE\n"
+	"                           of all sessions of rules together (default a quarter of what there is)\n"
 	"      --check              read probes.d and the policy, say what is in them, and end\n"
 	"      --probes-d DIR       another directory than " IP_PROBES_D "\n"
 	"      --traces DIR         what rules record (default " IP_TRACES ")\n"
@@ -54,6 +60,8 @@ enum {
 	OPT_GROUP,
 	OPT_SESSIONS,
 	OPT_PER_USER,
+	OPT_MEMORY,
+	OPT_MEMORY_OF_RULES,
 	OPT_CHECK,
 	OPT_PROBES_D,
 	OPT_TRACES,
@@ -71,6 +79,8 @@ static const struct option long_options[] = {
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"sessions", required_argument, NULL, OPT_SESSIONS},
 	{"sessions-per-user", required_argument, NULL, OPT_PER_USER},
+	{"memory-per-user", required_argument, NULL, OPT_MEMORY},
+	{"memory-of-rules", required_argument, NULL, OPT_MEMORY_OF_RULES},
 	{"check", no_argument, NULL, OPT_CHECK},
 	{"probes-d", required_argument, NULL, OPT_PROBES_D},
 	{"traces", required_argument, NULL, OPT_TRACES},
@@ -86,13 +96,13 @@ static const struct option long_options[] = {
 
 static int fail(void)
 {
-	fprintf(stderr, "iprobed: %s\n", ip_error_message());
+	ip_print(stderr, "iprobed: %s\n", ip_error_message());
 	return 1;
 }
 
 static int usage(const char *what)
 {
-	fprintf(stderr, "iprobed: %s (see iprobed --help)\n", what);
+	ip_print(stderr, "iprobed: %s (see iprobed --help)\n", what);
 	return 2;
 }
 
@@ -141,24 +151,24 @@ static int check(const char *dir, const char *policy_path)
 
 	if (ip_probes_d_load(dir, &probes) < 0)
 		return fail();
-	printf("%s: %zu files\n", probes.dir, probes.nfiles);
+	ip_print(stdout, "%s: %zu files\n", probes.dir, probes.nfiles);
 	for (size_t i = 0; i < probes.nselections; i++)
-		printf("  selection %s: %s\n", probes.selections[i].name,
-		       probes.selections[i].description ? probes.selections[i].description
-							: probes.selections[i].functions);
+		ip_print(stdout, "  selection %s: %s\n", probes.selections[i].name,
+			 probes.selections[i].description ? probes.selections[i].description
+							  : probes.selections[i].functions);
 	for (size_t i = 0; i < probes.nprofiles; i++)
-		printf("  profile %s: %s\n", probes.profiles[i].name,
-		       probes.profiles[i].description ? probes.profiles[i].description
-						      : probes.profiles[i].events);
+		ip_print(stdout, "  profile %s: %s\n", probes.profiles[i].name,
+			 probes.profiles[i].description ? probes.profiles[i].description
+							: probes.profiles[i].events);
 	for (size_t i = 0; i < probes.nrules; i++)
-		printf("  rule %s%s: %s\n", probes.rules[i].name,
-		       probes.rules[i].enabled ? "" : " (not enabled)",
-		       probes.rules[i].description ? probes.rules[i].description
-						   : ip_rules_action_name(probes.rules[i].action));
+		ip_print(stdout, "  rule %s%s: %s\n", probes.rules[i].name,
+			 probes.rules[i].enabled ? "" : " (not enabled)",
+			 probes.rules[i].description ? probes.rules[i].description
+						     : ip_rules_action_name(probes.rules[i].action));
 	ip_probes_d_clear(&probes);
 	if (ip_policy_load(policy_path, &policy) < 0)
 		return fail();
-	printf("%s: %zu entries for members\n", policy_path, policy.n);
+	ip_print(stdout, "%s: %zu entries for members\n", policy_path, policy.n);
 	ip_policy_clear(&policy);
 	return 0;
 }
@@ -184,7 +194,7 @@ static int ask(const char *state, const char *fire, bool json)
 		ip_error("out of memory");
 		return fail();
 	}
-	fputs(plain, stdout);
+	ip_print_lines(stdout, plain);
 	return fflush(stdout) == 0 ? 0 : (ip_error_errno("cannot write to stdout"), fail());
 }
 
@@ -223,6 +233,14 @@ int main(int argc, char **argv)
 				return usage("a number of sessions is from 1 to 10000");
 			*(option == OPT_SESSIONS ? &options.sessions : &options.sessions_per_user) = number;
 			break;
+		case OPT_MEMORY:
+			if (ip_parse_size(optarg, &options.memory_per_user) < 0 || !options.memory_per_user)
+				return usage("--memory-per-user: a size, 512M say");
+			break;
+		case OPT_MEMORY_OF_RULES:
+			if (ip_parse_size(optarg, &rules.memory) < 0 || !rules.memory)
+				return usage("--memory-of-rules: a size, 512M say");
+			break;
 		case OPT_CHECK:
 			only_check = true;
 			break;
@@ -250,10 +268,10 @@ int main(int argc, char **argv)
 			json = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		case 'V':
-			puts("iprobed " IP_VERSION);
+			ip_print(stdout, "iprobed " IP_VERSION "\n");
 			return 0;
 		default:
 			return usage("an option is unknown or lacks its value");

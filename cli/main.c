@@ -2,6 +2,7 @@
 /*
  * iprobe: finds the sub-command.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/probes_d.h"
 
@@ -39,17 +41,16 @@ static const struct {
 
 static void print_help(FILE *out)
 {
-	fputs("usage: iprobe COMMAND [OPTIONS] ...\n\n"
-	      "Traces functions of programs that were built with iprobe-cc, while they run.\n\n",
-	      out);
+	ip_print(out, "usage: iprobe COMMAND [OPTIONS] ...\n\n"
+		      "Traces functions of programs that were built with iprobe-cc, while they run.\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
-	fputs("\niprobe COMMAND --help tells a command's options; iprobe --version the version.\n", out);
+		ip_print(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+	ip_print(out, "\niprobe COMMAND --help tells a command's options; iprobe --version the version.\n");
 }
 
 int cli_fail(void)
 {
-	fprintf(stderr, "iprobe: %s\n", ip_error_message());
+	ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	return 1;
 }
 
@@ -57,11 +58,11 @@ int cli_usage(const char *command, const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "iprobe %s: ", command);
+	ip_print(stderr, "iprobe %s: ", command);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	ip_vprint(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, " (see iprobe %s --help)\n", command);
+	ip_print(stderr, " (see iprobe %s --help)\n", command);
 	return 2;
 }
 
@@ -76,7 +77,7 @@ int cli_functions(const char *command, const char *text, const char **ret)
 void cli_warn_unused(const char *what, const char *unused)
 {
 	if (unused)
-		fprintf(stderr, "iprobe: %s: nothing matches %s\n", what, unused);
+		ip_print(stderr, "iprobe: %s: nothing matches %s\n", what, unused);
 }
 
 int main(int argc, char **argv)
@@ -90,7 +91,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("iprobe " IP_VERSION);
+		ip_print(stdout, "iprobe " IP_VERSION "\n");
 		return 0;
 	}
 	if (ip_permit_take() < 0)
@@ -101,11 +102,11 @@ int main(int argc, char **argv)
 			int code = commands[i].run(argc - 1, argv + 1);
 
 			if (fflush(stdout) != 0 && !code) {
-				perror("iprobe: cannot write to stdout");
+				ip_print(stderr, "iprobe: cannot write to stdout: %s\n", strerror(errno));
 				code = 1;
 			}
 			return code;
 		}
-	fprintf(stderr, "iprobe: no command '%s' (iprobe --help lists them)\n", argv[1]);
+	ip_print(stderr, "iprobe: no command '%s' (iprobe --help lists them)\n", argv[1]);
 	return 2;
 }

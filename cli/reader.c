@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "common/trace_format.h"
 #include "common/units.h"
@@ -94,14 +95,14 @@ static void warn_of_time(const struct ip_trace_reader *trace)
 	if (!s->coarse)
 		return;
 	if (s->latest && s->tsc_hz)
-		fprintf(stderr,
-			"iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the "
-			"most); the order is exact\n",
-			trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late),
-			ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
+		ip_print(stderr,
+			 "iprobe: %s: time is coarse: an event happened up to %s after its stamp (%s at the "
+			 "most); the order is exact\n",
+			 trace->dir, ip_format_ns(s->late * 1e9 / s->tsc_hz, late),
+			 ip_format_ns(s->latest * 1e9 / s->tsc_hz, latest));
 	else
-		fprintf(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n",
-			trace->dir, trace->dir, IP_TRACE_STAMPS);
+		ip_print(stderr, "iprobe: %s: time is coarse: %s/%s tells how much; the order is exact\n",
+			 trace->dir, trace->dir, IP_TRACE_STAMPS);
 }
 
 void cli_reader_warn(const struct ip_trace_reader *trace)
@@ -111,23 +112,23 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 	warn_of_time(trace);
 
 	for (size_t i = 0; i < trace->ndamages; i++) {
-		fputs("iprobe: ", stderr);
-		ip_print_clean(stderr, trace->damages[i]);
-		putc('\n', stderr);
+		ip_print(stderr, "iprobe: ");
+		ip_print(stderr, "%s", trace->damages[i]);
+		ip_print(stderr, "\n");
 	}
 	if (!trace->session->ended)
-		fprintf(stderr,
-			"iprobe: %s: the recording was cut off: it is still going on, or iprobe was killed; "
-			"what had been written is shown\n",
-			trace->dir);
+		ip_print(stderr,
+			 "iprobe: %s: the recording was cut off: it is still going on, or iprobe was killed; "
+			 "what had been written is shown\n",
+			 trace->dir);
 	if (trace->lost)
-		fprintf(stderr,
-			"iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are missing "
-			"from them\n",
-			trace->dir, ip_format_count(trace->lost, count));
+		ip_print(stderr,
+			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are missing "
+			 "from them\n",
+			 trace->dir, ip_format_count(trace->lost, count));
 	if (trace->missing)
-		fprintf(stderr, "iprobe: %s: %s packets are missing: their events are not in the figures\n",
-			trace->dir, ip_format_count(trace->missing, count));
+		ip_print(stderr, "iprobe: %s: %s packets are missing: their events are not in the figures\n",
+			 trace->dir, ip_format_count(trace->missing, count));
 }
 
 void cli_reader_warn_counted(const struct ip_trace_reader *trace)
@@ -137,11 +138,11 @@ void cli_reader_warn_counted(const struct ip_trace_reader *trace)
 	for (size_t i = 0; i < trace->session->nnumbers; i++)
 		n += trace->session->numbers[i].payload != IP_RECORDING_LOG;
 	if (n)
-		fprintf(stderr,
-			"iprobe: %s: what was counted or measured instead of logged (--payload) has no "
-			"events: iprobe report and "
-			"iprobe hist show it\n",
-			trace->dir);
+		ip_print(stderr,
+			 "iprobe: %s: what was counted or measured instead of logged (--payload) has no "
+			 "events: iprobe report and "
+			 "iprobe hist show it\n",
+			 trace->dir);
 }
 
 int cli_reader_check_stdout(void)

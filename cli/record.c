@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/pieces.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "common/values.h"
 #include "hotpatcher/catalog.h"
@@ -125,7 +126,8 @@ static int parse_value(int option, const char *text, struct ip_session_options *
 
 static int parse_clock(const char *text, enum ip_clock_source *ret)
 {
-	static const char *const names[] = {[IP_CLOCK_AUTO] = "auto", [IP_CLOCK_TSC] = "tsc", [IP_CLOCK_MONOTONIC] = "monotonic"};
+	static const char *const names[] = {
+		[IP_CLOCK_AUTO] = "auto", [IP_CLOCK_TSC] = "tsc", [IP_CLOCK_MONOTONIC] = "monotonic"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(text, names[i])) {
@@ -233,15 +235,19 @@ static int measure_conditions(struct ip_session_options *session)
 static const char *contradiction(const struct ip_session_options *o)
 {
 	if (o->filters.min_duration_ns && o->values.args)
-		return "--min-duration holds entries back, and --args records values with them: leave one out";
-	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork || o->follow_exec || o->resume ||
-			    ip_filters_any(&o->filters)))
-		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, --follow-fork, --follow-exec, --resume, nor "
+		return "--min-duration holds entries back, and --args records values with them: leave one "
+		       "out";
+	if (o->drop_hot && (o->coarse || o->overwrite || o->no_stop || o->follow_fork || o->follow_exec ||
+			    o->resume || ip_filters_any(&o->filters)))
+		return "--drop-hot does not go with --time coarse, --overwrite, --no-stop, --follow-fork, "
+		       "--follow-exec, --resume, nor "
 		       "with filters";
 	if (o->clock == IP_CLOCK_MONOTONIC && (o->payloads.n || o->drop_hot))
-		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic does not go with them";
+		return "--payload and --drop-hot measure durations by the TSC: --clock monotonic does not go "
+		       "with them";
 	if (o->rotate && o->overwrite)
-		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps it on disk: one of them";
+		return "--overwrite keeps the newest in memory and writes it once, --rotate keeps it on "
+		       "disk: one of them";
 	if (o->rotate && o->max_size && o->max_size / o->rotate < IP_TRACE_PIECE_LEAST)
 		return "--rotate: a piece must hold 256K: give more --max-size, or fewer pieces";
 	return NULL;
@@ -259,7 +265,8 @@ static int add_trigger(struct ip_session_options *session, const char *name)
 		return 0;
 	if (ip_selection_parse(session->functions, &selection) < 0) /* it may be @FILE */
 		return -1;
-	if (ip_selection_only_takes_away(selection) || ip_selection_is_all(selection)) { /* it starts from everything */
+	if (ip_selection_only_takes_away(selection) ||
+	    ip_selection_is_all(selection)) { /* it starts from everything */
 		ip_selection_destroy(selection);
 		return 0;
 	}
@@ -378,9 +385,9 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			break;
 		case OPT_NO_STOP:
 			if (!attach) /* run: before its first instruction there is nobody whom a stop could hurt */
-				fputs("iprobe: --no-stop: a program that is just starting is stopped all the "
-				      "same\n",
-				      stderr);
+				ip_print(stderr, "iprobe: --no-stop: a program that is just starting is "
+						 "stopped all the "
+						 "same\n");
 			ret->session.no_stop = attach;
 			ret->session.own = "--no-stop";
 			break;
@@ -400,7 +407,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->dry_run = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		case OPT_DURATION:
 		case OPT_MEMORY:
@@ -422,22 +429,31 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 	if (measure_conditions(&ret->session) < 0)
 		return cli_usage(command, "%s", ip_error_message());
 	if (ret->session.linger_ns && !ret->session.until.n)
-		return cli_usage(command, "--linger tells how long to go on when a condition is met: it needs --until");
+		return cli_usage(
+			command,
+			"--linger tells how long to go on when a condition is met: it needs --until");
 	if (ret->session.follow_exec &&
 	    (ret->session.coarse || ret->session.payloads.n || ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--follow-exec does not go with --time coarse, --payload, nor with filters");
+		return cli_usage(command,
+				 "--follow-exec does not go with --time coarse, --payload, nor with filters");
 	if (ip_payload_rules_matter(&ret->session.payloads) && ip_filters_any(&ret->session.filters))
-		return cli_usage(command, "--payload count, hist and user do not go with filters, nor with --callsite");
+		return cli_usage(
+			command,
+			"--payload count, hist and user do not go with filters, nor with --callsite");
 	if (ret->session.overwrite &&
-	    (ret->session.coarse || ret->session.payloads.n > ret->session.until.n || ret->session.follow_exec ||
-	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, --follow-exec, nor with filters");
+	    (ret->session.coarse || ret->session.payloads.n > ret->session.until.n ||
+	     ret->session.follow_exec || ip_filters_any(&ret->session.filters)))
+		return cli_usage(command, "--overwrite does not go with --time coarse, --payload, "
+					  "--follow-exec, nor with filters");
 	if (ret->quiet)
 		ret->session.live_line = false;
 	if (ret->session.resume &&
-	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite || ret->session.compress || ret->session.rotate || ret->session.clock || ret->session.coarse ||
+	    (ret->session.functions || ret->session.payloads.n || ret->dry_run || ret->session.overwrite ||
+	     ret->session.compress || ret->session.rotate || ret->session.clock || ret->session.coarse ||
 	     ip_filters_any(&ret->session.filters)))
-		return cli_usage(command, "--resume goes on as it was begun: without -f, --payload, --overwrite, --compress, --rotate, --time, --clock, filters and --dry-run");
+		return cli_usage(command,
+				 "--resume goes on as it was begun: without -f, --payload, --overwrite, "
+				 "--compress, --rotate, --time, --clock, filters and --dry-run");
 	if (contradiction(&ret->session))
 		return cli_usage(command, "%s", contradiction(&ret->session));
 	if (add_trigger(&ret->session, ret->session.filters.start.name) < 0 ||

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/trace_format.h"
 #include "common/units.h"
 
@@ -18,12 +19,19 @@ void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, si
 	char length[16];
 
 	for (size_t i = 0; i < shown; i++)
-		fprintf(out, "%s %s", i ? "," : "", ip_format_ns(stops[i].ns, length));
+		ip_print(out, "%s %s%s", i ? "," : "", ip_format_ns(stops[i].ns, length),
+			 stops[i].failed ? " in vain" : "");
 	for (size_t i = shown; i < n; i++)
 		more_ns = stops[i].ns > more_ns ? stops[i].ns : more_ns;
 	if (n + more > shown)
-		fprintf(out, " and %zu times more, at most %s", n + more - shown,
-			ip_format_ns(more_ns, length));
+		ip_print(out, " and %zu times more, at most %s", n + more - shown,
+			 ip_format_ns(more_ns, length));
+}
+
+/* For want of room, before it was to. */
+static bool is_early(const struct ip_session_summary *s)
+{
+	return s->end && (!strcmp(s->end, IP_END_SIZE_LIMIT) || !strcmp(s->end, IP_END_NO_SPACE));
 }
 
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
@@ -55,12 +63,18 @@ static void print_json(const struct cli_record_options *options, const struct ip
 		ip_json_uint(&j, "threads", s->stops[i].threads);
 		ip_json_uint(&j, "pages", s->stops[i].pages);
 		ip_json_uint(&j, "sites", s->stops[i].sites);
+		if (s->stops[i].failed)
+			ip_json_bool(&j, "failed", true);
 		ip_json_end_object(&j);
 	}
 	ip_json_end_array(&j);
+	ip_json_uint(&j, "looks", s->looks.n);
+	ip_json_double(&j, "looks_us", s->looks.ns / 1e3);
+	ip_json_double(&j, "looks_max_us", s->looks.longest_ns / 1e3);
 	ip_json_uint(&j, "renewed_calls", s->renewed);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
 	ip_json_uint(&j, "filtered", s->filtered);
 	if (s->counting)
 		ip_json_uint(&j, "counted", s->calls);
@@ -87,6 +101,11 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	}
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
+	ip_json_bool(&j, "ended_early", is_early(s));
+	if (is_early(s) && s->limit) {
+		ip_json_uint(&j, "limit_bytes", s->limit);
+		ip_json_string(&j, "limit_by", s->limit_by);
+	}
 	if (s->until) {
 		ip_json_uint(&j, "until", s->until);
 		ip_json_string(&j, "until_met", s->until_said);
@@ -103,25 +122,25 @@ static void print_json(const struct cli_record_options *options, const struct ip
 static void print_value_gaps(const struct ip_value_gaps *gaps)
 {
 	if (gaps->no_debug_info)
-		fprintf(stderr,
-			"iprobe: %zu functions recorded without values: no debug information tells of them "
-			"(build with -g, or "
-			"install it)\n",
-			gaps->no_debug_info);
+		ip_print(stderr,
+			 "iprobe: %zu functions recorded without values: no debug information tells of them "
+			 "(build with -g, or "
+			 "install it)\n",
+			 gaps->no_debug_info);
 	if (gaps->other_placement)
-		fprintf(stderr,
-			"iprobe: %zu functions or scopes recorded without values: only placement fentry has "
-			"them\n",
-			gaps->other_placement);
+		ip_print(stderr,
+			 "iprobe: %zu functions or scopes recorded without values: only placement fentry has "
+			 "them\n",
+			 gaps->other_placement);
 	if (gaps->too_many)
-		fprintf(stderr,
-			"iprobe: %zu functions and results recorded without values: there are too many "
-			"(select fewer)\n",
-			gaps->too_many);
+		ip_print(stderr,
+			 "iprobe: %zu functions and results recorded without values: there are too many "
+			 "(select fewer)\n",
+			 gaps->too_many);
 	if (gaps->no_reading)
-		fputs("iprobe: strings were not read: the process is under seccomp, or may be soon "
-		      "(libseccomp), and might be ended for that\n",
-		      stderr);
+		ip_print(stderr,
+			 "iprobe: strings were not read: the process is under seccomp, or may be soon "
+			 "(libseccomp), and might be ended for that\n");
 }
 
 static const char *plural(uint64_t n)
@@ -131,51 +150,57 @@ static const char *plural(uint64_t n)
 
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *s)
 {
-	char counted[32], events[32], lost[32], filtered[32], overwritten[64] = "", count[32], sites[32], functions[32], length[16];
+	char counted[32], events[32], lost[32], filtered[32], overwritten[64] = "", count[32], sites[32],
+							      functions[32], length[16], size[16];
 
 	if (!s->recorded)
 		return;
 	if (s->left_out)
-		fprintf(stderr,
-			"iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
-			s->left_out);
+		ip_print(stderr,
+			 "iprobe: %zu sites cross a page in a way that cannot be patched safely: left out\n",
+			 s->left_out);
 	if (s->renewed)
-		fprintf(stderr,
-			"iprobe: %zu system call%s of the process waited for longer: the time limit began "
-			"anew after a stop (last: %s)\n",
-			s->renewed, plural(s->renewed), s->renewed_last);
+		ip_print(stderr,
+			 "iprobe: %zu system call%s of the process waited for longer: the time limit began "
+			 "anew after a stop (last: %s)\n",
+			 s->renewed, plural(s->renewed), s->renewed_last);
 	if (s->disturbed)
-		fprintf(stderr,
-			"iprobe: calls of %zu function%s are missing for a while, since somebody else "
-			"changed live sites: iprobe "
-			"report says when\n",
-			s->disturbed, s->disturbed == 1 ? "" : "s");
+		ip_print(stderr,
+			 "iprobe: calls of %zu function%s are missing for a while, since somebody else "
+			 "changed live sites: iprobe "
+			 "report says when\n",
+			 s->disturbed, s->disturbed == 1 ? "" : "s");
 	if (s->unswitched)
-		fprintf(stderr, "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
-			s->unswitched, s->unswitched_why);
+		ip_print(stderr, "iprobe: %zu sites stay idle, since --no-stop cannot switch them (%s)\n",
+			 s->unswitched, s->unswitched_why);
 	print_value_gaps(&s->value_gaps);
 	if (s->invalid)
-		fprintf(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
-			s->pid, s->invalid);
+		ip_print(stderr, "iprobe: pid %d scribbled over its rings: %lu words were no records\n",
+			 s->pid, s->invalid);
 	if (s->end && !strcmp(s->end, IP_END_SIZE_LIMIT))
-		fprintf(stderr,
-			"iprobe: recording stopped at the size limit (--max-size); %s events recorded until "
-			"then were "
-			"dropped\n",
-			ip_format_count(s->lost, lost));
+		ip_print(stderr,
+			 "iprobe: ended early: recording stopped at the size limit of %s (%s; %s); %s events "
+			 "recorded until "
+			 "then were dropped\n",
+			 ip_format_size(s->limit, size), s->limit_by,
+			 !strcmp(s->limit_by, IP_LIMIT_ASKED) ? "more lasts longer"
+							      : "--max-size sets another",
+			 ip_format_count(s->lost, lost));
 	else if (s->end && !strcmp(s->end, IP_END_NO_SPACE))
-		fprintf(stderr,
-			"iprobe: recording stopped: there is no space left for %s; %s events recorded until then were "
-			"dropped\n",
-			options->session.dir, ip_format_count(s->lost, lost));
+		ip_print(stderr,
+			 "iprobe: ended early: recording stopped: there is no space left for %s; %s events "
+			 "recorded until "
+			 "then were "
+			 "dropped\n",
+			 options->session.dir, ip_format_count(s->lost, lost));
 	else if (s->lost)
-		fprintf(stderr,
-			"iprobe: %s events lost (the rings were full: select fewer functions, or give more "
-			"--memory)\n",
-			ip_format_count(s->lost, lost));
+		ip_print(stderr,
+			 "iprobe: %s events lost (the rings were full: select fewer functions, or give more "
+			 "--memory)\n",
+			 ip_format_count(s->lost, lost));
 	if (s->plain)
-		fprintf(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n", ip_format_count(s->plain, count),
-			plural(s->plain));
+		ip_print(stderr, "iprobe: %s packet%s left uncompressed: compressing fell behind\n",
+			 ip_format_count(s->plain, count), plural(s->plain));
 	if (options->json) {
 		print_json(options, s);
 		return;
@@ -183,31 +208,37 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 	if (options->quiet)
 		return;
 	if (s->until)
-		fprintf(stderr, "iprobe: --until is met: %s\n", s->until_said);
+		ip_print(stderr, "iprobe: --until is met: %s\n", s->until_said);
 	if (s->children_restored)
-		fprintf(stderr,
-			"iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
-			s->children_restored, s->children_restored == 1 ? "" : "es");
+		ip_print(stderr,
+			 "iprobe: %zu forked process%s got the NOPs back (--follow-fork records them)\n",
+			 s->children_restored, s->children_restored == 1 ? "" : "es");
 	if (ip_filters_any(&options->session.filters))
-		fprintf(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered), plural(s->filtered));
+		ip_print(stderr, "iprobe: %s event%s filtered\n", ip_format_count(s->filtered, filtered),
+			 plural(s->filtered));
 	if (options->session.payloads.object && !s->change.done)
-		fprintf(stderr, "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n", options->session.dir);
+		ip_print(stderr, "iprobe: what the payload has counted is in %s/" IP_TRACE_PAYLOAD "\n",
+			 options->session.dir);
 	if (s->dropped)
-		fprintf(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped, plural(s->dropped),
-			s->dropped_names ? s->dropped_names : "");
+		ip_print(stderr, "iprobe: %zu function%s dropped (--drop-hot): %s\n", s->dropped,
+			 plural(s->dropped), s->dropped_names ? s->dropped_names : "");
 	if (s->counting && (s->calls || !options->session.payloads.object))
-		fprintf(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted), plural(s->calls));
+		ip_print(stderr, "iprobe: %s call%s counted\n", ip_format_count(s->calls, counted),
+			 plural(s->calls));
 	if (options->session.overwrite)
 		snprintf(overwritten, sizeof(overwritten), ", %s before them overwritten",
 			 ip_format_count(s->overwritten, count));
 	if (s->rotates)
-		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away", ip_format_count(s->rotated.events, count));
-	fprintf(stderr, "iprobe: %s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
-		ip_format_count(s->events, events), plural(s->events),
-		ip_format_count(s->functions, functions), plural(s->functions),
-		ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
-		ip_format_ns(s->length_ns, length), overwritten, s->lost ? ip_format_count(s->lost, lost) : "none",
-		options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
+		snprintf(overwritten, sizeof(overwritten), ", %s before them rotated away",
+			 ip_format_count(s->rotated.events, count));
+	ip_print(stderr,
+		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
+		 is_early(s) ? "ended early: " : "", ip_format_count(s->events, events), plural(s->events),
+		 ip_format_count(s->functions, functions), plural(s->functions),
+		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
+		 ip_format_ns(s->length_ns, length), overwritten,
+		 s->lost ? ip_format_count(s->lost, lost) : "none",
+		 options->session.no_stop ? "never stopped; one thread held for" : "stopped for");
 	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
-	fprintf(stderr, "; trace in %s\n", options->session.dir);
+	ip_print(stderr, "; trace in %s\n", options->session.dir);
 }

@@ -123,6 +123,11 @@ const char *cli_report_caller_from(const struct ip_group *group);
 /* report_table.c: 0, or -1 with an error; report_json.c, report_csv.c */
 int cli_report_table(const struct cli_report *r);
 void cli_report_json(const struct cli_report *r);
+
+/* dropped_after_ns and counted_since of a function whose probes were taken away: its times and events are those until then, its calls too
+ * unless they were counted. */
+struct ip_json;
+void cli_json_dropped(struct ip_json *j, const struct ip_recording *session, uint32_t function);
 void cli_report_csv(const struct cli_report *r);
 
 /* report --diff: dir compared with options->other, 0, or -1 with an error. report_diff.c */

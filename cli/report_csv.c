@@ -41,10 +41,13 @@ static bool is_known(const struct cli_report_row *row, enum cli_report_column co
 void cli_report_csv(const struct cli_report *r)
 {
 	struct cli_csv csv = {.out = stdout};
+	const struct ip_recording *s = r->trace->session;
+	const struct ip_recording_drop *drop;
 
 	print_fields(&csv, r, NULL);
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		cli_csv_string(&csv, columns[i].key);
+	cli_csv_string(&csv, "dropped_after_ns");
 	cli_csv_end(&csv);
 	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
@@ -58,6 +61,8 @@ void cli_report_csv(const struct cli_report *r)
 			else
 				cli_csv_uint(&csv, is_known(row, columns[k].column), value);
 		}
+		drop = row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
+		cli_csv_uint(&csv, drop, drop ? ip_recording_since_start(s, drop->tsc) : 0);
 		cli_csv_end(&csv);
 	}
 }

@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define OTHER_COLUMNS 78u
@@ -35,7 +36,7 @@ static void print_q(double q)
 		strcpy(text, "<1e-9");
 	else
 		snprintf(text, sizeof(text), q < 0.001 ? "%.0e" : "%.3f", q);
-	printf(" %6s", text);
+	ip_print(stdout, " %6s", text);
 }
 
 /* "+12%", "x12" from tenfold on. */
@@ -51,7 +52,7 @@ static void print_share(double before, double difference)
 	else
 		snprintf(text, sizeof(text), fabs(ratio - 1) < 0.0995 ? "%+.1f%%" : "%+.0f%%",
 			 (ratio - 1) * 100);
-	printf(" %6s", text);
+	ip_print(stdout, " %6s", text);
 }
 
 static void print_difference(double ns)
@@ -60,7 +61,7 @@ static void print_difference(double ns)
 
 	if (!isnan(ns))
 		snprintf(text, sizeof(text), "%c%s", ns < 0 ? '-' : '+', ip_format_ns(fabs(ns), buffer));
-	printf(" %9s", text);
+	ip_print(stdout, " %9s", text);
 }
 
 static void print_percentile(const struct cli_pair *p, enum cli_report_column column, double difference)
@@ -69,7 +70,7 @@ static void print_percentile(const struct cli_pair *p, enum cli_report_column co
 	char buffer[16];
 	bool known = cli_report_is_known(row, column);
 
-	printf(" %8s", known ? ip_format_ns(cli_report_value(row, column), buffer) : "-");
+	ip_print(stdout, " %8s", known ? ip_format_ns(cli_report_value(row, column), buffer) : "-");
 	print_share(p->before && p->after ? cli_report_value(p->before, column) : 0,
 		    p->before && p->after ? difference : NAN);
 }
@@ -79,35 +80,65 @@ static void print_header(const char *what, const struct cli_report *r)
 	const struct ip_trace_reader *t = r->trace;
 	char events[32], lost[32], duration[16];
 
-	printf("%s ", what);
-	ip_print_clean(stdout, t->dir);
+	ip_print(stdout, "%s ", what);
+	ip_print(stdout, "%s", t->dir);
 	if (t->session->command && *t->session->command) {
-		fputs(": ", stdout);
-		ip_print_clean(stdout, t->session->command);
+		ip_print(stdout, ": ");
+		ip_print(stdout, "%s", t->session->command);
 	}
-	printf("\n       %s events, %s lost, %s\n", ip_format_count(r->stats->events, events),
-	       t->lost ? ip_format_count(t->lost, lost) : "none",
-	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+	ip_print(stdout, "\n       %s events, %s lost, %s\n", ip_format_count(r->stats->events, events),
+		 t->lost ? ip_format_count(t->lost, lost) : "none",
+		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
-static int print_row(const struct cli_pair *p)
+/* Of one of the two recordings: when the function's probes were taken away. */
+static const struct ip_recording_drop *drop_of(const struct cli_report *r, const struct cli_report_row *row)
+{
+	const struct ip_recording *s = r->trace->session;
+
+	return row && row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
+}
+
+static void print_dropped(const struct cli_report *r, const struct cli_report_row *row, const char *which)
+{
+	const struct ip_recording_drop *drop = drop_of(r, row);
+	char at[16];
+
+	if (drop)
+		ip_print(stdout, " [%s: until dropped at %s]", which,
+			 ip_format_ns(ip_recording_since_start(r->trace->session, drop->tsc), at));
+}
+
+static void json_dropped(struct ip_json *j, const char *key, const struct cli_report *r,
+			 const struct cli_report_row *row)
+{
+	const struct ip_recording_drop *drop = drop_of(r, row);
+
+	if (drop)
+		ip_json_uint(j, key, ip_recording_since_start(r->trace->session, drop->tsc));
+}
+
+static int print_row(const struct cli_diff *d, const struct cli_pair *p)
 {
 	_cleanup_free_ char *name = strdup(cli_pair_row(p)->name);
 
 	if (!name)
 		return ip_error("out of memory");
 	cli_fit_name(name, cli_name_width(OTHER_COLUMNS, NAME_MIN));
-	printf("%-10s", cli_verdict_name(p->verdict));
+	ip_print(stdout, "%-10s", cli_verdict_name(p->verdict));
 	print_q(q_of(p));
 	if (p->before && p->after)
 		print_share(p->before->count, p->calls);
 	else
-		printf(" %6s", "-");
+		ip_print(stdout, " %6s", "-");
 	print_difference(p->total);
 	print_difference(p->self);
 	print_percentile(p, CLI_BY_P50, p->p50);
 	print_percentile(p, CLI_BY_P99, p->p99);
-	printf("  %s\n", name);
+	ip_print(stdout, "  %s", name);
+	print_dropped(&d->before, p->before, "before");
+	print_dropped(&d->after, p->after, "after");
+	ip_print(stdout, "\n");
 	return 0;
 }
 
@@ -124,28 +155,32 @@ int cli_diff_table(const struct cli_diff *d)
 	}
 	print_header("before", &d->before);
 	print_header("after ", &d->after);
-	printf("\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls", "total", "self",
-	       "p50, change", "p99, change", "function");
+	ip_print(stdout, "\n%-10s %6s %6s %9s %9s %15s %15s  %s\n", "verdict", "q", "calls", "total", "self",
+		 "p50, change", "p99, change", "function");
 	for (size_t i = 0; i < d->n && shown < d->options->filter.limit; i++) {
 		if (!all && d->pairs[i].verdict >= CLI_SAME)
 			continue;
-		if (print_row(&d->pairs[i]) < 0)
+		if (print_row(d, &d->pairs[i]) < 0)
 			return -1;
 		shown++;
 	}
 	if (!all && shown < certain)
-		printf("... and %zu more functions that differ\n", certain - shown);
+		ip_print(stdout, "... and %zu more functions that differ\n", certain - shown);
 	if (!shown)
-		puts("(none)");
-	printf("\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
-	       ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q, 100 * CLI_DIFF_MIN);
+		ip_print(stdout, "(none)"
+				 "\n");
+	ip_print(stdout, "\n%s functions show no difference that is certain (q <= %g) and at least %g %%.\n",
+		 ip_format_count(d->n - certain - few - untested, count), CLI_DIFF_Q, 100 * CLI_DIFF_MIN);
 	if (few)
-		printf("%s more: too few calls to tell.\n", ip_format_count(few, count));
+		ip_print(stdout, "%s more: too few calls to tell.\n", ip_format_count(few, count));
 	if (untested)
-		printf("%s more: not tested, since durations of both are not known, or not in the same "
-		       "way.\n",
-		       ip_format_count(untested, count));
-	puts("The test tells these two recordings apart; runs differ by themselves: record several to know.");
+		ip_print(stdout,
+			 "%s more: not tested, since durations of both are not known, or not in the same "
+			 "way.\n",
+			 ip_format_count(untested, count));
+	ip_print(stdout, "The test tells these two recordings apart; runs differ by themselves: record "
+			 "several to know."
+			 "\n");
 	return 0;
 }
 
@@ -210,6 +245,8 @@ void cli_diff_json(const struct cli_diff *d)
 		ip_json_string(&j, "module",
 			       ip_recording_module_name(cli_pair_report(d, p)->trace->session, f));
 		ip_json_string(&j, "verdict", cli_verdict_name(p->verdict));
+		json_dropped(&j, "before_dropped_after_ns", &d->before, p->before);
+		json_dropped(&j, "after_dropped_after_ns", &d->after, p->after);
 		/* what is no number is null */
 		ip_json_double(&j, "p", p->comparison.location);
 		ip_json_double(&j, "q", p->q);

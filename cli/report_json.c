@@ -2,7 +2,9 @@
 /*
  * iprobe report --json.
  */
+#include "cli/info_recorded.h"
 #include "cli/report.h"
+#include "cli/tail_mark.h"
 
 #include "common/json.h"
 
@@ -54,6 +56,7 @@ static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 		ip_json_string(j, "stddev_ns", NULL);
 	ip_json_uint(j, "threads", row->stats->threads);
 	ip_json_uint(j, "tail_exits", row->stats->tails);
+	cli_tail_json(j, row->stats->until_tail, row->stats->calls);
 	ip_json_uint(j, "unwound", row->stats->unwound);
 	ip_json_uint(j, "unfinished", row->stats->unfinished);
 }
@@ -73,7 +76,8 @@ static void json_bounds(struct ip_json *j, const struct cli_report *r, const str
 /* The keys are the same; what is not known is null. */
 static void json_counted(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
 {
-	static const char *const unknown[] = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "stddev_ns", "threads"};
+	static const char *const unknown[] = {"p50_ns",	 "p90_ns",    "p99_ns",
+					      "p999_ns", "stddev_ns", "threads"};
 	const struct ip_stats_summary *s = &row->summary;
 	bool known = row->counted->ended;
 
@@ -90,6 +94,10 @@ static void json_counted(struct ip_json *j, const struct cli_report *r, const st
 		json_bounds(j, r, row, "p99_bounds_ns", 0.99);
 		json_bounds(j, r, row, "p999_bounds_ns", 0.999);
 	}
+	if (row->counted->measured && row->function && row->function->tails)
+		cli_tail_json_some(j);
+	else if (row->counted->measured)
+		cli_tail_json(j, 0, row->counted->ended);
 	if (row->counted->measured)
 		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
 }
@@ -107,17 +115,14 @@ static void json_fields(struct ip_json *j, const struct cli_report *r, const str
 				       fields[i].type == CLI_FIELD_NONE ? NULL : fields[i].string);
 }
 
-/* Its times and events are those until then; its calls too, unless they were counted. */
-static void json_dropped(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row)
+void cli_json_dropped(struct ip_json *j, const struct ip_recording *s, uint32_t function)
 {
-	const struct ip_recording *s = r->trace->session;
+	const struct ip_recording_drop *drop = ip_names_drop(s, function);
 
-	for (size_t i = 0; i < s->ndrops && r->options->by == IP_GROUP_BY_FUNCTION; i++)
-		if (row->function == &s->functions[s->drops[i].function]) {
-			ip_json_uint(j, "dropped_after_ns", ip_recording_since_start(s, s->drops[i].tsc));
-			ip_json_bool(j, "counted_since", s->drops[i].counted);
-			return;
-		}
+	if (!drop)
+		return;
+	ip_json_uint(j, "dropped_after_ns", ip_recording_since_start(s, drop->tsc));
+	ip_json_bool(j, "counted_since", drop->counted);
 }
 
 void cli_report_json(const struct cli_report *r)
@@ -140,6 +145,7 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_bool(&j, "ended", t->session->ended);
+	cli_info_early_json(&j, t->session);
 	ip_json_bool(&j, "damaged", t->ndamages || t->missing);
 	ip_json_uint(&j, "unwound", r->stats->unwound);
 	ip_json_uint(&j, "unfinished", r->stats->unfinished);
@@ -157,7 +163,8 @@ void cli_report_json(const struct cli_report *r)
 		ip_json_uint(&j, "calls", row->count);
 		if (r->options->by == IP_GROUP_BY_FUNCTION)
 			ip_json_string(&j, "payload", cli_report_payload(row));
-		json_dropped(&j, r, row);
+		if (row->function && r->options->by == IP_GROUP_BY_FUNCTION)
+			cli_json_dropped(&j, t->session, row->function - t->session->functions);
 		ip_json_uint(&j, "points", row->stats->points);
 		if (row->counted && !row->logged)
 			json_counted(&j, r, row);

@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "cli/fit_name.h"
+#include "cli/info_recorded.h"
 #include "cli/report.h"
+#include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
 
@@ -22,7 +25,7 @@ static void print_time(uint64_t ns)
 {
 	char buffer[16];
 
-	printf(" %8s", ip_format_ns(ns, buffer));
+	ip_print(stdout, " %8s", ip_format_ns(ns, buffer));
 }
 
 /* Of a histogram an upper bound is known. */
@@ -35,7 +38,7 @@ static void print_percentile(const struct cli_report_row *row, uint64_t ns)
 		return;
 	}
 	snprintf(bound, sizeof(bound), "<%s", ip_format_ns(ns, buffer));
-	printf(" %8s", bound);
+	ip_print(stdout, " %8s", bound);
 }
 
 static void print_missing(const struct cli_report *r)
@@ -44,19 +47,19 @@ static void print_missing(const struct cli_report *r)
 	char from[16], to[16];
 
 	if (s->nmissing)
-		fputs("\nCalls are missing, since somebody else (a uprobe, a debugger) had changed the sites "
-		      "of\n",
-		      stdout);
+		ip_print(stdout, "\nCalls are missing, since somebody else (a uprobe, a debugger) had "
+				 "changed the sites "
+				 "of\n");
 	for (size_t i = 0; i < s->nmissing && i < MISSING_SHOWN; i++) {
-		fputs("  ", stdout);
-		ip_print_clean(stdout,
-			       ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
-		printf(" from %s to %s after the start\n",
-		       ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
-		       ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
+		ip_print(stdout, "  ");
+		ip_print(stdout, "%s",
+			 ip_names_get(r->names, cli_report_missing_function(r, &s->missing[i])));
+		ip_print(stdout, " from %s to %s after the start\n",
+			 ip_format_ns(ip_recording_since_start(s, s->missing[i].from), from),
+			 ip_format_ns(ip_recording_since_start(s, s->missing[i].to), to));
 	}
 	if (s->nmissing > MISSING_SHOWN)
-		printf("  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
+		ip_print(stdout, "  ... and %zu more\n", s->nmissing - MISSING_SHOWN);
 }
 
 /* What their rows are about. */
@@ -66,44 +69,48 @@ static void print_drops(const struct cli_report *r)
 	char at[16];
 
 	if (s->ndrops)
-		fputs("\nProbes took too much of the time of these functions, and were taken away "
-		      "(--drop-hot). Times and events are those "
-		      "until then:\n",
-		      stdout);
+		ip_print(stdout, "\nProbes took too much of the time of these functions, and were taken away "
+				 "(--drop-hot). Times and events are those "
+				 "until then:\n");
 	for (size_t i = 0; i < s->ndrops; i++) {
-		fputs("  ", stdout);
-		ip_print_clean(stdout, ip_names_get(r->names, s->drops[i].function));
-		printf(" after %s%s\n", ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
-		       s->drops[i].counted ? ", calls are all that were made"
-					   : ", later calls are not known");
+		ip_print(stdout, "  ");
+		ip_print(stdout, "%s", ip_names_get(r->names, s->drops[i].function));
+		ip_print(stdout, " after %s%s\n",
+			 ip_format_ns(ip_recording_since_start(s, s->drops[i].tsc), at),
+			 s->drops[i].counted ? ", calls are all that were made"
+					     : ", later calls are not known");
 	}
 }
 
 static void print_header(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
-	char duration[16], events[32], threads[32], lost[32], counted[32];
+	char duration[16], events[32], threads[32], lost[32], counted[32], early[256];
 
-	ip_print_clean(stdout, t->dir);
+	if (cli_info_early(t->session, early, sizeof(early)))
+		ip_print(stdout, "%s\n", early);
+	ip_print(stdout, "%s", t->dir);
 	if (t->session->command && *t->session->command) {
-		fputs(": ", stdout);
-		ip_print_clean(stdout, t->session->command);
+		ip_print(stdout, ": ");
+		ip_print(stdout, "%s", t->session->command);
 	}
-	printf("\n%s events", ip_format_count(r->stats->events, events));
+	ip_print(stdout, "\n%s events", ip_format_count(r->stats->events, events));
 	if (t->lost)
-		printf(", %s LOST", ip_format_count(t->lost, lost));
+		ip_print(stdout, ", %s LOST", ip_format_count(t->lost, lost));
 	else
-		fputs(", none lost", stdout);
+		ip_print(stdout, ", none lost");
 	if (t->session->payloads)
-		printf(", %s calls counted", ip_format_count(r->counts->calls, counted));
+		ip_print(stdout, ", %s calls counted", ip_format_count(r->counts->calls, counted));
 	if (t->session->overwrites)
-		printf(", %s before them overwritten", ip_format_count(t->session->overwritten, lost));
+		ip_print(stdout, ", %s before them overwritten",
+			 ip_format_count(t->session->overwritten, lost));
 	if (t->session->rotates)
-		printf(", %s before them rotated away", ip_format_count(t->session->rotated, lost));
+		ip_print(stdout, ", %s before them rotated away", ip_format_count(t->session->rotated, lost));
 	if (t->session->filtered)
-		printf(", %s filtered", ip_format_count(t->session->filtered, lost));
-	printf(", %s thread%s, %s\n\n", ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
-	       ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
+		ip_print(stdout, ", %s filtered", ip_format_count(t->session->filtered, lost));
+	ip_print(stdout, ", %s thread%s, %s\n\n", ip_format_count(t->threads, threads),
+		 t->threads == 1 ? "" : "s",
+		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
 /* Never longer than their threads lived (ip_run.end). */
@@ -113,18 +120,22 @@ static void print_unfinished(const struct cli_report *r)
 	bool one = r->stats->unfinished == 1;
 	char count[32], within[16];
 
-	printf("\n%s call%s had not finished when %s thread or the recording ended; until then %s in calls, "
-	       "total and self",
-	       ip_format_count(r->stats->unfinished, count), one ? "" : "s", one ? "its" : "their",
-	       one ? "it counts" : "they count");
+	ip_print(
+		stdout,
+		"\n%s call%s had not finished when %s thread or the recording ended; until then %s in calls, "
+		"total and self",
+		ip_format_count(r->stats->unfinished, count), one ? "" : "s", one ? "its" : "their",
+		one ? "it counts" : "they count");
 	if (!t->session->ends)
-		fputs(":\nuntil the thread's last event, since this trace does not tell when threads ended",
-		      stdout);
+		ip_print(stdout, ":\nuntil the thread's last event, since this trace does not tell when "
+				 "threads ended");
 	else if (t->ended)
-		printf(".\nA thread ends here when it was seen last, which was up to %s before it was seen "
-		       "to be gone",
-		       ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
-	puts(".");
+		ip_print(stdout,
+			 ".\nA thread ends here when it was seen last, which was up to %s before it was seen "
+			 "to be gone",
+			 ip_format_ns(ip_recording_ns(t->session, t->ended_within), within));
+	ip_print(stdout, "."
+			 "\n");
 }
 
 static void print_footer(const struct cli_report *r, size_t limit)
@@ -132,22 +143,25 @@ static void print_footer(const struct cli_report *r, size_t limit)
 	char count[32];
 
 	if (limit < r->nrows)
-		printf("... and %zu more %s\n", r->nrows - limit,
-		       r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
+		ip_print(stdout, "... and %zu more %s\n", r->nrows - limit,
+			 r->options->by == IP_GROUP_BY_FUNCTION ? "functions" : "rows");
 	if (r->uncounted)
-		printf("\n%s calls were counted without a thread and a caller; they are not among these.\n",
-		       ip_format_count(r->uncounted, count));
+		ip_print(stdout,
+			 "\n%s calls were counted without a thread and a caller; they are not among these.\n",
+			 ip_format_count(r->uncounted, count));
 	if (r->stats->unfinished)
 		print_unfinished(r);
 	if (r->stats->suspect)
-		printf("\n%s calls may be several taken for one, since events were lost meanwhile; they are "
-		       "not in min to max,\n"
-		       "and the time in which events were lost is in none's total and self.\n",
-		       ip_format_count(r->stats->suspect, count));
+		ip_print(
+			stdout,
+			"\n%s calls may be several taken for one, since events were lost meanwhile; they are "
+			"not in min to max,\n"
+			"and the time in which events were lost is in none's total and self.\n",
+			ip_format_count(r->stats->suspect, count));
 	if (r->stats->orphans)
-		printf("\n%s exit%s of calls that began before the recording %s not counted.\n",
-		       ip_format_count(r->stats->orphans, count), r->stats->orphans == 1 ? "" : "s",
-		       r->stats->orphans == 1 ? "is" : "are");
+		ip_print(stdout, "\n%s exit%s of calls that began before the recording %s not counted.\n",
+			 ip_format_count(r->stats->orphans, count), r->stats->orphans == 1 ? "" : "s",
+			 r->stats->orphans == 1 ? "is" : "are");
 }
 
 /* Of several functions with one name, what tells them apart; the caller behind it. */
@@ -157,28 +171,46 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 	const char *name = full ? full : row->name;
 	const char *module = full ? ip_recording_module_name(r->trace->session, row->function) : "";
 	bool called = row->group && row->group->from != IP_CALLER_NONE;
-	char *text;
+	const struct ip_recording *s = r->trace->session;
+	const struct ip_recording_drop *drop =
+		row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
+	char *text, *marked, mark[64] = "", at[16];
 
+	/* what was counted afterwards is in its calls */
+	if (drop)
+		snprintf(mark, sizeof(mark), " [%suntil dropped at %s]",
+			 drop->counted && r->options->by == IP_GROUP_BY_FUNCTION ? "times " : "",
+			 ip_format_ns(ip_recording_since_start(s, drop->tsc), at));
 	if (asprintf(&text, "%s%s%s%s%s%s%s", name, full ? " [" : "", module, full ? "]" : "",
 		     called ? " <- " : "", called ? row->caller : "",
 		     called && row->group->from == IP_CALLER_FRAME ? " (around)" : "") < 0)
 		return NULL;
-	cli_fit_name(text, width);
-	return text;
+	cli_fit_name(text, width > strlen(mark) + 3 ? width - strlen(mark) : 3);
+	if (asprintf(&marked, "%s%s", text, mark) < 0)
+		marked = NULL;
+	free(text);
+	return marked;
+}
+
+static const char *mark_of(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
+{
+	if (!row->logged && row->counted && row->function && row->function->tails)
+		return CLI_TAIL_MARK_SOME;
+	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 
 static void print_cell(const struct cli_report_row *row, enum cli_report_column column)
 {
 	if (!cli_report_is_known(row, column)) {
-		printf(" %8s", "-");
+		ip_print(stdout, " %8s", "-");
 		return;
 	}
 	switch (column) {
 	case CLI_BY_CALLS:
-		printf(" %10" PRIu64, row->count);
+		ip_print(stdout, " %10" PRIu64, row->count);
 		break;
 	case CLI_BY_THREADS:
-		printf(" %8" PRIu64, row->stats->threads);
+		ip_print(stdout, " %8" PRIu64, row->stats->threads);
 		break;
 	case CLI_BY_TOTAL:
 	case CLI_BY_SELF:
@@ -206,13 +238,14 @@ static void print_callers(const struct cli_report *r)
 		by_frame += g->from == IP_CALLER_FRAME ? r->stats->items[i].calls : 0;
 	}
 	if (by_site)
-		printf("\n<-: the caller, by the return address of %s calls.\n",
-		       ip_format_count(by_site, count));
+		ip_print(stdout, "\n<-: the caller, by the return address of %s calls.\n",
+			 ip_format_count(by_site, count));
 	if (by_frame)
-		printf("\n<- ... (around): the recorded call around it, of %s calls; functions without "
-		       "probes in between are not seen\n"
-		       "(iprobe run --callsite records return addresses).\n",
-		       ip_format_count(by_frame, count));
+		ip_print(stdout,
+			 "\n<- ... (around): the recorded call around it, of %s calls; functions without "
+			 "probes in between are not seen\n"
+			 "(iprobe run --callsite records return addresses).\n",
+			 ip_format_count(by_frame, count));
 }
 
 int cli_report_table(const struct cli_report *r)
@@ -230,19 +263,22 @@ int cli_report_table(const struct cli_report *r)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		int width = o->columns[i] == CLI_BY_CALLS ? 10 : 8;
 
-		printf(" %*s", width, cli_report_column_name(o->columns[i]));
+		ip_print(stdout, " %*s", width, cli_report_column_name(o->columns[i]));
 		others += width + 1;
 	}
-	printf("  %s\n", titles[o->by]);
+	ip_print(stdout, "  %s\n", titles[o->by]);
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
-		_cleanup_free_ char *name = name_of(r, row, cli_name_width(others + 1, NAME_MIN));
+		char buffer[CLI_TAIL_MARK_MAX];
+		const char *mark = mark_of(row, buffer);
+		size_t more = *mark ? strlen(mark) + 4 : 0;
+		_cleanup_free_ char *name = name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
 
 		if (!name)
 			return ip_error("out of memory");
 		for (size_t k = 0; k < o->ncolumns; k++)
 			print_cell(row, o->columns[k]);
-		printf("  %s\n", name);
+		ip_print(stdout, "  %s%s%s%s\n", name, *mark ? "  (" : "", mark, *mark ? ")" : "");
 	}
 	print_footer(r, o->filter.limit);
 	if (o->by == IP_GROUP_BY_CALLER || o->by == IP_GROUP_BY_CALL_SITE)

@@ -83,9 +83,9 @@ int cli_top_session_end(struct cli_top_session *session);
 /* ---- what is made of them ---- */
 
 struct cli_top_row {
-	uint32_t function; /* of the recording */
-	const char *name;
-	bool timed; /* durations are known: of those below */
+	uint32_t function;	  /* of the recording */
+	const char *name, *shown; /* shown: to people, with what its figures are about */
+	bool timed;		  /* durations are known: of those below */
 	bool has_self;
 	uint64_t calls, all_calls;		    /* in the interval; since the session began */
 	double rate;				    /* calls a second */

@@ -10,6 +10,7 @@
 #include "cli/top.h"
 #include "common/cleanup.h"
 #include "common/json.h"
+#include "common/print.h"
 #include "common/units.h"
 
 #define NAME_LEAST 16u
@@ -106,16 +107,16 @@ void cli_top_print_head(FILE *out, size_t width, enum cli_top_column mark)
 
 		snprintf(title, sizeof(title), "%s%s", marked ? "*" : "", columns[i].title);
 		if (columns[i].weight >= weight)
-			fprintf(out, "%*s", columns[i].width, title);
+			ip_print(out, "%*s", columns[i].width, title);
 	}
-	fprintf(out, "  %.*s", (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
-		mark == CLI_TOP_FUNCTION ? "*FUNCTION" : "FUNCTION");
+	ip_print(out, "  %.*s", (int)(width - used_by(weight) > 18 ? 18 : width - used_by(weight) - 2),
+		 mark == CLI_TOP_FUNCTION ? "*FUNCTION" : "FUNCTION");
 }
 
 void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 		       const struct cli_top_row *row)
 {
-	_cleanup_free_ char *name = strdup(row->name);
+	_cleanup_free_ char *name = strdup(row->shown);
 	unsigned weight = least_weight(width);
 	size_t room = width == SIZE_MAX		    ? width
 		      : width > used_by(weight) + 2 ? width - used_by(weight) - 2
@@ -124,11 +125,11 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		if (columns[i].weight >= weight)
-			fprintf(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
+			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
 	if (!name || room < 3)
 		return;
 	cli_fit_name(name, room);
-	fprintf(out, "  %s", name);
+	ip_print(out, "  %s", name);
 }
 
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
@@ -136,13 +137,13 @@ void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
 	char rate[16], interval[16];
 	double seconds = rows->interval_ns / 1e9;
 
-	fprintf(out, "%s calls/s of %zu of %zu functions in %s",
-		compact(seconds > 0 ? rows->calls / seconds : 0, rate), rows->n, rows->functions,
-		ip_format_ns(rows->interval_ns, interval));
+	ip_print(out, "%s calls/s of %zu of %zu functions in %s",
+		 compact(seconds > 0 ? rows->calls / seconds : 0, rate), rows->n, rows->functions,
+		 ip_format_ns(rows->interval_ns, interval));
 	if (seconds > 0)
-		fprintf(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
+		ip_print(out, ", %.1f%% self", 100.0 * rows->self_ns / rows->interval_ns);
 	if (rows->logged)
-		fprintf(out, "; %zu are logged, not shown", rows->logged);
+		ip_print(out, "; %zu are logged, not shown", rows->logged);
 }
 
 static void json_bounds(struct ip_json *j, const char *key, uint64_t from, uint64_t below)

@@ -163,6 +163,7 @@ int cli_top_rows_make(const struct cli_top_snapshot *s, const bool *wanted, bool
 			continue;
 		*row = (struct cli_top_row){.function = i,
 					    .name = ip_names_get(s->names, i),
+					    .shown = ip_names_shown(s->names, i),
 					    .all_calls = s->now->functions[i].calls};
 		fill(row, s, &d, seconds);
 		row->key = key_of(row, sort);

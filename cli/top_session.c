@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,8 +26,10 @@
 #include "cli/cli.h"
 #include "cli/top.h"
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/print.h"
 #include "common/trace_format.h"
 #include "common/units.h"
 
@@ -58,18 +59,15 @@ struct cli_top_session {
 
 /* ---- the child ---- */
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st;
-	(void)type;
-	(void)where;
-	remove(path);
-	return 0;
-}
-
+/* The parent is where it was made: another one there by now does not have it. */
 static void remove_tree(const char *path)
 {
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	struct ip_dir_place place;
+
+	if (ip_dir_locate(path, &place) < 0)
+		return;
+	ip_dir_remove(place.parent, place.name);
+	ip_dir_place_close(&place);
 }
 
 static void tell_live(void *context)
@@ -85,11 +83,11 @@ static void tell_summary(const struct ip_session_summary *s)
 
 	if (!s->recorded)
 		return;
-	fprintf(stderr, "iprobe: %s call%s of %zu function%s in %s; stopped for",
-		ip_format_count(s->calls, count), s->calls == 1 ? "" : "s", s->functions,
-		s->functions == 1 ? "" : "s", ip_format_ns(s->length_ns, length));
+	ip_print(stderr, "iprobe: %s call%s of %zu function%s in %s; stopped for",
+		 ip_format_count(s->calls, count), s->calls == 1 ? "" : "s", s->functions,
+		 s->functions == 1 ? "" : "s", ip_format_ns(s->length_ns, length));
 	cli_print_stops(stderr, s->stops, s->nstops, s->more_stops, s->more_ns);
-	fputs("; every byte is back\n", stderr);
+	ip_print(stderr, "; every byte is back\n");
 }
 
 static int name_trace(struct cli_top_session *s)
@@ -104,13 +102,19 @@ static int name_trace(struct cli_top_session *s)
 static int make_directory(struct cli_top_session *s)
 {
 	const char *at = getenv("TMPDIR");
+	struct ip_dir_place place;
 	char path[OWN_SIZE];
+	int fd;
 
 	if (!at || !*at)
 		at = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-	if (snprintf(path, sizeof(path), "%s/iprobe-top-XXXXXX", at) >= (int)sizeof(path) || !mkdtemp(path))
-		return ip_error_errno("cannot make a directory for counts in %s (TMPDIR names another place)",
-				      at);
+	fd = ip_dir_make_temporary(at, "iprobe-top", &place);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	ip_dir_place_close(&place);
+	if (snprintf(path, sizeof(path), "%s/%s", at, place.name) >= (int)sizeof(path))
+		return ip_error("%s: the name is too long", at);
 	memcpy(s->own, path, sizeof(path));
 	return name_trace(s);
 }
@@ -180,10 +184,10 @@ static int start(struct cli_top_session *s, const struct cli_top_options *o)
 /* Reads what it says. Without a terminal it is passed on at once. */
 static void listen(struct cli_top_session *s)
 {
-	char buffer[4096];
+	char buffer[4097];
 	ssize_t n = 0;
 
-	while (s->words >= 0 && (n = read(s->words, buffer, sizeof(buffer))) > 0) {
+	while (s->words >= 0 && (n = read(s->words, buffer, sizeof(buffer) - 1)) > 0) {
 		size_t k = 0;
 		char *grown;
 
@@ -193,7 +197,8 @@ static void listen(struct cli_top_session *s)
 			else
 				s->live = true;
 		if (!s->terminal || !s->live) {
-			fwrite(buffer, 1, k, stderr);
+			buffer[k] = '\0';
+			ip_print_lines(stderr, buffer);
 			continue;
 		}
 		grown = realloc(s->said, s->nsaid + k + 1);
@@ -298,7 +303,7 @@ int cli_top_session_end(struct cli_top_session *s)
 		}
 	}
 	if (s->said)
-		fwrite(s->said, 1, s->nsaid, stderr);
+		ip_print_lines(stderr, s->said);
 	if (s->words >= 0)
 		close(s->words);
 	ip_counts_destroy(s->now);
@@ -384,7 +389,7 @@ static int read_counts(struct cli_top_session *s, bool renewed)
 		path = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_read_text(path, COUNTS_MAX, &text, &size) < 0 ||
+	if (ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0 ||
 	    ip_counts_parse(path, text, size, s->recording, &counts) < 0)
 		return -1;
 	if (renewed && before) {
@@ -419,7 +424,9 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 			return 0;
 		if (!wait_for_end(s))
 			return -1;
-		return s->child ? 0 : cli_top_session_read(s, ret); /* a signal: who asks wants no picture any more */
+		return s->child ? 0
+				: cli_top_session_read(
+					  s, ret); /* a signal: who asks wants no picture any more */
 	}
 	renewed = read_recording(s);
 	if (renewed < 0 || read_counts(s, renewed) < 0)

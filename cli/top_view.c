@@ -18,6 +18,7 @@
 #include "cli/top_screen.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "common/utf8.h"
 #include "hotpatcher/callees.h"
@@ -146,21 +147,21 @@ static void print_title(FILE *out, const struct view *v)
 	_cleanup_free_ char *name = program_of(v->snapshot.recording);
 	char delay[16];
 
-	fprintf(out, "iprobe top: pid %d", v->options->pid);
+	ip_print(out, "iprobe top: pid %d", v->options->pid);
 	if (name) {
-		fputs(" (", out);
-		ip_print_clean(out, name);
-		putc(')', out);
+		ip_print(out, " (");
+		ip_print(out, "%s", name);
+		ip_print(out, ")");
 	}
-	fprintf(out, ", %s, every %s%s%s%s",
-		cli_top_session_is_joined(v->session) ? "a session that was there" : "own session",
-		ip_format_ns(v->delay_ns, delay), v->since_start ? ", since its beginning" : "",
-		v->paused ? ", PAUSED" : "", v->reverse ? ", reversed" : "");
+	ip_print(out, ", %s, every %s%s%s%s",
+		 cli_top_session_is_joined(v->session) ? "a session that was there" : "own session",
+		 ip_format_ns(v->delay_ns, delay), v->since_start ? ", since its beginning" : "",
+		 v->paused ? ", PAUSED" : "", v->reverse ? ", reversed" : "");
 	if (*v->filter) {
-		fputs(", only ", out);
-		ip_print_clean(out, v->filter);
+		ip_print(out, ", only ");
+		ip_print(out, "%s", v->filter);
 	}
-	putc('\n', out);
+	ip_print(out, "\n");
 }
 
 static void print_rows(FILE *out, struct view *v, size_t lines, size_t columns)
@@ -176,17 +177,17 @@ static void print_rows(FILE *out, struct view *v, size_t lines, size_t columns)
 		v->first = row - room + 1;
 	if (v->first + room > v->rows.n)
 		v->first = v->rows.n > room ? v->rows.n - room : 0;
-	fputs(CLI_SCREEN_BOLD, out);
+	ip_print(out, CLI_SCREEN_BOLD);
 	cli_top_print_head(out, columns, v->sort);
-	putc('\n', out);
+	ip_print(out, "\n");
 	for (shown = 0; v->first + shown < v->rows.n && shown < room; shown++) {
 		if (v->first + shown == row)
-			fputs(CLI_SCREEN_REVERSE, out);
+			ip_print(out, CLI_SCREEN_REVERSE);
 		cli_top_print_row(out, columns, &v->rows, &v->rows.items[v->first + shown]);
-		putc('\n', out);
+		ip_print(out, "\n");
 	}
 	for (; shown < most; shown++)
-		putc('\n', out);
+		ip_print(out, "\n");
 }
 
 static int show(struct view *v)
@@ -202,23 +203,23 @@ static int show(struct view *v)
 	if (v->there)
 		cli_top_print_sums(out, &v->rows);
 	else
-		fputs("measuring", out);
-	putc('\n', out);
+		ip_print(out, "measuring");
+	ip_print(out, "\n");
 	if (v->mode == FILTER || v->mode == ADD) {
-		fputs(v->mode == FILTER ? "show only: " : "add: ", out);
-		ip_print_clean(out, v->typed);
-		fputs("_\n", out);
+		ip_print(out, "%s", v->mode == FILTER ? "show only: " : "add: ");
+		ip_print(out, "%s", v->typed);
+		ip_print(out, "_\n");
 	} else {
-		ip_print_clean(out, v->message);
-		putc('\n', out);
+		ip_print(out, "%s", v->message);
+		ip_print(out, "\n");
 	}
 	if (v->mode == HELP) {
-		putc('\n', out);
+		ip_print(out, "\n");
 		for (size_t i = 0; i < sizeof(help) / sizeof(*help); i++)
-			fprintf(out, "  %s\n", help[i]);
+			ip_print(out, "  %s\n", help[i]);
 	} else {
 		print_rows(out, v, lines, columns);
-		fputs("q quit  s sort  / filter  p pause  t time  d drop  c callees  a add  ? help", out);
+		ip_print(out, "q quit  s sort  / filter  p pause  t time  d drop  c callees  a add  ? help");
 	}
 	if (fclose(out) != 0)
 		return ip_error("out of memory");
@@ -261,10 +262,14 @@ static bool is_chosen(struct view *v, size_t row)
 
 static void drop(struct view *v)
 {
-	size_t row = chosen_row(v);
+	size_t row = chosen_row(v), name_length;
 	_cleanup_free_ char *selection = NULL, *name = NULL;
 
-	if (!is_chosen(v, row) || asprintf(&selection, "!%s", linker_name(v, row)) < 0)
+	if (!is_chosen(v, row))
+		return;
+	/* with its parts */
+	name_length = ip_base_name_length(linker_name(v, row));
+	if (asprintf(&selection, "!%.*s", (int)name_length, linker_name(v, row)) < 0)
 		return;
 	name = strdup(v->rows.items[row].name);
 	change(v, selection, name ? name : selection);

@@ -17,7 +17,9 @@
 
 #include "cli/cli.h"
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "hotpatcher/pass_fds.h"
 
@@ -114,18 +116,23 @@ int cli_via_daemon_options(int argc, char **argv, const char *letters, const str
 	*ret_dir = NULL;
 	optind = 0;
 	while (ret == 0 && (option = getopt_long(argc, argv, letters, options, &index)) >= 0) {
-		if (option == 'f')
+		/* by name: one letter is another option in each command */
+		const char *name = long_name(options, option, index);
+
+		if (!name)
+			ret = ip_error("-%c is not taken by iprobed: leave it out", option);
+		else if (!strcmp(name, "functions"))
 			ret = add_functions(request, optarg);
-		else if (option == 'o')
+		else if (!strcmp(name, "output"))
 			*ret_dir = optarg;
 		else if (option == 'p' && request->what == IP_REQUEST_FPERF)
 			; /* the process itself */
-		else if (index >= 0 && !strcmp(options[index].name, "profile"))
+		else if (!strcmp(name, "profile"))
 			; /* iprobed's may be another: what it says has been added */
-		else if (index >= 0 && !strcmp(options[index].name, "leave"))
+		else if (!strcmp(name, "leave"))
 			request->leave = true;
 		else
-			ret = cli_via_daemon_add(request, long_name(options, option, index), optarg);
+			ret = cli_via_daemon_add(request, name, optarg);
 		index = -1;
 	}
 	return ret;
@@ -239,10 +246,10 @@ static int converse(int socket, const struct ip_request *request, bool overwrite
 		if (overwrites && ftruncate(STDOUT_FILENO, 0) < 0 && errno != EINVAL)
 			ip_error_errno("cannot empty the file of results");
 		if (request->leave) {
-			fprintf(stderr,
-				"iprobe: pid %d: session %d of iprobed goes on by itself; iprobe detach %d "
-				"ends it\n",
-				request->pid, number, request->pid);
+			ip_print(stderr,
+				 "iprobe: pid %d: session %d of iprobed goes on by itself; iprobe detach %d "
+				 "ends it\n",
+				 request->pid, number, request->pid);
 			return 0;
 		}
 	}
@@ -265,52 +272,27 @@ int cli_via_daemon(int socket, struct ip_request *request, const char *dir)
 	return ask(socket, request, dir, false);
 }
 
-/* Where the session's iprobe finds it, which may see other file systems than we do, as our user. Symbolic links on the way would lead it to where its own root
- * has them, so none is left. */
-static int add_path(struct ip_request *request, const char *dir)
-{
-	_cleanup_free_ char *copy = strdup(dir), *above = NULL, *path = NULL;
-	const char *name;
-	char *slash;
-
-	if (!copy)
-		return ip_error("out of memory");
-	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
-		copy[n - 1] = '\0';
-	slash = strrchr(copy, '/');
-	name = slash ? slash + 1 : copy;
-	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-		return ip_error("%s: name a directory that can be made", dir);
-	if (slash)
-		*slash = '\0';
-	above = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
-	if (!above)
-		return ip_error_errno("cannot open the directory of %s", dir);
-	if (asprintf(&path, "/proc/%d/root%s/%s", getpid(), above, name) < 0) {
-		path = NULL;
-		return ip_error("out of memory");
-	}
-	return cli_via_daemon_add(request, "output", path);
-}
-
 /* What is written to standard output goes to a file of ours. It keeps what it has until iprobed has said yes. *ret_made: it is new. */
 static int redirect(const char *path, bool *ret_made)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	_cleanup_close_ int fd = ip_file_open_output(path, ret_made);
 
-	*ret_made = fd >= 0;
 	if (fd < 0)
-		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	return fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
+		return -1;
+	return dup2(fd, STDOUT_FILENO) >= 0 ? 0 : ip_error_errno("cannot write %s", path);
 }
 
 /* What was made for nothing goes. */
 static void remove_empty(const char *path)
 {
+	struct ip_dir_place place;
 	struct stat st;
 
-	if (fstat(STDOUT_FILENO, &st) == 0 && !st.st_size)
-		unlink(path);
+	if (fstat(STDOUT_FILENO, &st) < 0 || st.st_size || ip_dir_locate(path, &place) < 0)
+		return;
+	if (ip_dir_is_at(place.parent, place.name, STDOUT_FILENO))
+		unlinkat(place.parent, place.name, 0);
+	ip_dir_place_close(&place);
 }
 
 static int add_first(struct ip_request *request, const struct cli_via_daemon_word *words)
@@ -336,14 +318,14 @@ int cli_via_daemon_try(enum ip_request_what what, pid_t pid, int argc, char **ar
 		return wanted < 0 ? cli_fail() : -1;
 	if (add_first(&request, first) < 0 ||
 	    cli_via_daemon_options(argc, argv, letters, options, &request, &dir) < 0 ||
-	    (what == IP_REQUEST_SNAPSHOT && add_path(&request, dir ? dir : "iprobe.snapshot") < 0) ||
 	    (what == IP_REQUEST_FPERF && dir && redirect(dir, &made) < 0)) {
 		close(socket);
 		ip_request_clear(&request);
 		return cli_fail();
 	}
 	cli_catch_signals();
-	code = ask(socket, &request, NULL, what == IP_REQUEST_FPERF && dir);
+	code = ask(socket, &request, what == IP_REQUEST_SNAPSHOT ? dir : NULL,
+		   what == IP_REQUEST_FPERF && dir);
 	if (made && code)
 		remove_empty(dir);
 	return code;

@@ -123,7 +123,7 @@ static bool has_name(const struct cold_module *m, uint64_t address, const char *
 	return false;
 }
 
-/* The function whose code holds the site, cold parts and clones under the name of the function. */
+/* The function whose code holds the site, cold parts under the name of the function; of clones by what the compiler calls them. */
 static struct function owner_of(struct namer *n, const struct cold_site *site)
 {
 	struct function f = {0};
@@ -137,10 +137,13 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 	if (!cold_range_is_cold(n->m, site->range)) {
 		if (!name)
 			return function_at(n, n->m->ranges[site->range].start);
-		return named(name, ip_base_name_length(name), n->m->ranges[site->range].start);
+		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
 	}
 	if (!name)
 		return function_at(n, n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
+	/* clang's cold parts are functions, which others call */
+	if (proper == COLD_NONE && n->entered[cold_range_root(n->m, site->range)])
+		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
 	f = named(name, ip_base_name_length(name), 0);
 	if (proper == COLD_NONE || !has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
 		return f;
@@ -148,7 +151,7 @@ static struct function owner_of(struct namer *n, const struct cold_site *site)
 	name = cold_range_name(n->m, proper);
 	if (!name)
 		return function_at(n, n->m->ranges[proper].start);
-	return named(name, ip_base_name_length(name), n->m->ranges[proper].start);
+	return named(name, strcspn(name, "@"), n->m->ranges[proper].start);
 }
 
 static bool same_function(struct function a, struct function b)
@@ -160,7 +163,8 @@ static bool same_function(struct function a, struct function b)
 	return la == lb && !memcmp(a.name, b.name, la);
 }
 
-static bool is_excluded(const struct namer *n, const char *name, const char *file, struct cold_attribution *count)
+static bool is_excluded(const struct namer *n, const char *name, const char *file,
+			struct cold_attribution *count)
 {
 	if (!n->exclude || !ip_selection_match(n->exclude, name, file, n->m->path))
 		return false;
@@ -187,7 +191,8 @@ static int add_given(struct namer *n, const struct cold_site *site, struct ip_pr
 		probe.line = 0;
 	if (is_excluded(n, site->name, probe.line ? file : NULL, count))
 		return 0;
-	function = ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
+	function =
+		ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
 	if (function < 0)
 		return -1;
 	probe.function = (uint32_t)function;
@@ -254,13 +259,19 @@ static int add_probe(struct namer *n, const struct cold_site *site, struct ip_pr
 	if (!name)
 		return ip_error("out of memory");
 	f.name = name;
-	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) || (owner.name && !same_function(f, owner));
+	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) ||
+		  (owner.name && !same_function(f, owner));
 	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
 		inlined = true;
 
 	known = cold_debug_by_address(n->debug, f.address);
 	if (!known || !known->file)
 		known = cold_debug_by_name(n->debug, name);
+	if (!known || !known->file) {
+		_cleanup_free_ char *base = strndup(name, ip_base_name_length(name));
+
+		known = base ? cold_debug_by_name(n->debug, base) : NULL;
+	}
 	if (known && known->file) {
 		file = known->file;
 		line = known->line;
@@ -325,16 +336,19 @@ static void find_entered(struct namer *n, const struct cold_sites *sites)
 /* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry. They are nobody's function. */
 static bool is_of_thunk(const struct namer *n, const struct cold_site *site)
 {
-	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY && site->range != COLD_NONE &&
-	       !cold_range_is_cold(n->m, site->range) && !n->entered[cold_range_root(n->m, site->range)];
+	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY &&
+	       site->range != COLD_NONE && !cold_range_is_cold(n->m, site->range) &&
+	       !n->entered[cold_range_root(n->m, site->range)];
 }
 
 int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
 		   const struct cold_sites *sites, const struct ip_selection *exclude,
 		   struct ip_probe_list_builder *builder, struct cold_attribution *ret)
 {
-	struct namer n = {
-		.m = m, .hooks = hooks, .arch = cold_arch_for_machine(m->elf->ehdr.e_machine), .exclude = exclude};
+	struct namer n = {.m = m,
+			  .hooks = hooks,
+			  .arch = cold_arch_for_machine(m->elf->ehdr.e_machine),
+			  .exclude = exclude};
 	int result = -1;
 
 	memset(ret, 0, sizeof(*ret));

@@ -182,6 +182,7 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	const void *added = has_list || (o->strip && o->list) ? NULL : list;
 	_cleanup_free_ char *place = NULL;
 	struct cold_new_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
+	struct ip_dir_place where;
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, too_big;
 	struct stat like = *before;
 	sigset_t all, old;
@@ -195,13 +196,15 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	sigaction(SIGXFSZ, &ignore, &too_big);
 	if (o->list) {
 		like.st_mode = before->st_mode & 0666;
-		place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size, true);
-		if (!place || cold_new_file_open(place, &listing) || cold_new_file_write(&listing, list, size, 0) ||
+		place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size);
+		if (!place || cold_list_place_open(o->list, place, &where) ||
+		    cold_new_file_open_at(place, &where, &listing) || cold_new_file_write(&listing, list, size, 0) ||
 		    cold_new_file_resemble(&listing, m->elf->fd, &like, false))
 			goto out;
 	}
 	if (sites || o->output) {
-		if (cold_new_file_open(o->output ? o->output : m->path, &module))
+		if (o->output ? cold_new_file_open(o->output, -1, &module)
+			      : cold_new_file_open(m->path, m->elf->fd, &module))
 			goto out;
 		if (sites ? cold_rewrite(m, sites, added, size, &how, &module)
 			  : cold_rewrite_copy_all(m, &module))
@@ -229,7 +232,7 @@ static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_
 
 	if (!o->list || !m->elf->build_id_size)
 		return false;
-	place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size, false);
+	place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size);
 	if (!place || access(place, R_OK) || ip_probe_list_load(place, ret))
 		return false;
 	if (!check_patched(m, *ret))

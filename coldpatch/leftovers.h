@@ -11,7 +11,7 @@
 /* Whether there are such sections. */
 bool cold_leftovers_exist(const struct cold_module *module);
 
-/* Takes them off. *ret_symbols is what the symbol table becomes (caller frees it after cold_tail_write()); NULL: stays as it is. */
-int cold_leftovers_drop(const struct cold_module *module, struct cold_tail *tail, void **ret_symbols);
+/* Takes them off, and with them the symbols that nothing else names. */
+void cold_leftovers_drop(struct cold_tail *tail);
 
 #endif

@@ -11,10 +11,12 @@
 #include "common/probe_list.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool cold_list_place_is_directory(const char *wish)
 {
@@ -24,22 +26,7 @@ bool cold_list_place_is_directory(const char *wish)
 	return (length && wish[length - 1] == '/') || (stat(wish, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-/* mkdir -p of the folder that holds path. */
-static int make_folders(char *path)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST) {
-			ip_error_errno("%s: cannot be made", path);
-			*slash = '/';
-			return -1;
-		}
-		*slash = '/';
-	}
-	return 0;
-}
-
-char *cold_list_place(const char *wish, const uint8_t *build_id, size_t size, bool make)
+char *cold_list_place(const char *wish, const uint8_t *build_id, size_t size)
 {
 	_cleanup_free_ char *name = NULL;
 	char *path;
@@ -55,9 +42,51 @@ char *cold_list_place(const char *wish, const uint8_t *build_id, size_t size, bo
 		ip_error("out of memory");
 		return NULL;
 	}
-	if (make && make_folders(path) < 0) {
-		free(path);
-		return NULL;
-	}
 	return path;
+}
+
+/* Goes one folder down, which is made if need be. links: it may be a symbolic link, if it is there. -1 with errno. */
+static int enter(int *fd, const char *name, bool links)
+{
+	int flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	    next = openat(*fd, name, flags | (links ? 0 : O_NOFOLLOW));
+
+	if (next < 0 && errno == ENOENT) {
+		if (mkdirat(*fd, name, 0777) < 0 && errno != EEXIST)
+			return -1;
+		next = openat(*fd, name, flags | O_NOFOLLOW);
+	}
+	if (next < 0)
+		return -1;
+	close(*fd);
+	*fd = next;
+	return 0;
+}
+
+int cold_list_place_open(const char *wish, const char *path, struct ip_dir_place *ret)
+{
+	_cleanup_free_ char *copy = strdup(path);
+	_cleanup_close_ int fd = -1;
+	char *name, *save = NULL, *next;
+
+	if (!cold_list_place_is_directory(wish))
+		return ip_dir_locate(path, ret);
+	if (!copy)
+		return ip_error("out of memory");
+	fd = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return ip_error_errno("%s", path);
+	name = strtok_r(copy, "/", &save);
+	while ((next = strtok_r(NULL, "/", &save))) {
+		if (enter(&fd, name, (size_t)(name - copy) < strlen(wish)) < 0)
+			return errno == ELOOP || errno == ENOTDIR
+				       ? ip_error("%s: %s on the way is no directory", path, name)
+				       : ip_error_errno("%s: %s on the way cannot be made", path, name);
+		name = next;
+	}
+	if (strlen(name) > NAME_MAX)
+		return ip_error("%s: the name is too long", path);
+	strcpy(ret->name, name);
+	ret->parent = ip_steal_fd(&fd);
+	return 0;
 }

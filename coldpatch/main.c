@@ -7,34 +7,36 @@
 #include "coldpatch/list_place.h"
 #include "common/error.h"
 #include "common/json.h"
+#include "common/print.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "usage: coldpatch [-o OUT] [--list FILE] [--strip] [--exclude SEL] [--keep-relocs]\n"
-			   "                 [--dry-run] [--json] [-q] ELF...\n"
-			   "\n"
-			   "Turns the calls that -finstrument-functions left in linked programs and shared\n"
-			   "libraries into NOPs, and adds the list of the probes that can be set there.\n"
-			   "Files that have been patched before are left as they are.\n"
-			   "\n"
-			   "  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
-			   "      --list FILE   write the probe list to FILE as well; a directory: into it, by build-id\n"
-			   "      --strip       take symbols and debug information off; with --list the probe list too\n"
-			   "      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of them)\n"
-			   "      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
-			   "      --dry-run     say what would be done, change nothing\n"
-			   "      --json        one JSON document on standard output\n"
-			   "  -q, --quiet       print nothing but errors\n"
-			   "  -h, --help        print this\n"
-			   "      --version     print the version\n"
-			   "\n"
-			   "exit status: 0 done, 1 could not, 2 usage\n";
+static const char help[] =
+	"usage: coldpatch [-o OUT] [--list FILE] [--strip] [--exclude SEL] [--keep-relocs]\n"
+	"                 [--dry-run] [--json] [-q] ELF...\n"
+	"\n"
+	"Turns the calls that -finstrument-functions left in linked programs and shared\n"
+	"libraries into NOPs, and adds the list of the probes that can be set there.\n"
+	"Files that have been patched before are left as they are.\n"
+	"\n"
+	"  -o, --output OUT  write the result to OUT, leave ELF alone (one ELF only)\n"
+	"      --list FILE   write the probe list to FILE as well; a directory: into it, by build-id\n"
+	"      --strip       take symbols and debug information off; with --list the probe list too\n"
+	"      --exclude SEL give no probes to what SEL matches (globs, file:GLOB; or a file of them)\n"
+	"      --keep-relocs leave the relocations that the linker kept for -q in the file\n"
+	"      --dry-run     say what would be done, change nothing\n"
+	"      --json        one JSON document on standard output\n"
+	"  -q, --quiet       print nothing but errors\n"
+	"  -h, --help        print this\n"
+	"      --version     print the version\n"
+	"\n"
+	"exit status: 0 done, 1 could not, 2 usage\n";
 
 static int usage(const char *what)
 {
-	fprintf(stderr, "coldpatch: %s; see coldpatch --help\n", what);
+	ip_print(stderr, "coldpatch: %s; see coldpatch --help\n", what);
 	return 2;
 }
 
@@ -76,26 +78,35 @@ static void print_text(const char *path, const struct ip_coldpatch_result *r)
 		[IP_COLDPATCH_DRY_RUN] = "would be patched",
 	};
 
-	printf("%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) of %zu functions", path,
-	       verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point, r->inlined, r->functions);
+	ip_print(stdout,
+		 "%s: %s: %zu sites (%zu entry, %zu exit, %zu tail-exit, %zu point; %zu inlined) of %zu "
+		 "functions",
+		 path, verbs[r->status], r->sites, r->entry, r->exit, r->tail_exit, r->point, r->inlined,
+		 r->functions);
 	for (size_t i = 0, n = 0; i < FOUND_BY_N; i++)
 		if (r->found_by & 1u << i)
-			printf("%s%s", n++ ? ", " : ", found by ", found_by_names[i]);
-	putchar('\n');
+			ip_print(stdout, "%s%s", n++ ? ", " : ", found by ", found_by_names[i]);
+	ip_print(stdout, "\n");
 	if (r->other_links && r->status == IP_COLDPATCH_PATCHED)
-		printf("%s: %zu other hard link(s) to it keep the unpatched file\n", path, r->other_links);
+		ip_print(stdout, "%s: %zu other hard link(s) to it keep the unpatched file\n", path,
+			 r->other_links);
 }
 
 int main(int argc, char **argv)
 {
 	enum { OPT_LIST = 256, OPT_DRY_RUN, OPT_JSON, OPT_STRIP, OPT_KEEP_RELOCS, OPT_EXCLUDE, OPT_VERSION };
 	static const struct option long_options[] = {
-		{"output", required_argument, NULL, 'o'},    {"list", required_argument, NULL, OPT_LIST},
-		{"dry-run", no_argument, NULL, OPT_DRY_RUN}, {"json", no_argument, NULL, OPT_JSON},
+		{"output", required_argument, NULL, 'o'},
+		{"list", required_argument, NULL, OPT_LIST},
+		{"dry-run", no_argument, NULL, OPT_DRY_RUN},
+		{"json", no_argument, NULL, OPT_JSON},
 		{"strip", no_argument, NULL, OPT_STRIP},
-		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS}, {"exclude", required_argument, NULL, OPT_EXCLUDE},
-		{"quiet", no_argument, NULL, 'q'},	     {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, OPT_VERSION}, {0},
+		{"keep-relocs", no_argument, NULL, OPT_KEEP_RELOCS},
+		{"exclude", required_argument, NULL, OPT_EXCLUDE},
+		{"quiet", no_argument, NULL, 'q'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, OPT_VERSION},
+		{0},
 	};
 	struct ip_coldpatch_options options = {0};
 	struct ip_selection *exclude = NULL;
@@ -117,7 +128,7 @@ int main(int argc, char **argv)
 		case OPT_EXCLUDE:
 			ip_selection_destroy(exclude);
 			if (cold_exclude_parse(optarg, &exclude)) {
-				fprintf(stderr, "coldpatch: --exclude: %s\n", ip_error_message());
+				ip_print(stderr, "coldpatch: --exclude: %s\n", ip_error_message());
 				return 1;
 			}
 			options.exclude = exclude;
@@ -138,10 +149,10 @@ int main(int argc, char **argv)
 			quiet = true;
 			break;
 		case 'h':
-			fputs(help, stdout);
+			ip_print_lines(stdout, help);
 			return 0;
 		case OPT_VERSION:
-			puts("coldpatch " IP_VERSION);
+			ip_print(stdout, "coldpatch " IP_VERSION "\n");
 			return 0;
 		default:
 			/* getopt has said what is wrong */
@@ -152,7 +163,8 @@ int main(int argc, char **argv)
 		return usage("no ELF file named");
 	if (options.list && !*options.list)
 		return usage("--list needs the name of a file or directory");
-	if ((options.output || (options.list && !cold_list_place_is_directory(options.list))) && optind + 1 < argc)
+	if ((options.output || (options.list && !cold_list_place_is_directory(options.list))) &&
+	    optind + 1 < argc)
 		return usage("-o and --list FILE go with one ELF file only (--list DIRECTORY with many)");
 
 	if (json) {
@@ -164,16 +176,17 @@ int main(int argc, char **argv)
 		struct ip_coldpatch_result result;
 
 		if (ip_coldpatch(argv[i], &options, &result)) {
-			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
+			ip_print(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (result.status == IP_COLDPATCH_NO_PROBES) {
 			/* for what it does to odd file names */
 			if (result.why_none)
 				ip_error("no probes: %s: %s", argv[i], result.why_none);
 			else
-				ip_error("no probes: %s was not compiled with -finstrument-functions (use iprobe-cc)",
+				ip_error("no probes: %s was not compiled with -finstrument-functions (use "
+					 "iprobe-cc)",
 					 argv[i]);
-			fprintf(stderr, "coldpatch: %s\n", ip_error_message());
+			ip_print(stderr, "coldpatch: %s\n", ip_error_message());
 			status = 1;
 		} else if (json) {
 			print_json(&j, argv[i], &result);
@@ -187,7 +200,7 @@ int main(int argc, char **argv)
 	}
 	ip_selection_destroy(exclude);
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "coldpatch: cannot write to standard output\n");
+		ip_print(stderr, "coldpatch: cannot write to standard output\n");
 		status = 1;
 	}
 	return status;

@@ -1,29 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replacing a file by a new one in one step: the new file is written beside it without a name, gets one,
- * and is renamed over the old. Until then the old file is untouched; whoever has it open or runs it
+ * and takes the place of the old. Until then the old file is untouched; whoever has it open or runs it
  * keeps it.
+ *
+ * The path is looked up once. Whoever can rename something beside the file, or in a directory of his above it, can make the
+ * replacement fail, and cannot lead it elsewhere: nothing but the file that was there at the start is replaced.
  */
 #ifndef COLD_NEW_FILE_H
 #define COLD_NEW_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
+#include "common/dir.h"
+
 struct cold_new_file {
-	int fd;	      /* write here */
-	char *target; /* symbolic links followed */
-	char *temp;   /* name on disk, where the file system cannot do without; NULL: none yet */
+	int fd;			   /* write here */
+	int old;		   /* what is to be replaced, O_PATH; -1: there is nothing */
+	char *target;		   /* for messages */
+	struct ip_dir_place place; /* symbolic links followed */
+	char temp[NAME_MAX + 1];   /* name on disk, where the file system cannot do without; "": none yet */
 };
 
 #define COLD_NEW_FILE_NONE                                                                                   \
 	{                                                                                                    \
-		.fd = -1                                                                                     \
+		.fd = -1, .old = -1, .place = {.parent = -1 }                                                \
 	}
 
-/* Starts a new file that is to stand at path, which need not exist. 0, or -1 with an error. */
-int cold_new_file_open(const char *path, struct cold_new_file *ret);
+/* Starts a new file that is to stand at path. source: what stands there must be the file open on it; -1: a file of ours, or
+ * none. 0, or -1 with an error. */
+int cold_new_file_open(const char *path, int source, struct cold_new_file *ret);
+
+/* The same of a place that is known, and is taken over: a file of ours, or none. path: for messages. */
+int cold_new_file_open_at(const char *path, struct ip_dir_place *place, struct cold_new_file *ret);
 
 /* Gives it the permissions of the file open on fd, whose state is st; with everything also owner, group,
  * extended attributes and times. To be called after the last write. -1 where something could not be kept. */

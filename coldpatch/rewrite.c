@@ -24,7 +24,8 @@ int cold_rewrite_check(const struct cold_module *m, const struct cold_sites *sit
 
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct cold_site *site = &sites->sites[i];
-		const struct cold_section *s = cold_module_section(m, site->address, site->length + site->after_length);
+		const struct cold_section *s =
+			cold_module_section(m, site->address, site->length + site->after_length);
 		bool loaded = false;
 
 		if (!s)
@@ -35,7 +36,8 @@ int cold_rewrite_check(const struct cold_module *m, const struct cold_sites *sit
 			uint64_t into = site->address - load->vaddr;
 
 			loaded = site->address >= load->vaddr && into < load->filesz &&
-				 site->length + site->after_length <= load->filesz - into && (load->flags & PF_X) &&
+				 site->length + site->after_length <= load->filesz - into &&
+				 (load->flags & PF_X) &&
 				 load->offset + into == s->offset + (site->address - s->address);
 		}
 		if (!loaded)
@@ -47,7 +49,8 @@ int cold_rewrite_check(const struct cold_module *m, const struct cold_sites *sit
 	return 0;
 }
 
-int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size, struct cold_new_file *f, uint64_t to)
+int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size, struct cold_new_file *f,
+		      uint64_t to)
 {
 	off_t in = (off_t)from, out = (off_t)to;
 	bool by_range = true;
@@ -117,14 +120,14 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list, size_t size,
 		 const struct cold_rewrite_how *how, struct cold_new_file *f)
 {
-	_cleanup_free_ void *symbols = NULL;
 	struct cold_tail tail;
 	int result = -1;
 
 	if (cold_tail_open(m, &tail))
 		return -1;
-	if ((!how->keep_relocs && cold_leftovers_drop(m, &tail, &symbols)) ||
-	    (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size)))
+	if (!how->keep_relocs)
+		cold_leftovers_drop(&tail);
+	if (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
 		goto out;
 	cold_table_drop(&tail);
 	if (how->strip)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module's new file: the old one with its sites idle and the probe list as
- * one more section. No other byte that is loaded, and no offset of one, changes.
+ * one more section. No other byte that is loaded changes but the numbers of sections in the symbol table (renumber.h), and no
+ * offset of one.
  */
 #ifndef COLD_REWRITE_H
 #define COLD_REWRITE_H
@@ -28,7 +29,7 @@ int cold_rewrite(const struct cold_module *module, const struct cold_sites *site
 int cold_rewrite_copy_all(const struct cold_module *module, struct cold_new_file *file);
 
 /* Copies size bytes at from of the module to where to in file. */
-int cold_rewrite_copy(const struct cold_module *module, uint64_t from, uint64_t size, struct cold_new_file *file,
-		      uint64_t to);
+int cold_rewrite_copy(const struct cold_module *module, uint64_t from, uint64_t size,
+		      struct cold_new_file *file, uint64_t to);
 
 #endif

@@ -10,7 +10,8 @@
 
 /* Sections that only debuggers, linkers and coldpatch itself read. */
 static const char *const prefixes[] = {
-	".debug_", ".zdebug_", ".gdb_index", ".gnu.debuglto_", ".gnu.lto_", ".stab", ".line", ".iprobe.sites", ".iprobe.points",
+	".debug_", ".zdebug_", ".gdb_index",	".gnu.debuglto_", ".gnu.lto_",
+	".stab",   ".line",    ".iprobe.sites", ".iprobe.points",
 };
 
 static bool starts_with(const struct cold_tail *t, size_t index, const char *prefix)
@@ -56,5 +57,4 @@ void cold_strip(struct cold_tail *t, bool list)
 	for (size_t i = 1; i < t->old_n; i++)
 		if (goes(t, i, list))
 			cold_tail_drop(t, i);
-	t->compact = true;
 }

@@ -2,14 +2,15 @@
 /*
  * Writing the tail of a file by hand. See tail.h. libelf would lay out and write every section again.
  *
- *  - Where nothing was dropped the old file stands as it is, and what is new is appended; the old names and headers
- *    stay where they were, unused (a few kilobytes; strip and objcopy drop them).
- *  - Where sections were dropped, those that are left move together, and the file becomes shorter.
- *
- *   sections | those that were added | section names | section headers
+ *  - Where sections were dropped, those that are left move together, right behind what is loaded, and what is new stands in front of
+ *    symbols and names.
+ *  - Where nothing was dropped, where somebody has appended data that no section knows of, or where sections overlap, the old file
+ *    stands as it is, and what is new or changed is appended; the old names and headers stay where they were, unused (a few
+ *    kilobytes; strip and objcopy drop them).
  */
 #include "coldpatch/tail.h"
 
+#include "coldpatch/renumber.h"
 #include "coldpatch/rewrite.h"
 #include "common/cleanup.h"
 #include "common/elf_class.h"
@@ -80,7 +81,8 @@ int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
 	t.old_n = t.n;
 	t.headers = calloc(t.n + TAIL_MORE, sizeof(*t.headers));
 	t.contents = calloc(t.n + TAIL_MORE, sizeof(*t.contents));
-	if (!t.headers || !t.contents) {
+	t.made = calloc(t.n + TAIL_MORE, sizeof(*t.made));
+	if (!t.headers || !t.contents || !t.made) {
 		ip_error("out of memory");
 		goto fail;
 	}
@@ -112,8 +114,11 @@ fail:
 
 void cold_tail_close(struct cold_tail *t)
 {
+	for (size_t i = 0; t->made && i < t->n; i++)
+		free(t->made[i]);
 	free(t->headers);
 	free(t->contents);
+	free(t->made);
 	free(t->names);
 	memset(t, 0, sizeof(*t));
 }
@@ -140,8 +145,10 @@ int cold_tail_add(struct cold_tail *t, const char *name, uint64_t align, const v
 	return 0;
 }
 
-void cold_tail_replace(struct cold_tail *t, size_t index, const void *data, size_t size)
+void cold_tail_replace(struct cold_tail *t, size_t index, void *data, size_t size)
 {
+	free(t->made[index]);
+	t->made[index] = data;
 	t->contents[index] = data;
 	t->headers[index].sh_size = size;
 }
@@ -163,11 +170,6 @@ static bool is_named(const struct cold_tail *t, size_t index, const char *prefix
 
 void cold_tail_drop_named(struct cold_tail *t, const char *prefix)
 {
-	/* relocations first, while it can be told whose they are */
-	for (size_t i = 1; i < t->n; i++)
-		if (t->headers[i].sh_type == SHT_RELA && !(t->headers[i].sh_flags & SHF_ALLOC) &&
-		    t->headers[i].sh_info < t->n && is_named(t, t->headers[i].sh_info, prefix))
-			cold_tail_drop(t, i);
 	for (size_t i = 1; i < t->n; i++)
 		if (is_named(t, i, prefix))
 			cold_tail_drop(t, i);
@@ -233,14 +235,11 @@ static int compare_extents(const void *pa, const void *pb)
 	return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/*
- * What is left of the old sections, in the order of the file. *ret_movable: they can be moved together; not so where they overlap
- * or where somebody has appended data that no section knows of.
- */
-static int list_extents(const struct cold_tail *t, uint64_t loaded, struct extent **ret, size_t *ret_n, bool *ret_movable)
+/* Whether the sections can be moved together: not where they overlap or where somebody has appended data that no section knows of. */
+static int is_movable(const struct cold_tail *t, uint64_t loaded, bool *ret)
 {
 	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
-	struct extent *extents = calloc(t->old_n, sizeof(*extents));
+	_cleanup_free_ struct extent *extents = calloc(t->old_n, sizeof(*extents));
 	size_t n = 0;
 
 	if (!extents)
@@ -249,129 +248,148 @@ static int list_extents(const struct cold_tail *t, uint64_t loaded, struct exten
 		Elf_Scn *scn = elf_getscn(t->m->elf->elf, i);
 		GElf_Shdr old;
 
-		if (!scn || !gelf_getshdr(scn, &old)) {
-			free(extents);
+		if (!scn || !gelf_getshdr(scn, &old))
 			return ip_error("%s: section %zu: %s", t->m->path, i, elf_errmsg(-1));
-		}
 		if (old.sh_type != SHT_NOBITS && old.sh_type != SHT_NULL)
 			raise_to(&end, old.sh_offset, old.sh_size);
-		if (i != t->shstrndx && in_tail(&t->headers[i], loaded))
+		if (in_tail(&t->headers[i], loaded))
 			extents[n++] = (struct extent){old.sh_offset, old.sh_size, i};
 	}
 	qsort(extents, n, sizeof(*extents), compare_extents);
-	*ret_movable = end <= t->file_size && (end == t->file_size || only_zeros(t, end)) && t->ehdr.e_shoff >= loaded;
+	*ret = end <= t->file_size && (end == t->file_size || only_zeros(t, end)) &&
+	       t->ehdr.e_shoff >= loaded;
 	for (size_t i = 0; i < n; i++) {
 		if (extents[i].offset < at)
-			*ret_movable = false;
+			*ret = false;
 		at = extents[i].offset + extents[i].size;
 	}
-	*ret = extents;
-	*ret_n = n;
 	return 0;
 }
 
-/* Old sections at their new places; *at is the end of what has been written. */
-static int move_sections(struct cold_tail *t, const struct extent *extents, size_t n, struct cold_new_file *f, uint64_t *at)
+/* Relocations against a section that is gone go with it. */
+static void drop_orphans(struct cold_tail *t)
 {
+	for (size_t i = 1; i < t->old_n; i++) {
+		const Elf64_Shdr *h = &t->headers[i];
+
+		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC) &&
+		    h->sh_info && h->sh_info < t->old_n && t->headers[h->sh_info].sh_type == SHT_NULL)
+			cold_tail_drop(t, i);
+	}
+}
+
+/* Symbols and names. */
+static bool stands_last(const struct cold_tail *t, size_t index)
+{
+	const Elf64_Shdr *h = &t->headers[index];
+
+	return index == t->shstrndx || h->sh_type == SHT_SYMTAB || h->sh_type == SHT_SYMTAB_SHNDX ||
+	       h->sh_type == SHT_STRTAB;
+}
+
+/*
+ * The sections of the file that is written, in their order: those up to the last one that is loaded as they were; then those that
+ * are not, what is new, and symbols and names. Where the old file stands as it is: as they were, and what is new.
+ */
+static size_t make_order(const struct cold_tail *t, bool movable, uint32_t *ret)
+{
+	size_t loaded = 1, n = 0;
+
+	for (size_t i = 1; i < t->old_n; i++)
+		if (t->headers[i].sh_flags & SHF_ALLOC)
+			loaded = i + 1;
+	for (size_t i = 0; i < loaded; i++)
+		if (!i || t->headers[i].sh_type != SHT_NULL)
+			ret[n++] = i;
+	for (unsigned last = 0; last < 2; last++)
+		for (size_t i = loaded; i < t->n; i++)
+			if (t->headers[i].sh_type != SHT_NULL && last == (movable && stands_last(t, i)))
+				ret[n++] = i;
+	return n;
+}
+
+/*
+ * The sections that are written, in the order of the file: that of the headers, but for relocations that -q keeps. Their headers
+ * stand beside those of what they are for, which may be loaded; linkers put them behind the symbols' names, and dwz expects that.
+ */
+static size_t list_written(const struct cold_tail *t, bool movable, uint64_t loaded, uint32_t *ret)
+{
+	size_t n = 0;
+
+	for (unsigned relocs = 0; relocs < 2; relocs++)
+		for (size_t i = 1; i < t->n; i++) {
+			const Elf64_Shdr *h = &t->headers[i];
+
+			if ((h->sh_flags & SHF_ALLOC) ||
+			    relocs != (h->sh_type == SHT_RELA || h->sh_type == SHT_REL))
+				continue;
+			if (t->contents[i] || (movable && in_tail(h, loaded)))
+				ret[n++] = i;
+		}
+	return n;
+}
+
+/* Sections at their places; *at is the end of what has been written. */
+static int write_sections(struct cold_tail *t, const uint32_t *written, size_t n, struct cold_new_file *f,
+			  uint64_t *at)
+{
+	for (size_t i = 1; i < t->n; i++)
+		if (t->contents[i] && (t->headers[i].sh_flags & SHF_ALLOC) &&
+		    cold_new_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
+			return -1;
 	for (size_t i = 0; i < n; i++) {
-		Elf64_Shdr *h = &t->headers[extents[i].index];
-		const void *contents = t->contents[extents[i].index];
+		Elf64_Shdr *h = &t->headers[written[i]];
+		const void *contents = t->contents[written[i]];
+		uint64_t from = h->sh_offset;
 
 		h->sh_offset = round_up(*at, h->sh_addralign);
 		if (contents ? cold_new_file_write(f, contents, h->sh_size, h->sh_offset)
-			     : cold_rewrite_copy(t->m, extents[i].offset, extents[i].size, f, h->sh_offset))
+			     : cold_rewrite_copy(t->m, from, h->sh_size, f, h->sh_offset))
 			return -1;
 		*at = h->sh_offset + h->sh_size;
 	}
 	return 0;
 }
 
-static int write_new(struct cold_tail *t, size_t first, struct cold_new_file *f, uint64_t *at)
+/* Counts that do not fit into the ELF header stand in the first section header. */
+static void set_counts(struct cold_tail *t)
 {
-	for (size_t i = first; i < t->n; i++) {
-		if (!t->contents[i] || t->headers[i].sh_type == SHT_NULL)
-			continue;
-		t->headers[i].sh_offset = round_up(*at, t->headers[i].sh_addralign > 16 ? t->headers[i].sh_addralign : 16);
-		if (cold_new_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
-			return -1;
-		*at = t->headers[i].sh_offset + t->headers[i].sh_size;
-	}
-	return 0;
-}
+	bool many = t->n >= SHN_LORESERVE, far = t->shstrndx >= SHN_LORESERVE;
 
-/* Takes unused headers away where that changes no number that a loaded symbol may name. */
-static int compact(struct cold_tail *t)
-{
-	_cleanup_free_ uint32_t *numbers = calloc(t->n, sizeof(*numbers));
-	size_t n = 1;
-
-	if (!numbers)
-		return ip_error("out of memory");
-	for (size_t i = 1; i < t->n; i++)
-		if (t->headers[i].sh_flags & SHF_ALLOC)
-			n = i + 1;
-	for (size_t i = 1; i < n; i++)
-		numbers[i] = i;
-	for (size_t i = n; i < t->n; i++) {
-		if (t->headers[i].sh_type == SHT_NULL)
-			continue;
-		numbers[i] = n;
-		t->headers[n++] = t->headers[i];
-	}
-	for (size_t i = 1; i < n; i++) {
-		Elf64_Shdr *h = &t->headers[i];
-
-		if (h->sh_link < t->n)
-			h->sh_link = numbers[h->sh_link];
-		if ((h->sh_type == SHT_REL || h->sh_type == SHT_RELA || (h->sh_flags & SHF_INFO_LINK)) && h->sh_info < t->n)
-			h->sh_info = numbers[h->sh_info];
-	}
-	t->shstrndx = numbers[t->shstrndx];
-	if (t->shstrndx >= SHN_LORESERVE)
-		t->headers[0].sh_link = t->shstrndx;
-	else
-		t->ehdr.e_shstrndx = t->shstrndx;
-	t->n = n;
-	return 0;
+	t->ehdr.e_shnum = many ? 0 : t->n;
+	t->headers[0].sh_size = many ? t->n : 0;
+	t->ehdr.e_shstrndx = far ? SHN_XINDEX : t->shstrndx;
+	t->headers[0].sh_link = far ? t->shstrndx : 0;
 }
 
 uint64_t cold_tail_start(const struct cold_tail *t)
 {
-	return t->dropped ? loaded_end(t) : t->file_size;
+	return loaded_end(t);
 }
 
 int cold_tail_write(struct cold_tail *t, struct cold_new_file *f)
 {
-	_cleanup_free_ struct extent *extents = NULL;
-	uint64_t loaded = loaded_end(t), at = t->file_size;
+	_cleanup_free_ uint32_t *order = calloc(t->n, sizeof(*order));
+	uint64_t loaded = loaded_end(t), at = loaded;
 	bool movable = false;
-	size_t n = 0;
 
-	if (t->dropped && list_extents(t, loaded, &extents, &n, &movable))
+	if (!order)
+		return ip_error("out of memory");
+	drop_orphans(t);
+	if (t->dropped && is_movable(t, loaded, &movable))
 		return -1;
-	if (movable) {
-		at = loaded;
-		if (move_sections(t, extents, n, f, &at) || write_new(t, t->old_n, f, &at))
+	if (!movable) {
+		if (cold_rewrite_copy(t->m, loaded, t->file_size - loaded, f, loaded))
 			return -1;
-	} else {
-		if (t->dropped && cold_rewrite_copy(t->m, loaded, t->file_size - loaded, f, loaded))
-			return -1;
-		if (write_new(t, 1, f, &at))
-			return -1;
+		at = t->file_size;
 	}
-	t->headers[t->shstrndx].sh_offset = at;
+	/* the names that were added among them */
+	t->contents[t->shstrndx] = t->names;
 	t->headers[t->shstrndx].sh_size = t->names_size;
-	if (cold_new_file_write(f, t->names, t->names_size, at))
+	if (cold_renumber(t, order, make_order(t, movable, order)) ||
+	    write_sections(t, order, list_written(t, movable, loaded, order), f, &at))
 		return -1;
-	at = round_up(at + t->names_size, 8);
-	if (t->compact && compact(t))
-		return -1;
-	if (t->n >= SHN_LORESERVE) {
-		t->ehdr.e_shnum = 0;
-		t->headers[0].sh_size = t->n;
-	} else {
-		t->ehdr.e_shnum = t->n;
-	}
-	t->ehdr.e_shoff = at;
+	t->ehdr.e_shoff = round_up(at, 8);
+	set_counts(t);
 	return write_headers(t, f);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tail of a module's file: the sections behind everything that is loaded, their names, and the section headers. It can be
- * written again with sections added, replaced or dropped, while no byte and no offset in front of it changes. Sections keep
- * their numbers, since symbols name them: one that is dropped leaves an unused header (SHT_NULL), unless compact is set.
+ * written again with sections added, replaced or dropped, while no offset in front of it changes, and no byte but the numbers of
+ * sections in the loaded symbol table. The sections that are left are numbered without a gap (renumber.h) and stand in the file in
+ * that order, as linkers write them and other tools expect them.
  */
 #ifndef COLD_TAIL_H
 #define COLD_TAIL_H
@@ -14,13 +15,14 @@ struct cold_tail {
 	const struct cold_module *m;
 	Elf64_Ehdr ehdr;
 	Elf64_Shdr *headers;   /* n, with room for TAIL_MORE */
-	const void **contents; /* by section: what it holds instead of what the file has; borrowed; NULL: nothing new */
+	const void **contents; /* by section: what it holds instead of what the file has; NULL: nothing new */
+	void **made;	       /* by section: of the contents, those that are freed with the tail */
 	size_t n, old_n, shstrndx;
 	char *names;
 	size_t names_size;
 	uint64_t file_size;
-	bool dropped; /* at least one */
-	bool compact; /* no symbol is left but loaded ones: the headers behind the last loaded section may move together */
+	bool dropped;	  /* at least one */
+	bool relocs_gone; /* what -q left was dropped: so go the symbols that only it has named */
 };
 
 /* Reads headers and names. 0, or -1 with an error. */
@@ -29,11 +31,11 @@ void cold_tail_close(struct cold_tail *tail);
 
 /* Adds a section that is not allocated. data is borrowed until cold_tail_write(). 0 or -1. */
 int cold_tail_add(struct cold_tail *tail, const char *name, uint64_t align, const void *data, size_t size);
-/* Gives a section that is not loaded other contents. */
-void cold_tail_replace(struct cold_tail *tail, size_t index, const void *data, size_t size);
+/* Gives a section other contents; one that is loaded keeps its size. data is the tail's from now on. */
+void cold_tail_replace(struct cold_tail *tail, size_t index, void *data, size_t size);
 /* Takes a section that is not loaded away. */
 void cold_tail_drop(struct cold_tail *tail, size_t index);
-/* The same of all sections whose names begin so, and of relocations against them. */
+/* The same of all sections whose names begin so. */
 void cold_tail_drop_named(struct cold_tail *tail, const char *prefix);
 
 /* How many bytes of the old file cold_tail_write() leaves alone: they must be in the new one before. */

@@ -20,6 +20,7 @@
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
+#include "common/print.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -41,30 +42,34 @@ static volatile sig_atomic_t child;
 
 static int say(const char *what)
 {
-	fprintf(stderr, "%s: %s\n", self, what);
+	ip_print(stderr, "%s: %s\n", self, what);
 	return 1;
 }
 
 static void show(char *const *argv)
 {
-	fprintf(stderr, "%s:", self);
+	ip_print(stderr, "%s:", self);
 	for (size_t i = 0; argv[i]; i++) {
 		if (*argv[i] &&
 		    !argv[i][strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					     "0123456789_-+=./,:@%^")]) {
-			fprintf(stderr, " %s", argv[i]);
+			ip_print(stderr, " %s", argv[i]);
 			continue;
 		}
-		fputs(" '", stderr);
-		for (const char *p = argv[i]; *p; p++) {
-			if (*p == '\'')
-				fputs("'\\''", stderr);
+		ip_print(stderr, " '");
+		for (const char *p = argv[i]; *p;) {
+			int n = strcspn(p, "'");
+
+			ip_print(stderr, "%.*s", n, p);
+			p += n;
+			if (*p++)
+				ip_print(stderr, "'\\''");
 			else
-				fputc(*p, stderr);
+				break;
 		}
-		fputc('\'', stderr);
+		ip_print(stderr, "'");
 	}
-	fputc('\n', stderr);
+	ip_print(stderr, "\n");
 }
 
 static int run_compiler(char **argv)
@@ -73,7 +78,7 @@ static int run_compiler(char **argv)
 		show(argv);
 	setenv(ENV_ACTIVE, "1", 1);
 	execv(argv[0], argv);
-	fprintf(stderr, "%s: %s: %s\n", self, argv[0], strerror(errno));
+	ip_print(stderr, "%s: %s: %s\n", self, argv[0], strerror(errno));
 	return NOT_FOUND;
 }
 
@@ -163,20 +168,21 @@ static void coldpatch(const struct command_line *line, enum ip_placement placeme
 	int failed = ip_coldpatch(path, &options, &result);
 
 	if (failed)
-		fprintf(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
+		ip_print(stderr, "%s: warning: %s (left as it was linked)\n", self, ip_error_message());
 	else if (line->gold_drops && result.status == IP_COLDPATCH_NO_PROBES && result.why_none)
-		fprintf(stderr,
-			"%s: warning: %s: no probes: with --gc-sections gold drops the table of clang's sites; link with "
-			"-fuse-ld=lld or bfd, or set IPROBE_PLACEMENT=instrument\n",
-			self, path);
+		ip_print(stderr,
+			 "%s: warning: %s: no probes: with --gc-sections gold drops the table of clang's "
+			 "sites; link with "
+			 "-fuse-ld=lld or bfd, or set IPROBE_PLACEMENT=instrument\n",
+			 self, path);
 	else if (verbose)
-		fprintf(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
-			ip_coldpatch_status_name(result.status), result.sites, result.functions);
+		ip_print(stderr, "%s: coldpatch %s: %s, %zu sites of %zu functions\n", self, path,
+			 ip_coldpatch_status_name(result.status), result.sites, result.functions);
 	/* they were asked for by us alone; and what the linker was not told to strip is left to us */
 	if ((failed || result.status == IP_COLDPATCH_NO_PROBES) && (!line->keep_relocs || line->strips) &&
 	    ip_coldpatch_drop_relocs(path, line->strips))
-		fprintf(stderr, "%s: warning: %s (%s stay in it)\n", self, ip_error_message(),
-			line->strips ? "symbols" : "relocations");
+		ip_print(stderr, "%s: warning: %s (%s stay in it)\n", self, ip_error_message(),
+			 line->strips ? "symbols" : "relocations");
 }
 
 static int link_and_patch(const struct command_line *line, enum ip_placement placement,

@@ -29,8 +29,8 @@
 static const char *const suffixes[] = {"isra", "part",	     "constprop", "cold",      "lto_priv",
 				       "llvm", "localalias", "clone",	  "warm_split"};
 
-/* Length of name[0..n) less one suffix; n where it ends in none. */
-static size_t without_suffix(const char *name, size_t n)
+/* Length of name[0..n) less one suffix; n where it ends in none. *ret_kind: which one. */
+static size_t without_suffix(const char *name, size_t n, const char **ret_kind)
 {
 	size_t end = n, start;
 
@@ -48,18 +48,43 @@ static size_t without_suffix(const char *name, size_t n)
 	if (start < 2 || name[start - 1] != '.')
 		return n;
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-		if (strlen(suffixes[i]) == end - start && !memcmp(suffixes[i], name + start, end - start))
+		if (strlen(suffixes[i]) == end - start && !memcmp(suffixes[i], name + start, end - start)) {
+			*ret_kind = suffixes[i];
 			return start - 1;
+		}
 	return n;
 }
 
 size_t ip_base_name_length(const char *linker_name)
 {
 	size_t n = strlen(linker_name), shorter;
+	const char *kind;
 
-	while ((shorter = without_suffix(linker_name, n)) < n)
+	while ((shorter = without_suffix(linker_name, n, &kind)) < n)
 		n = shorter;
 	return n;
+}
+
+const char *ip_clone_kind(const char *linker_name)
+{
+	size_t n = strlen(linker_name), shorter;
+	const char *kind = NULL;
+
+	while ((shorter = without_suffix(linker_name, n, &kind)) < n) {
+		bool numbered = isdigit((unsigned char)linker_name[n - 1]);
+
+		n = shorter;
+		if (!strcmp(kind, "part") || (!strcmp(kind, "cold") && numbered))
+			return "part";
+	}
+	return kind;
+}
+
+bool ip_name_is_part(const char *linker_name)
+{
+	const char *kind = ip_clone_kind(linker_name);
+
+	return kind && !strcmp(kind, "part");
 }
 
 struct sink {
@@ -146,7 +171,15 @@ char *ip_demangle(const char *linker_name, bool with_args)
 		if (!result && base[1] == 'D')
 			result = demangle_d(base, with_args);
 	}
-	return result ? result : ip_steal_ptr(base);
+	if (!result)
+		result = ip_steal_ptr(base);
+	if (ip_name_is_part(linker_name)) {
+		_cleanup_free_ char *whole = result;
+
+		if (asprintf(&result, "%s [part]", whole) < 0)
+			return NULL;
+	}
+	return result;
 }
 
 char *ip_without_abi_tags(const char *name)

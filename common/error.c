@@ -3,7 +3,7 @@
  * The line of the last error, one per thread.
  *
  * A line is composed in a local buffer first, since an argument may be the line
- * recorded before. Whatever is no printable UTF-8 becomes '?', so that a name out of
+ * recorded before. Whatever is no printable UTF-8 is escaped (common/print.h), so that a name out of
  * a file cannot steer the terminal of the person who reads the message.
  */
 #include "common/error.h"
@@ -13,26 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/utf8.h"
+#include "common/print.h"
 
 #define LINE_MAX_BYTES 6144 /* a path of PATH_MAX and what is wrong with it */
 
 static _Thread_local char line[LINE_MAX_BYTES];
 
-/* Ends a composed text of wanted bytes: marks a cut, replaces what must not be printed. */
-static void clean(char *text, size_t size, size_t wanted)
+/* The line of a composed text of wanted bytes: marks a cut, escapes what must not be printed. */
+static void set_line(char *text, size_t size, size_t wanted)
 {
 	if (wanted >= size)
 		memcpy(text + size - 4, "...", 4);
-	for (char *p = text; *p;) {
-		size_t n = ip_utf8_length(p);
-
-		if (n == 0 || ip_utf8_is_control(p)) {
-			n = n ? n : 1;
-			memset(p, '?', n);
-		}
-		p += n;
-	}
+	if (ip_escape(line, sizeof(line), text) >= sizeof(line))
+		memcpy(line + sizeof(line) - 4, "...", 4);
 }
 
 static size_t append(char *text, size_t used, const char *format, va_list args)
@@ -59,8 +52,7 @@ static int record(const char *format, va_list args, const char *behind)
 
 	if (behind)
 		used = append_text(text, used, behind);
-	clean(text, sizeof(text), used);
-	memcpy(line, text, sizeof(line));
+	set_line(text, sizeof(text), used);
 	errno = saved_errno;
 	return -1;
 }

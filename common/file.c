@@ -6,7 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -25,17 +29,52 @@ int ip_check_regular(int fd, const char *path, uint64_t *ret_size)
 	return 0;
 }
 
-int ip_open_regular(const char *path, uint64_t *ret_size)
+int ip_reopen_regular(int found, const char *path, uint64_t *ret_size)
 {
-	/* O_NONBLOCK: opening a FIFO without a writer would wait for ever; O_NOCTTY: a terminal must not
-	 * become ours. Neither means anything for a regular file. */
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = -1;
+	char self[64];
 
+	if (ip_check_regular(found, path, ret_size) < 0)
+		return -1;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT)
+		return ip_error("%s: cannot open: there is no /proc here", path);
 	if (fd < 0)
 		return ip_error_errno("%s: cannot open", path);
-	if (ip_check_regular(fd, path, ret_size) < 0)
-		return -1;
-	return ip_steal_fd(&fd);
+	return ip_check_regular(fd, path, ret_size) < 0 ? -1 : ip_steal_fd(&fd);
+}
+
+int ip_find_in_root(int root, const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	long fd = -1;
+
+	if (root < 0)
+		return open(path, O_PATH | O_CLOEXEC);
+	/* EAGAIN: something was renamed while ".." was looked up */
+	for (int i = 0;
+	     i < 16 && (fd = syscall(SYS_openat2, root, path, &how, sizeof(how))) < 0 && errno == EAGAIN; i++)
+		;
+	return (int)fd;
+}
+
+static int open_regular(int dir, const char *name, const char *path, int flags, uint64_t *ret_size)
+{
+	_cleanup_close_ int found = openat(dir, name, O_PATH | O_CLOEXEC | flags);
+
+	return found < 0 ? ip_error_errno("%s: cannot open", path) : ip_reopen_regular(found, path, ret_size);
+}
+
+int ip_open_regular(const char *path, uint64_t *ret_size)
+{
+	return open_regular(AT_FDCWD, path, path, 0, ret_size);
+}
+
+int ip_open_regular_at(int dir, const char *name, const char *path, uint64_t *ret_size)
+{
+	return open_regular(dir, name, path, O_NOFOLLOW, ret_size);
 }
 
 int ip_read_at(int fd, const char *path, uint64_t offset, void *buffer, size_t size)
@@ -57,14 +96,11 @@ int ip_read_at(int fd, const char *path, uint64_t offset, void *buffer, size_t s
 	return 0;
 }
 
-int ip_read_text(const char *path, size_t max, char **ret, size_t *ret_size)
+static int read_text(int fd, const char *path, size_t max, char **ret, size_t *ret_size)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0, room = 0;
 
-	if (fd < 0)
-		return ip_error_errno("%s: cannot open", path);
 	for (;;) {
 		if (room - size < 2) {
 			size_t want = room ? room * 2 : 4096;
@@ -93,4 +129,19 @@ int ip_read_text(const char *path, size_t max, char **ret, size_t *ret_size)
 	*ret = ip_steal_ptr(text);
 	*ret_size = size;
 	return 0;
+}
+
+int ip_read_text(const char *path, size_t max, char **ret, size_t *ret_size)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? ip_error_errno("%s: cannot open", path) : read_text(fd, path, max, ret, ret_size);
+}
+
+int ip_read_regular_text(const char *path, size_t max, char **ret, size_t *ret_size)
+{
+	uint64_t size;
+	_cleanup_close_ int fd = ip_open_regular(path, &size);
+
+	return fd < 0 ? -1 : read_text(fd, path, max, ret, ret_size);
 }

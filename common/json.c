@@ -31,8 +31,8 @@ static void write_text(FILE *out, const char *s)
 			fputs("\\t", out);
 		} else if (c == '\r') {
 			fputs("\\r", out);
-		} else if (c < 0x20 || c == 0x7f) {
-			fprintf(out, "\\u%04x", c);
+		} else if (ip_utf8_steers(s)) { /* people look at it, too */
+			fprintf(out, "\\u%04x", (unsigned)ip_utf8_code(s));
 		} else {
 			fwrite(s, 1, n, out);
 		}

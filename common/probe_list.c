@@ -167,7 +167,8 @@ static int check_probes(const struct ip_probe_list *list)
 		if (!all_zero(p->reserved, sizeof(p->reserved)))
 			return BAD(at + offsetof(struct ip_pl_probe, reserved), "reserved field in use");
 		if (p->kind < IP_PROBE_ENTRY || p->kind > IP_PROBE_POINT)
-			return BAD(at + offsetof(struct ip_pl_probe, kind), "probe of unknown kind %u", p->kind);
+			return BAD(at + offsetof(struct ip_pl_probe, kind), "probe of unknown kind %u",
+				   p->kind);
 		if (p->regs > IP_REGS_ALL)
 			return BAD(at + offsetof(struct ip_pl_probe, regs), "unknown set of registers %u",
 				   p->regs);
@@ -242,9 +243,16 @@ int ip_probe_list_load(const char *path, struct ip_probe_list **ret)
 {
 	uint64_t size;
 	_cleanup_close_ int fd = ip_open_regular(path, &size);
-	_cleanup_free_ void *block = NULL;
 
-	if (fd < 0)
+	return fd < 0 ? -1 : ip_probe_list_load_fd(fd, path, ret);
+}
+
+int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret)
+{
+	_cleanup_free_ void *block = NULL;
+	uint64_t size;
+
+	if (ip_check_regular(fd, path, &size) < 0)
 		return -1;
 	if (size > LIST_MAX)
 		return ip_error("%s: %llu bytes are more than any probe list has", path,
@@ -299,7 +307,8 @@ char *ip_probe_list_file_name(const uint8_t *build_id, size_t size)
 	char id[2 * IP_BUILD_ID_MAX + 1], *name;
 
 	ip_build_id_format(build_id, size < IP_BUILD_ID_MAX ? size : IP_BUILD_ID_MAX, id);
-	return asprintf(&name, ".build-id/%.2s/%s.probes", id, strlen(id) > 2 ? id + 2 : "") < 0 ? NULL : name;
+	return asprintf(&name, ".build-id/%.2s/%s.probes", id, strlen(id) > 2 ? id + 2 : "") < 0 ? NULL
+												 : name;
 }
 
 void ip_probe_list_destroy(struct ip_probe_list *list)

@@ -45,20 +45,24 @@ enum ip_probe_kind {
 
 /* What a site looks like, idle and live (common/arch/ARCH/site.c). */
 enum ip_site_form {
-	IP_FORM_CALL = 0,   /* a NOP; live a call of the stub. What lies below the stack pointer is dead */
-	IP_FORM_RETURN = 1, /* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL); live a
+	IP_FORM_CALL = 0, /* a NOP; live a call of the stub. What lies below the stack pointer is dead */
+	IP_FORM_RETURN =
+		1, /* a return and a NOP (an exit hook that was tail-called: kind TAIL_EXIT, registers CALL); live a
 			     jump to the stub */
-	IP_FORM_JUMP = 2,   /* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps back */
+	IP_FORM_JUMP =
+		2, /* a NOP; live a jump to a stub of the site's own, which keeps off the red zone and jumps back */
 };
 
 /* Which registers hold live values at a site, besides those that a call preserves. */
 enum ip_site_regs {
-	IP_REGS_CALL = 0,   /* none: the compiler expects a call here (placement instrument) */
-	IP_REGS_ENTRY = 1,  /* a function's first instruction: all that can carry an argument; rax and r10 too. Free: r11 and
+	IP_REGS_CALL = 0, /* none: the compiler expects a call here (placement instrument) */
+	IP_REGS_ENTRY =
+		1, /* a function's first instruction: all that can carry an argument; rax and r10 too. Free: r11 and
 			     the flags */
-	IP_REGS_RETURN = 2, /* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's own keeps.
+	IP_REGS_RETURN =
+		2, /* in front of a return: rax, rdx, xmm0, xmm1, x87, and what a convention of the function's own keeps.
 			     Free: r11 and the flags */
-	IP_REGS_ALL = 3,    /* everything, the flags too: tail jumps, placement inline, points */
+	IP_REGS_ALL = 3, /* everything, the flags too: tail jumps, placement inline, points */
 };
 
 /* How ColdPatch found sites; a list may hold several kinds. Bits of ip_pl_header.found_by. */
@@ -114,8 +118,10 @@ struct ip_pl_probe {
 	uint8_t form;	   /* enum ip_site_form */
 	uint8_t regs;	   /* enum ip_site_regs */
 	uint8_t reserved[3];
-	uint32_t args;	   /* of a point: where its arguments are (common/point_args.h), offset into strings; 0: none */
-	uint32_t frame; /* entry: bytes from the stack pointer at the site up to the caller's before its call; 0: unknown.
+	uint32_t
+		args; /* of a point: where its arguments are (common/point_args.h), offset into strings; 0: none */
+	uint32_t
+		frame; /* entry: bytes from the stack pointer at the site up to the caller's before its call; 0: unknown.
 			   Readers of traces need it to tell a new call from one inside a frame that is gone */
 };
 
@@ -131,8 +137,9 @@ struct ip_probe_list {
  * error that says what is wrong at which offset. */
 int ip_probe_list_parse(const void *data, size_t size, struct ip_probe_list **ret);
 
-/* Reads a list from its own file. */
+/* Reads a list from its own file; the second one from a descriptor that stays open. */
 int ip_probe_list_load(const char *path, struct ip_probe_list **ret);
+int ip_probe_list_load_fd(int fd, const char *path, struct ip_probe_list **ret);
 
 /* Reads the list out of the section of an ELF that is open on fd (kept open, position
  * unchanged). 1: found; 0: the ELF has none (*ret is NULL); -1: error. path is for messages. */
@@ -148,8 +155,8 @@ static inline const char *ip_probe_list_string(const struct ip_probe_list *list,
 	return list->strings + offset;
 }
 
-const char *ip_placement_name(uint32_t placement);     /* "instrument" ...; "?" */
-const char *ip_probe_kind_name(uint32_t kind);	       /* "entry", "exit", "tail-exit", "point" */
+const char *ip_placement_name(uint32_t placement); /* "instrument" ...; "?" */
+const char *ip_probe_kind_name(uint32_t kind);	   /* "entry", "exit", "tail-exit", "point" */
 
 /* What struct ip_arch's transit() may take for its registers. */
 static inline unsigned ip_probe_transit_regs(const struct ip_pl_probe *probe)
@@ -162,13 +169,15 @@ struct ip_probe_list_builder;
 int ip_probe_list_builder_create(uint32_t machine, enum ip_placement placement, const uint8_t *build_id,
 				 size_t build_id_size, struct ip_probe_list_builder **ret);
 /* Index of the function, made where (name, address) is new; -1 with an error. file may be NULL. */
-int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name,
-				       uint64_t address, const char *file, uint32_t line);
+int64_t ip_probe_list_builder_function(struct ip_probe_list_builder *b, const char *name, uint64_t address,
+				       const char *file, uint32_t line);
 /* probe->args is not looked at: args is the text itself, NULL: none. */
-int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe, const char *args);
+int ip_probe_list_builder_probe(struct ip_probe_list_builder *b, const struct ip_pl_probe *probe,
+				const char *args);
 /* What the header says besides; all 0 where it is not called. */
-void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by, uint64_t stub_area_offset,
-				  uint64_t stub_area_size, uint64_t rt_anchor_offset);
+void ip_probe_list_builder_header(struct ip_probe_list_builder *b, uint32_t found_by,
+				  uint64_t stub_area_offset, uint64_t stub_area_size,
+				  uint64_t rt_anchor_offset);
 /* The block (malloc'ed, caller frees); two probes that overlap are an error. */
 int ip_probe_list_builder_finish(struct ip_probe_list_builder *b, void **ret_data, size_t *ret_size);
 void ip_probe_list_builder_destroy(struct ip_probe_list_builder *b);

@@ -3,7 +3,7 @@
  * The shared-memory ABI between the runtime in the target and the hotpatcher
  * outside. Fixed-width types, no pointers, no libc: both sides include it.
  *
- * Three pieces of memory:
+ * Four pieces of memory:
  *
  *   anchor   data of libiprobe-rt.so, exported as iprobe_rt_anchor. Says where the
  *            rest is. Written once by the runtime's constructor, read from outside.
@@ -11,7 +11,9 @@
  *            (MADV_WIPEONFORK). gate->session is the session that records; 0: none.
  *            Only the hotpatcher writes it: opens it while the target is stopped,
  *            closes it at any time. Only a forked child of a session that follows forks opens its own.
- *   area     a memfd, shared. Header, modules, slots (one a thread), descriptors
+ *   private  data of the runtime (struct ip_rt_private): whatever decides where hooks read, write and jump. Only the hotpatcher writes it, by
+ *            /proc/PID/mem, while the gate is closed.
+ *   area     a memfd, shared, and kept from forked children (runtime/area.c) unless they are followed. Header, modules, slots (one a thread), descriptors
  *            of sub-buffers, what values to record where, what functions do, sub-buffers, counts and histograms. Forked children share it with their parent; one session at a
  *            time uses it (an OFD write lock on byte IP_AREA_LOCK_SESSION of the memfd).
  *
@@ -43,7 +45,9 @@
  *   Who moves the tail on (a locked compare-and-exchange: it only grows, so nothing can have changed in between) has the sub-buffer that was
  *   the oldest, and has counted its events in the same moment. A sub-buffer's events are its words less those that are none (surplus).
  *
- * Everything in the area may be scribbled over by the target: the collector checks every index.
+ * Everything in the area may be scribbled over, by the target and by whoever else may have it mapped: a followed child, which may have other
+ * credentials than its parent by now. So the collector checks every index; and so do hooks, against struct ip_rt_private. Nothing in the area
+ * is an address, and none that is computed from what stands there lies outside of what the file has room for.
  */
 #ifndef IP_RT_ABI_H
 #define IP_RT_ABI_H
@@ -51,9 +55,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/again_slots.h"
+
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     7
+#define IP_RT_ABI     10
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -77,14 +83,17 @@
 #define IP_HOOK_KINDS 4 /* enum ip_probe_kind - 1 */
 #define IP_HOOK_REGS  4 /* enum ip_site_regs */
 
+/* The thread that was to set the runtime up may not read the processor's clock (PR_SET_TSC), as hooks do. */
+#define IP_RT_NO_TSC 0x10000u
+
 struct ip_rt_anchor {
 	uint64_t magic;
 	uint32_t abi;
-	uint32_t error;	    /* errno of the constructor's failure; the runtime is inert then */
-	uint64_t area;	    /* address of the area's mapping; 0: none */
+	uint32_t error; /* errno of the constructor's failure, or IP_RT_NO_TSC; the runtime is inert then */
+	uint64_t area;	/* address of the area's mapping; 0: none */
 	uint64_t area_size; /* bytes mapped; the memfd may be shorter */
 	uint64_t gate;
-	int32_t area_fd; /* number of the memfd kept open in the target (for users without map_files); -1 */
+	int32_t area_fd; /* of a process without privileges: a descriptor that names the memfd (O_PATH), for users without map_files; -1 */
 	int32_t pid;	 /* who ran the constructor, in its own namespace */
 	/* What stubs jump to: number in r11d, with IP_REGS_ALL on the stack (the hook takes it off). Each preserves every
 	 * register that may be live there, vector state and errno always. */
@@ -106,8 +115,44 @@ struct ip_rt_anchor {
 	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). again_call and again_poll, again_rest: where
 	 * its short and its long form go on behind each of their system calls. 0: it has none. */
 	uint64_t again, again_end, again_call, again_poll, again_rest;
+	/* Slots for that, and how many (x86-64); then again is where their calls lie, IP_AGAIN_CALLS bytes
+	 * for each, and what they all go on with lies behind; the other places are 0. No slots: what the code
+	 * needs is on the stack (i386). */
+	uint64_t again_slots, again_nslots;
 	/* Where a borrowed thread changes mappings of text, and its struct ip_flip (hotpatcher/flip.h). 0: not on this machine. */
 	uint64_t flip, flip_end, flip_block;
+	uint64_t own; /* struct ip_rt_private */
+	/* From the thread pointer to the thread's id, where hooks take it from there; 0: they ask the kernel. */
+	uint64_t tid_at;
+};
+
+/* What hooks take from nowhere else: memory of the process alone, which a forked child copies and cannot change for its parent. Written from
+ * outside (hotpatcher/bounds.h) before the gate opens. A hook that is late may find it half written for the next
+ * session: so what must never be wrong, end and nsubbufs, only grows. */
+struct ip_rt_private {
+	uint64_t end;	     /* of the area's file: what lies below is memory. It never gets shorter */
+	uint64_t place_last; /* the last address where a struct ip_hist still lies below end */
+	uint64_t
+		frames; /* bytes of frames that a block of meters has room for; 0: no durations are measured */
+	uint32_t nsubbufs;	       /* that lie below end */
+	uint32_t modes;		       /* of the session, IP_MODE_...; its threads copy it to their slots */
+	uint64_t meters;	       /* offset of block 0 of meters, the shared one, in the memfd */
+	uint32_t meters_size, nmeters; /* of a block, bytes; and how many there are at most */
+	uint32_t may_read; /* 1: hooks may make system calls that read (no thread is under seccomp) */
+	uint32_t
+		follow; /* number of a session whose forked children have the area, and record by themselves; 0: none do */
+	/* of the user's payload: */
+	uint64_t user_call;    /* its address in the present image; 0: it is not there */
+	uint32_t user_scratch; /* offset in a block of what each thread has; 0: nothing */
+	uint32_t
+		user_mask; /* state components of the processor that it may change (bits of XCR0, 0: no XSAVE) */
+	uint32_t user_cell; /* bytes of a function's cell */
+	/* of FPerf (fperf_abi.h): */
+	uint32_t fperf;		 /* offset in a block of what it has there; 0: nothing */
+	uint32_t fperf_pmu;	 /* the same of what fperf_pmu_abi.h tells */
+	uint32_t fperf_counters; /* of the kernel */
+	uint32_t fperf_reads;	 /* system calls that it makes, IP_FPERF_READS_...; none unless may_read */
+	uint32_t inherited;	 /* the runtime's own: 1: a forked child gets the area */
 };
 
 /* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
@@ -129,6 +174,17 @@ struct ip_again {
 	uint64_t tries;	     /* how often it may be ready for nothing; then it is started anew as a whole */
 	int32_t poll_fd;     /* a struct pollfd; without events: does not poll */
 	int16_t poll_events, poll_revents;
+};
+
+/* Where that lies on x86-64: in the runtime's own memory. A slot is free where owner is 0; the thread gives
+ * it back itself, last of all. Handed out from outside, while every thread stands (hotpatcher/again_slot.h). */
+struct ip_again_slot {
+	struct ip_again again;
+	uint64_t calls;	 /* of this slot: where they lie */
+	uint64_t owner;	 /* the thread's id in its own namespace */
+	uint64_t sp;	 /* its stack pointer */
+	uint64_t result; /* the code's own */
+	uint64_t reserved[4];
 };
 
 #define IP_WAKE_STACK 262144ull /* bytes below wake_block (arch/ARCH/wake.S) */
@@ -158,7 +214,12 @@ enum ip_flip_what {
 	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
 	IP_FLIP_CLOSE =
 		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu_abi.h) */
-	IP_FLIP_COPY = 6, /* the text stays as it is, but for the moment that it takes; staged is another mapping of the same file then, and has
+	IP_FLIP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
+	IP_FLIP_WITHHOLD = 8, /* or do not */
+	IP_FLIP_DISOWN =
+		9, /* no text: the area (at, size) is put out of this process's reach, by zeros of its own */
+	IP_FLIP_COPY =
+		6, /* the text stays as it is, but for the moment that it takes; staged is another mapping of the same file then, and has
 			     the file's pages */
 };
 
@@ -208,20 +269,20 @@ struct ip_gate {
 	uint32_t pid;	  /* whose session it is, in its own namespace: a vfork child shares the gate, but is
 			     silent */
 	uint32_t base;	  /* the hotpatcher's number of the session: that of a followed child is its own */
-	uint32_t told;	  /* this forked child has counted itself in ip_area_header.nforked */
+	uint32_t reserved;
 };
 
-#define IP_AREA_SLOTS	 8192u
+#define IP_AREA_SLOTS	  8192u
 #define IP_FILTER_THREADS 128u /* that --tid can name */
-#define IP_AREA_MODULES	 1024u
-#define IP_SUBBUF_WORDS	 4096u
-#define IP_SUBBUF_SIZE	 (IP_SUBBUF_WORDS * 8u)
-#define IP_SUBBUF_SPARE	 8u /* words at its end that no record takes in a session with coarse time */
-#define IP_AREA_SUBBUFS	 32768u /* descriptors: 1 GiB of sub-buffers */
-#define IP_NO_SUBBUF	 0xffffull
-#define IP_NO_SLOT	 0xffffffffu
-#define IP_POSITION_BITS 48
-#define IP_POSITION_MASK ((1ull << IP_POSITION_BITS) - 1)
+#define IP_AREA_MODULES	  1024u
+#define IP_SUBBUF_WORDS	  4096u
+#define IP_SUBBUF_SIZE	  (IP_SUBBUF_WORDS * 8u)
+#define IP_SUBBUF_SPARE	  8u	 /* words at its end that no record takes in a session with coarse time */
+#define IP_AREA_SUBBUFS	  32768u /* descriptors: 1 GiB of sub-buffers */
+#define IP_NO_SUBBUF	  0xffffull
+#define IP_NO_SLOT	  0xffffffffu
+#define IP_POSITION_BITS  48
+#define IP_POSITION_MASK  ((1ull << IP_POSITION_BITS) - 1)
 
 /* OFD write locks on bytes of the memfd; the kernel drops them when their holder dies. */
 #define IP_AREA_LOCK_SESSION 0 /* held by the iprobe whose session uses the area */
@@ -261,24 +322,23 @@ struct ip_area_header {
 	uint32_t ended;	      /* number of a session that iprobe detach has ended from outside */
 	uint32_t session_pid; /* target of the session, as its iprobe names it */
 	uint32_t npayloads;   /* payload numbers given for good, 0 included, which is none */
-	uint32_t may_read;    /* 1: hooks may make system calls that read (no thread is under seccomp) */
+	uint32_t user;	      /* 1: the session has a payload of the user's */
 	uint32_t
 		last_session; /* atomic: the last number given, to a session or to a forked child that records */
-	uint32_t follow; /* number of a session whose forked children record too, by themselves; 0: none do */
-	uint32_t nforked;      /* atomic: forked children that came to a hook while their gate was closed */
-	uint32_t modes;	       /* of the session, IP_MODE_...; set before the gate opens */
-	uint32_t nmeters;      /* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
-	uint64_t meters;       /* offset of block 0, the shared one, in the memfd */
-	uint64_t meters_size;  /* of a block, bytes */
-	uint32_t meters_depth; /* frames that a block has room for; 0: no durations are measured */
-	uint32_t meters_hint;  /* where the next search for a free block starts: the lowest come first */
-	uint32_t share;	       /* sessions that overwrite: sub-buffers that a thread may have */
-	uint32_t reserve;      /* the same: so many stay free for threads that have none yet */
-	uint32_t user_scratch; /* of the user's payload: offset in a block of what each thread has; 0: nothing */
-	uint32_t user_mask;    /* state components of the processor that it may change (bits of XCR0, 0: no XSAVE) */
-	uint32_t fperf; /* offset in a block of what FPerf has there (fperf_abi.h); 0: nothing */
-	uint64_t user_call;    /* its address in the present image; 0: it is not there */
-	uint32_t meters_all;   /* blocks that the session began with, a power of two; nmeters: that are handed out now */
+	uint32_t follow;      /* as in struct ip_rt_private; who clears it here stops children at once */
+	uint32_t refused; /* atomic, of FPerf's hooks: a system call has failed, so they make none any more */
+	uint32_t modes;	  /* of the session, IP_MODE_..., for the next iprobe */
+	uint32_t
+		nmeters; /* blocks of meters (struct ip_meters), the shared one included, a power of two; 0: none */
+	/* for the next iprobe, too; hooks have theirs in struct ip_rt_private */
+	uint64_t meters, meters_size;
+	uint32_t
+		meters_all; /* blocks that the session began with, a power of two; nmeters: that are handed out now */
+	uint32_t fperf;
+	uint32_t meters_hint; /* where the next search for a free block starts: the lowest come first */
+	uint32_t share;	      /* sessions that overwrite: sub-buffers that a thread may have */
+	uint32_t reserve;     /* the same: so many stay free for threads that have none yet */
+	uint32_t inherit;     /* the launcher's: 1: forked children get the area */
 };
 
 /*
@@ -329,10 +389,17 @@ enum ip_duty {
 	IP_DUTY_LOG = 0,
 	IP_DUTY_COUNT = 1,
 	IP_DUTY_HIST = 2,
-	IP_DUTY_USER = 3,   /* calls the user's own (include/iprobe/payload.h); offset: of a struct ip_user_function in block 0, of the cell in others */
+	IP_DUTY_USER =
+		3, /* calls the user's own (include/iprobe/payload.h); offset: of a struct ip_user_function in block 0, of the cell in others */
 	IP_DUTY_SILENT = 4, /* nothing */
-	IP_DUTY_FPERF = 5,  /* reads counters (fperf_abi.h); offset: of a struct ip_fperf_control in block 0, of an ip_fperf_cell in others */
-	IP_DUTY_TIMED = 6,  /* as HIST, and each event is logged besides */
+	IP_DUTY_FPERF =
+		5, /* reads counters (fperf_abi.h); offset: of a struct ip_fperf_control in block 0, of an ip_fperf_cell in others */
+	IP_DUTY_TIMED = 6, /* as HIST, and each event is logged besides */
+	IP_DUTY_JOIN =
+		7, /* nobody has selected it, but measured calls go on in it that have jumped to it, and end with it (runtime/open_calls.h) */
+	IP_DUTY_JUMP =
+		8 |
+		IP_DUTY_JOIN, /* tail exits of the function whose number is one less: its call goes on where they lead. Logged if that is */
 };
 
 #define IP_DUTY_MASK	      7u
@@ -351,7 +418,8 @@ struct ip_hist {
 	uint32_t max;	     /* ip_hist_pack() of it */
 	uint32_t min;	     /* ~ of ip_hist_pack() of it, so that 0 says none */
 	uint32_t unmeasured; /* entries of which no duration is known: runtime/meters.c tells why */
-	uint32_t recent;     /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
+	uint32_t
+		recent; /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
 	uint32_t buckets[IP_HIST_BUCKETS];
 };
 
@@ -360,7 +428,8 @@ static inline uint32_t ip_hist_pack(uint64_t ticks)
 {
 	unsigned more = ticks >> 31 ? 32 - __builtin_clzll(ticks) : 0; /* top bit, from 31 on */
 
-	return ticks >> 31 ? 1u << 31 | more << 26 | ((uint32_t)(ticks >> (more + 5)) & 0x3ffffff) : (uint32_t)ticks;
+	return ticks >> 31 ? 1u << 31 | more << 26 | ((uint32_t)(ticks >> (more + 5)) & 0x3ffffff)
+			   : (uint32_t)ticks;
 }
 
 /* The least that it may stand for; */
@@ -377,9 +446,9 @@ static inline uint64_t ip_hist_unpack_most(uint32_t packed)
 
 /* A call that is open. */
 struct ip_meters_frame {
-	uint64_t sp;   /* as trace_format.h has it; 0: none, or not yet filled */
-	uint64_t time; /* TSC */
-	uint64_t duty; /* its word */
+	uint64_t sp;	/* as trace_format.h has it; 0: none, or not yet filled */
+	uint64_t time;	/* TSC */
+	uint64_t duty;	/* its word */
 	uint64_t inner; /* ticks of measured calls that it has made, and that have ended */
 };
 
@@ -401,13 +470,13 @@ struct ip_user_function {
 
 /* Begins a block: this head, meters_depth frames, then the functions' meters, those with histograms aligned to cache lines. */
 struct ip_meters {
-	uint32_t state; /* atomic, enum ip_meters_state; block 0 is always owned */
-	uint32_t slot;	/* whose */
-	uint64_t top;	/* frames that are open, in bytes: the next one lies at frames + top */
-	uint64_t limit; /* of top */
-	uint64_t busy;	/* stack pointer of the hook that the user's payload runs in; 0: it does not */
+	uint32_t state;	 /* atomic, enum ip_meters_state; block 0 is always owned */
+	uint32_t slot;	 /* whose */
+	uint64_t top;	 /* frames that are open, in bytes: the next one lies at frames + top */
+	uint64_t jumped; /* how many of them go on in another function */
+	uint64_t busy;	 /* stack pointer of the hook that the user's payload runs in; 0: it does not */
 	/* These stand as a frame below the first would: the caller of a call that no other is around. */
-	uint64_t outmost; /* its stack pointer: all ones, since it is above any; a block of nobody has 0 */
+	uint64_t outmost;   /* its stack pointer: all ones, since it is above any; a block of nobody has 0 */
 	uint64_t reentered; /* calls of the user's payload that were left out, since it was running */
 	uint64_t reserved;
 	uint64_t inner; /* ticks of such calls */
@@ -437,7 +506,8 @@ struct ip_rule {
 	uint32_t every; /* one call in so many is kept; 0: each */
 	uint32_t count; /* atomic, the hooks': calls so far */
 	uint32_t group; /* the least number of the same function: instances and parts */
-	uint16_t frame; /* from the stack pointer at the entry site up to the caller's before its call; 0: not known */
+	uint16_t
+		frame; /* from the stack pointer at the entry site up to the caller's before its call; 0: not known */
 	uint16_t flags;
 };
 
@@ -446,13 +516,16 @@ struct ip_rule {
 #define IP_RULE_INLINED 4u /* its frame is its host's */
 #define IP_RULE_EXACT	8u /* entry and exit have the same stack pointer */
 #define IP_RULE_NO_EXIT 16u
-#define IP_RULE_SITE	32u /* the site's own return address, below its stack pointer, is what is known of the caller */
+#define IP_RULE_SITE                                                                                         \
+	32u /* the site's own return address, below its stack pointer, is what is known of the caller */
+#define IP_RULE_SILENT 128u /* it was not selected: recorded only where a call goes on in it */
+#define IP_RULE_JUMP   64u  /* second number of a function: its tail exits lead on to where exits are live */
 
 #define IP_TAIL(ordinal, events) ((uint64_t)(ordinal) << IP_POSITION_BITS | ((events)&IP_POSITION_MASK))
 #define IP_TAIL_EVENTS(tail)	 ((tail)&IP_POSITION_MASK)
 /* How many sub-buffers lie between the oldest that is kept and one with that ordinal. */
 #define IP_TAIL_DISTANCE(tail, ordinal) ((uint16_t)((ordinal) - ((tail) >> IP_POSITION_BITS)))
-#define IP_SUBBUF_ROOM		 (IP_SUBBUF_WORDS - 1u) /* words of it that can hold records */
+#define IP_SUBBUF_ROOM			(IP_SUBBUF_WORDS - 1u) /* words of it that can hold records */
 
 /* Values. A payload stub passes a payload number, which is the stub's for the life of the process; the session says in
  * payloads[] what it means now: whose event it is, and which program reads its values. So a thread that has been on its
@@ -513,30 +586,31 @@ enum ip_slot_state {
 struct ip_slot {
 	/* the owner's line */
 	uint64_t cur;
-	uint64_t guard;	  /* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
+	uint64_t
+		guard; /* stack pointer of the outermost hook in flight that writes records or meters; 0: none */
 	uint64_t last_sp; /* of the last record */
-	uint64_t epoch;	  /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended. With coarse time its stamp */
+	uint64_t
+		epoch; /* time >> IP_TIME_BITS of the last record; ~0: the next one is extended. With coarse time its stamp */
 	uint64_t lost;
-	uint64_t leaving; /* index + 1 of the sub-buffer that the outermost hook has left last */
+	uint64_t leaving;   /* index + 1 of the sub-buffer that the outermost hook has left last */
 	uint64_t last_time; /* of the last record of a careful session */
 	uint64_t tail;	    /* of sessions that overwrite: see above */
 	/* set at the claim */
 	uint32_t state; /* atomic, enum ip_slot_state */
 	uint32_t tid;
 	uint32_t pid;
-	uint32_t session; /* with IP_SESSION_MARK where its modes are marked */
-	uint64_t claimed; /* tsc */
-	union {
-		uint64_t meters; /* address of the thread's block in the target; 0: it has none */
-		uint64_t last_stamp; /* of sessions with IP_MODE_MONOTONIC, which have no meters: the latest time that was read */
-	};
-	uint32_t modes;	  /* of the session */
-	uint32_t block;	  /* number of that block; 0: none */
+	uint32_t session;    /* with IP_SESSION_MARK where its modes are marked */
+	uint64_t claimed;    /* tsc */
+	uint64_t last_stamp; /* of sessions with IP_MODE_MONOTONIC: the latest time that was read */
+	uint32_t modes;	     /* of the session */
+	uint32_t
+		block; /* number of the thread's block of meters; 0: none. Hooks have their own note of it (runtime/meters.h) */
 	uint64_t filtered; /* events that left nothing because of struct ip_filters */
-	uint32_t held;	  /* entries that are held back now: filtered, too, if nothing follows */
-	uint32_t memory;  /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
-	uint32_t wanted;  /* enum ip_slot_wanted */
-	uint32_t oldest;  /* index of the oldest sub-buffer that is kept; a hint. In sessions with meters 1: a hook may be in flight though guard is 0 */
+	uint32_t held;	   /* entries that are held back now: filtered, too, if nothing follows */
+	uint32_t memory;   /* index + 1 of a sub-buffer that runtime/filter.c works in; 0: none */
+	uint32_t wanted;   /* enum ip_slot_wanted */
+	uint32_t
+		oldest; /* index of the oldest sub-buffer that is kept; a hint. In sessions with meters 1: a hook may be in flight though guard is 0 */
 };
 
 enum ip_subbuf_state {
@@ -544,7 +618,7 @@ enum ip_subbuf_state {
 	IP_SUBBUF_OWNED = 1,
 	IP_SUBBUF_FULL = 2,
 	IP_SUBBUF_TAKEN = 3, /* by the collector, which is about to free it */
-	IP_SUBBUF_LEFT = 4, /* suspect, given up by its thread: the collector's */
+	IP_SUBBUF_LEFT = 4,  /* suspect, given up by its thread: the collector's */
 };
 
 struct ip_subbuf {
@@ -559,10 +633,11 @@ struct ip_subbuf {
 
 /* Offsets in the memfd; each a multiple of the page size. FIRSTS: a module's first payload number, 0: it has none yet; from PAYLOADS on
  * the file has holes up to the sub-buffers, but for what a session uses. */
-#define IP_AREA_MODULES_OFFSET	4096ull
-#define IP_AREA_SLOTS_OFFSET	(IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
-#define IP_AREA_SUBBUFS_OFFSET	(IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
-#define IP_AREA_FIRSTS_OFFSET	(IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull)
+#define IP_AREA_MODULES_OFFSET 4096ull
+#define IP_AREA_SLOTS_OFFSET   (IP_AREA_MODULES_OFFSET + IP_AREA_MODULES * 64ull)
+#define IP_AREA_SUBBUFS_OFFSET (IP_AREA_SLOTS_OFFSET + IP_AREA_SLOTS * 128ull)
+#define IP_AREA_FIRSTS_OFFSET                                                                                \
+	(IP_AREA_SUBBUFS_OFFSET + IP_AREA_SUBBUFS * 32ull + 4096ull) /* behind a cover */
 #define IP_AREA_PAYLOADS_OFFSET (IP_AREA_FIRSTS_OFFSET + IP_AREA_MODULES * 4ull)
 #define IP_AREA_PROGRAMS_OFFSET (IP_AREA_PAYLOADS_OFFSET + IP_AREA_PAYLOADS * 8ull)
 #define IP_AREA_DUTIES_OFFSET	(IP_AREA_PROGRAMS_OFFSET + IP_AREA_PROGRAMS * 272ull)
@@ -576,6 +651,29 @@ struct ip_subbuf {
 #define IP_AREA_PROGRAMS (1u << 15)
 #define IP_AREA_RULES	 (1u << 21) /* numbers */
 
+/* Covers: pages of the mapping that are not the file's (runtime/area.c): behind the descriptors, and at the start of some sub-buffers, which
+ * nobody takes (OWNED, of no slot), close enough for a usual limit on stacks. Blocks of meters lie beyond them. */
+#define IP_AREA_COVERS	10u
+#define IP_COVER_STRIDE 240u /* sub-buffers: 7.5 MiB */
+#define IP_COVER_LAST	((IP_AREA_COVERS - 1) * IP_COVER_STRIDE)
+
+/* Where one lies, an offset; below IP_AREA_COVERS. */
+static inline uint64_t ip_area_cover(unsigned i)
+{
+	return i ? IP_AREA_DATA_OFFSET + (uint64_t)i * IP_COVER_STRIDE * IP_SUBBUF_SIZE
+		 : IP_AREA_FIRSTS_OFFSET - 4096;
+}
+
+static inline int ip_subbuf_is_cover(uint32_t i)
+{
+	return i && i <= IP_COVER_LAST && i % IP_COVER_STRIDE == 0;
+}
+
+/* Where the runtime asks for it, 64 bits: up to 256 GiB above. The kernel's own mappings begin at least 200 GiB further up, from the stack
+ * downwards, or at a third of the address space; and ThreadSanitizer bears mappings from 0x7e8000000000 on only. */
+#define IP_AREA_PLACE	    0x7e8100000000ull
+#define IP_AREA_PLACE_RANGE 0x4000000000ull
+
 #define IP_AREA_OWN_SIZE (312ull << 20) /* mapped of an area that the runtime makes itself */
 
 #define IP_AREA_WINDOW_MAX (IP_AREA_DATA_OFFSET + (uint64_t)IP_AREA_SUBBUFS * IP_SUBBUF_SIZE)
@@ -585,14 +683,25 @@ _Static_assert(sizeof(struct ip_area_module) == 64 && sizeof(struct ip_slot) == 
 		       sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32,
 	       "ABI");
 _Static_assert(sizeof(struct ip_hist) == 128 && sizeof(struct ip_meters) == IP_METERS_HEAD &&
-		       offsetof(struct ip_meters, outmost) == IP_METERS_HEAD - sizeof(struct ip_meters_frame) &&
-		       offsetof(struct ip_meters, inner) - offsetof(struct ip_meters, outmost) == offsetof(struct ip_meters_frame, inner) &&
+		       offsetof(struct ip_meters, outmost) ==
+			       IP_METERS_HEAD - sizeof(struct ip_meters_frame) &&
+		       offsetof(struct ip_meters, inner) - offsetof(struct ip_meters, outmost) ==
+			       offsetof(struct ip_meters_frame, inner) &&
 		       sizeof(struct ip_meters_frame) == 32 &&
 		       sizeof(struct ip_area_header) <= IP_AREA_CLOCK_OFFSET,
 	       "meters");
-_Static_assert(sizeof(struct ip_rule) == 16 && IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
+_Static_assert(sizeof(struct ip_rule) == 16 &&
+		       IP_AREA_CLOCK_OFFSET + sizeof(struct ip_area_clock) <= IP_AREA_FILTERS_OFFSET &&
 		       IP_AREA_FILTERS_OFFSET + sizeof(struct ip_filters) <= IP_AREA_MODULES_OFFSET,
 	       "filters lie in the header's page");
+_Static_assert(sizeof(struct ip_again_slot) == IP_AGAIN_SLOT &&
+		       offsetof(struct ip_again_slot, calls) == 192 &&
+		       offsetof(struct ip_again_slot, owner) == 200 &&
+		       offsetof(struct ip_again_slot, result) == 216,
+	       "arch/x86_64/again.S");
+_Static_assert(sizeof(struct ip_rt_private) == 96 && offsetof(struct ip_rt_private, user_call) == 56 &&
+		       offsetof(struct ip_rt_private, inherited) == 92,
+	       "the same for runtimes of 32 and 64 bits: the tool writes all of it");
 _Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
 		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&
 		       offsetof(struct ip_again, poll_fd) == 184,
@@ -603,9 +712,11 @@ _Static_assert(offsetof(struct ip_rt_anchor, area) == 16 && offsetof(struct ip_r
 		       offsetof(struct ip_area_header, unserved) == 32 &&
 		       offsetof(struct ip_area_header, stubs_used) == 48 &&
 		       offsetof(struct ip_area_module, build_id) == 28 &&
-		       offsetof(struct ip_slot, claimed) == 80 && offsetof(struct ip_slot, meters) == 88 &&
-		       offsetof(struct ip_slot, modes) == 96 &&
-		       offsetof(struct ip_area_header, nforked) == 100 &&
+		       offsetof(struct ip_slot, claimed) == 80 &&
+		       offsetof(struct ip_slot, last_stamp) == 88 && offsetof(struct ip_slot, modes) == 96 &&
+		       offsetof(struct ip_area_header, modes) == 104 &&
+		       offsetof(struct ip_rt_private, nsubbufs) == 24 &&
+		       offsetof(struct ip_rt_private, user_call) == 56 &&
 		       offsetof(struct ip_area_header, meters) == 112 &&
 		       offsetof(struct ip_subbuf, lost) == 16,
 	       "the ABI is the same for 32 and 64 bits");

@@ -38,25 +38,25 @@ static bool glob_matches_demangled(const char *glob, const char *name)
 	return bare && glob_matches(glob, bare);
 }
 
-static const char *names_plain(struct names *names)
-{
-	if (!names->plain)
-		names->plain = ip_demangle(names->linker, false);
-	return names->plain;
-}
-
-static const char *names_with_args(struct names *names)
-{
-	if (!names->with_args)
-		names->with_args = ip_demangle(names->linker, true);
-	return names->with_args;
-}
-
 static const char *names_base(struct names *names)
 {
 	if (!names->base)
 		names->base = strndup(names->linker, ip_base_name_length(names->linker));
 	return names->base;
+}
+
+static const char *names_plain(struct names *names)
+{
+	if (!names->plain && names_base(names))
+		names->plain = ip_demangle(names_base(names), false);
+	return names->plain;
+}
+
+static const char *names_with_args(struct names *names)
+{
+	if (!names->with_args && names_base(names))
+		names->with_args = ip_demangle(names_base(names), true);
+	return names->with_args;
 }
 
 static bool matches_function(const struct ip_selection_item *item, struct names *names)

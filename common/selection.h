@@ -69,10 +69,18 @@ char *ip_selection_unused(const struct ip_selection *selection);
 char *ip_selection_nearest(const struct ip_selection *selection, const char *const *linker_names, size_t n);
 
 /* Demangled name by libiberty (C++, Rust, D), malloc'ed; a plain copy where it is not mangled.
- * Compiler suffixes are dropped first. with_args: keep the argument list. */
+ * Compiler suffixes are dropped first, but that of a part is told: "name [part]". with_args: keep the argument list. */
 char *ip_demangle(const char *linker_name, bool with_args);
 
 /* Length of name without the compiler's suffixes. */
 size_t ip_base_name_length(const char *linker_name);
+
+/*
+ * What a function is to the one that it has its name from: NULL: that one itself; "part": a piece that the compiler has split off,
+ * which that one calls to go on (.part of gcc, .cold.1 of clang, which is a function there); else the first of the suffixes ("isra",
+ * "constprop"...), a copy of it.
+ */
+const char *ip_clone_kind(const char *linker_name);
+bool ip_name_is_part(const char *linker_name);
 
 #endif

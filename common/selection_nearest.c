@@ -148,7 +148,8 @@ char *ip_selection_nearest(const struct ip_selection *selection, const char *con
 		limit = strlen(wanted) > 2 ? 2 : 1;
 
 	for (size_t i = 0; i < n; i++) {
-		char *name = ip_demangle(linker_names[i], item->has_paren);
+		_cleanup_free_ char *base = strndup(linker_names[i], ip_base_name_length(linker_names[i]));
+		char *name = base ? ip_demangle(base, item->has_paren) : NULL;
 		_cleanup_free_ char *bare = name ? ip_without_abi_tags(name) : NULL;
 		unsigned d = name ? judge(wanted, bare ? bare : name, limit) : limit + 1;
 

@@ -66,6 +66,10 @@
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   other   LOAD_BIAS BUILDID PATH         (with --callsite: a file without probes that was mapped at the beginning; calls may come from there)
  *   signature ID TEXT                     (values that payload records carry, common/values.h)
+ *            ("j": the same function's tail exits that lead on to where sites are live: the call goes on there)
+ *   jump NUMBER NUMBER                    (the tail exits of the first one, of FLAGS "j", lead to the second, among others)
+ *   tails NUMBERS                         (durations of these were measured in the process, and end at a tail exit where the function has one)
+ *   silent | shown NUMBERS                (nobody has selected these, they are live since others end by jumping to them; they are selected now)
  *   added | removed TSC NUMBERS            (these functions, "1-4,7", are recorded from then on, or are not any more, because the selection
  *            changed; others are from the beginning. A call that is open when its function is removed ends there for the reader)
  *   dropped TSC NUMBER KIND(count|idle) CALLS_A_SECOND OWN_TICKS PERCENT   (by --drop-hot: the function lost its probes at that moment, since they took
@@ -85,7 +89,7 @@
  *   trimmed TSC TSC                       (iprobe trim has left this part of the time; events, lost are the part's)
  *   coarse LATE LATEST REFRESHES CPU_NS    (stamps are those of a clock that was refreshed so often: events happened up to LATE ticks after
  *            theirs for 99 % of the time, and never more than LATEST; 0 0 0 0 as long as that is not known)
- *   events N | lost N (by threads that have streams) | unserved N (by others) | end REASON   (written when the session ends properly)
+ *   events N | lost N (by threads that have streams) | unserved N (by others) | invalid N (words that were no records) | end REASON   (written when the session ends properly)
  *
  * DIR/iprobe/counts, written every second or so and at the end, each time as a whole (a new file is renamed over it), lines as above:
  *   iprobe-counts 1                       (first line)
@@ -103,22 +107,22 @@
 
 #include <stdint.h>
 
-#define IP_TIME_BITS   29
-#define IP_TIME_MASK   ((1ull << IP_TIME_BITS) - 1)
-#define IP_NUMBER_BITS 21
-#define IP_NUMBER_MAX  ((1u << IP_NUMBER_BITS) - 1)
-#define IP_SP_BITS     11
-#define IP_SP_SHIFT    3
-#define IP_SP_WINDOW   (1ull << (IP_SP_BITS + IP_SP_SHIFT)) /* 16 KiB */
-#define IP_ID_EXTENDED 7
-#define IP_ID_EXT_BASE 16 /* id in an extended record = event id + this */
-#define IP_EXT_WORDS   3
-#define IP_ID_PAYLOAD_BASE 32 /* id in a payload record = event id + this */
-#define IP_PAYLOAD_HEAD	   4  /* words in front of the values */
+#define IP_TIME_BITS	   29
+#define IP_TIME_MASK	   ((1ull << IP_TIME_BITS) - 1)
+#define IP_NUMBER_BITS	   21
+#define IP_NUMBER_MAX	   ((1u << IP_NUMBER_BITS) - 1)
+#define IP_SP_BITS	   11
+#define IP_SP_SHIFT	   3
+#define IP_SP_WINDOW	   (1ull << (IP_SP_BITS + IP_SP_SHIFT)) /* 16 KiB */
+#define IP_ID_EXTENDED	   7
+#define IP_ID_EXT_BASE	   16 /* id in an extended record = event id + this */
+#define IP_EXT_WORDS	   3
+#define IP_ID_PAYLOAD_BASE 32	/* id in a payload record = event id + this */
+#define IP_PAYLOAD_HEAD	   4	/* words in front of the values */
 #define IP_PAYLOAD_MAX	   1000 /* words of values; a record that claims more is damaged */
 
 /* The word in front of the values. */
-#define IP_PAYLOAD_WORD(n, missing, signature)                                                                         \
+#define IP_PAYLOAD_WORD(n, missing, signature)                                                               \
 	((uint64_t)(n) << 3 | (uint64_t)(missing) << 16 | (uint64_t)(signature) << 32)
 #define IP_PAYLOAD_N(word)	   ((uint32_t)((word) >> 3) & 0x1fff)
 #define IP_PAYLOAD_MISSING(word)   ((uint32_t)((word) >> 16) & 0xffff)

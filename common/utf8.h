@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes of the well-formed character at s (1..4; NUL-terminated string, not at its end); 0 where there is
  * none: a stray or missing continuation byte, an overlong form, a surrogate, beyond U+10FFFF. */
@@ -49,6 +50,34 @@ static inline bool ip_utf8_is_control(const char *s)
 	const unsigned char *u = (const unsigned char *)s;
 
 	return u[0] < 0x20 || u[0] == 0x7f || (u[0] == 0xc2 && u[1] < 0xa0);
+}
+
+/* The number of the well-formed character at s. */
+static inline uint32_t ip_utf8_code(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t n = ip_utf8_length(s);
+	uint32_t code = n == 1 ? u[0] : u[0] & (0x7f >> n);
+
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | (u[i] & 0x3f);
+	return code;
+}
+
+/* Whether the well-formed character at s could steer what is shown around it: a control character, a separator of
+ * lines or paragraphs, a mark of direction (which makes text read as something else: U+061C, U+200E, U+200F, U+202A to
+ * U+202E, U+2066 to U+2069), and the byte order mark, which nobody sees. */
+static inline bool ip_utf8_steers(const char *s)
+{
+	uint32_t code;
+
+	if (ip_utf8_is_control(s))
+		return true;
+	if ((unsigned char)s[0] < 0xd8)
+		return false;
+	code = ip_utf8_code(s);
+	return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
 #endif

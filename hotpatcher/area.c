@@ -4,8 +4,10 @@
  */
 #include "hotpatcher/area.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 
 #define AT_FIRST	 256u /* sub-buffers, 8 MiB, and two for each thread: for the first milliseconds */
 #define AT_ONCE		 128u
+#define COVER_SIZE	 4096u
 #define RUNTIME_RESIDENT (512u << 10) /* of its text, data and stubs: 0.4 MiB seen */
 
 static struct ip_area *area_new(int fd, uint64_t window)
@@ -85,7 +88,9 @@ static uint64_t subbufs_for(uint64_t memory)
 
 int ip_area_create(uint64_t memory, struct ip_area **ret)
 {
-	uint64_t size = IP_AREA_DATA_OFFSET + subbufs_for(memory) * IP_SUBBUF_SIZE;
+	/* blocks of meters, half of it at most, lie behind the covers */
+	uint64_t n = subbufs_for(memory), behind = IP_COVER_LAST + 1 + n / 2 + 1;
+	uint64_t size = IP_AREA_DATA_OFFSET + (n > behind ? n : behind) * IP_SUBBUF_SIZE;
 	int fd = memfd_create("iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct ip_area *area;
 
@@ -94,7 +99,7 @@ int ip_area_create(uint64_t memory, struct ip_area **ret)
 	area = area_new(fd, size);
 	if (!area)
 		return -1;
-	if (ftruncate(fd, size) < 0) {
+	if (fchmod(fd, 0600) < 0 || ftruncate(fd, size) < 0) {
 		ip_error_errno("cannot make %lu bytes of ring memory", size);
 		ip_area_close(area);
 		return -1;
@@ -113,11 +118,14 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 {
 	char name[128];
 	struct stat st;
+	_cleanup_close_ int place = -1;
 	int fd = -1;
 
 	/* The number is the target's word: to open what it means may do things (a watchdog, a tape), so that is looked at first. */
-	snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
-	_cleanup_close_ int place = ip_permit_open(name, O_PATH);
+	if (target->anchor.area_fd >= 0) {
+		snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
+		place = ip_permit_open(name, O_PATH);
+	}
 	if (place >= 0 && fstat(place, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
 	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
@@ -128,11 +136,35 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
 	fd = ip_permit_open(name, O_RDWR);
 	if (fd < 0)
-		return ip_error(
-			"pid %d has closed the runtime's file descriptor %d and we may not reach its ring "
-			"memory otherwise (%s): attach as root, or start it with iprobe run",
-			target->pid, target->anchor.area_fd, strerror(errno));
+		return ip_error("pid %d has no descriptor of the runtime's ring memory (%s), and we may not "
+				"reach it otherwise "
+				"(%s): attach as root (CAP_CHECKPOINT_RESTORE), or start it with iprobe run",
+				target->pid,
+				target->anchor.area_fd >= 0 ? "it was closed"
+							    : "a privileged process keeps none",
+				strerror(errno));
 	return fd;
+}
+
+/* How far the process has the area mapped, as its runtime maps it: of one file, in one piece but for covers. */
+static uint64_t window_of(const struct ip_maps *maps, const struct ip_mapping *first)
+{
+	const struct ip_mapping *m = first;
+	unsigned cover = 0;
+
+	for (; m < maps->items + maps->n && m->inode == first->inode && m->dev_major == first->dev_major &&
+	       m->dev_minor == first->dev_minor && m->offset == m->start - first->start;
+	     m++) {
+		const struct ip_mapping *page = m + 1;
+		uint64_t end = m->end - first->start;
+
+		if (cover == IP_AREA_COVERS || end != ip_area_cover(cover) || page >= maps->items + maps->n ||
+		    page->inode || page->start != m->end || page->end - page->start != COVER_SIZE)
+			return end;
+		cover++;
+		m = page;
+	}
+	return m > first ? (m - 1)->end - first->start : 0;
 }
 
 int ip_area_open(const struct ip_target *target, struct ip_area **ret)
@@ -140,6 +172,7 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 	const struct ip_rt_anchor *anchor = &target->anchor;
 	const struct ip_mapping *m;
 	struct ip_area *area;
+	uint64_t window;
 	int fd;
 
 	if (!target->has_runtime)
@@ -152,13 +185,14 @@ int ip_area_open(const struct ip_target *target, struct ip_area **ret)
 					? "it is asleep: iprobe attach wakes it"
 					: "its constructor has not run yet");
 	m = ip_maps_find(&target->maps, anchor->area);
-	if (!m || m->start != anchor->area || m->end - m->start < IP_AREA_DATA_OFFSET)
+	window = m && m->start == anchor->area ? window_of(&target->maps, m) : 0;
+	if (window < IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: the runtime's ring memory at %#lx is not mapped any more",
 				target->pid, anchor->area);
 	fd = open_memfd(target, m);
 	if (fd < 0)
 		return -1;
-	area = area_new(fd, m->end - m->start);
+	area = area_new(fd, window);
 	if (!area)
 		return -1;
 	if (seal(fd, target->pid) < 0) {
@@ -199,6 +233,53 @@ bool ip_area_has_session(const struct ip_area *area)
 	return fcntl(area->fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
+/* "lock:	1: OFDLCK ADVISORY  WRITE -1 00:01:1030 0 0": the byte is the first one. */
+static bool is_session_lock(const char *line, const struct stat *st)
+{
+	unsigned dev_major, dev_minor;
+	unsigned long inode, from;
+
+	return sscanf(line, "lock: %*d: OFDLCK %*s WRITE %*d %x:%x:%lu %lu", &dev_major, &dev_minor, &inode,
+		      &from) == 4 &&
+	       dev_major == major(st->st_dev) && dev_minor == minor(st->st_dev) && inode == st->st_ino &&
+	       from == IP_AREA_LOCK_SESSION;
+}
+
+int ip_area_held_by(const struct ip_area *area, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	const struct dirent *entry;
+	bool unseen = false;
+	char name[64], line[256];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "/proc/%d/fdinfo", pid);
+	dir = opendir(name);
+	if (!dir || fstat(area->fd, &st) < 0)
+		return -1;
+	while ((entry = readdir(dir))) {
+		int fd = entry->d_name[0] == '.' ? -1
+						 : openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+		_cleanup_fclose_ FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+		if (!file) {
+			unseen |= entry->d_name[0] != '.' && errno != ENOENT;
+			continue;
+		}
+		while (fgets(line, sizeof(line), file))
+			if (is_session_lock(line, &st))
+				return 1;
+	}
+	return unseen ? -1 : 0;
+}
+
+pid_t ip_area_owner(const struct ip_area *area)
+{
+	uint32_t said = area->header->owner_pid;
+
+	return said && said <= INT_MAX && ip_area_held_by(area, said) != 0 ? (pid_t)said : 0;
+}
+
 int ip_area_try_session(struct ip_area *area, pid_t pid)
 {
 	if (lock(area, IP_AREA_LOCK_SESSION, F_WRLCK) == 0)
@@ -215,9 +296,18 @@ int ip_area_lock_session(struct ip_area *area, pid_t pid)
 	if (ret <= 0)
 		return ret;
 	return ip_error(
-		"pid %d (or a process it was forked from) has a session already, by iprobe pid %u: end that "
+		"pid %d (or a process it was forked from) has a session already, by iprobe pid %d: end that "
 		"first",
-		pid, area->header->owner_pid);
+		pid, ip_area_owner(area));
+}
+
+int ip_area_try_patch(struct ip_area *area, pid_t pid)
+{
+	if (lock(area, IP_AREA_LOCK_PATCH, F_WRLCK) == 0)
+		return 1;
+	if (errno != EAGAIN && errno != EACCES)
+		return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+	return 0;
 }
 
 int ip_area_lock_patch(struct ip_area *area, pid_t pid)
@@ -225,10 +315,10 @@ int ip_area_lock_patch(struct ip_area *area, pid_t pid)
 	const struct timespec tick = {.tv_nsec = 10 * 1000 * 1000};
 
 	for (int i = 0; i < 100; i++) {
-		if (lock(area, IP_AREA_LOCK_PATCH, F_WRLCK) == 0)
-			return 0;
-		if (errno != EAGAIN && errno != EACCES)
-			return ip_error_errno("pid %d: cannot lock its ring memory", pid);
+		int got = ip_area_try_patch(area, pid);
+
+		if (got)
+			return got < 0 ? -1 : 0;
 		nanosleep(&tick, NULL);
 	}
 	return ip_error("pid %d is being patched by another iprobe: try again", pid);
@@ -263,8 +353,7 @@ static void forget_slots(struct ip_area *area)
 		__atomic_store_n(&slot->cur, cur_of_none(slot->modes), __ATOMIC_SEQ_CST);
 		if (late) {
 			slot->state = IP_SLOT_LATE;
-			slot->meters = 0; /* its block is another's from now on */
-			slot->block = 0;
+			slot->block = 0; /* it is another's from now on */
 			continue;
 		}
 		memset(&slot->guard, 0, sizeof(*slot) - offsetof(struct ip_slot, guard));
@@ -321,6 +410,14 @@ static uint64_t data_size(const struct ip_area *area)
 	return end - IP_AREA_DATA_OFFSET;
 }
 
+/* Sub-buffers that can be used, of those below n. */
+static uint32_t usable(uint32_t n)
+{
+	uint32_t covers = n ? (n - 1) / IP_COVER_STRIDE : 0;
+
+	return n - (covers < IP_AREA_COVERS ? covers : IP_AREA_COVERS - 1);
+}
+
 static void keep_clear(void *data, uint64_t from, uint64_t to)
 {
 	struct ip_area *area = data;
@@ -373,8 +470,9 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	ip_area_end(area);
 	/* allocating and zeroing all of 64 MiB takes longer than the rest of an attach to ten thousand functions */
 	area->ngrown = first_subbufs(area, pid, needs->modes);
-	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET,
-		      area->ngrown == n ? size : (uint64_t)area->ngrown * IP_SUBBUF_SIZE) < 0 ||
+	if (fallocate(area->fd, 0, IP_AREA_DATA_OFFSET, (uint64_t)area->ngrown * IP_SUBBUF_SIZE) < 0 ||
+	    (area->blocks.n && fallocate(area->fd, 0, area->blocks.at,
+					 round_up(area->blocks.all * area->blocks.size, 4096)) < 0) ||
 	    (area->numbers && fallocate(area->fd, 0, IP_AREA_DUTIES_OFFSET,
 					round_up(area->numbers * sizeof(*area->duties), 4096)) < 0))
 		return ip_error_errno("pid %d: cannot allocate %s of ring memory (--memory takes less)", pid,
@@ -383,25 +481,31 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 		return -1;
 	h = area->header;
 	memset(area->subbufs, 0, n * sizeof(*area->subbufs));
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++) {
 		area->subbufs[i].slot = IP_NO_SLOT;
+		if (ip_subbuf_is_cover(i))
+			area->subbufs[i].state = IP_SUBBUF_OWNED;
+	}
 	ip_blocks_each_late(area, keep_clear, area);
 	forget_slots(area);
 	h->nsubbufs = area->ngrown;
-	h->nfree = area->ngrown;
+	h->nfree = usable(area->ngrown);
 	h->hint = 0;
 	h->slots_used = 0;
 	h->unserved = 0;
 	h->owner_pid = getpid();
 	h->ended = 0;
-	h->may_read = 0;
-	h->modes = needs->modes;
+	area->may_read = false;
+	area->user_scratch = area->fperf = area->fperf_pmu = area->fperf_counters = area->fperf_reads = 0;
+	h->refused = 0;
+	h->user = 0;
+	h->fperf = 0;
+	h->modes = area->modes = needs->modes;
 	area->clock->now = 0;
 	h->nmeters = area->blocks.n;
 	h->meters_all = area->blocks.all;
 	h->meters = area->blocks.at;
 	h->meters_size = area->blocks.size;
-	h->meters_depth = area->blocks.depth;
 	h->meters_hint = 1;
 	if (area->blocks.n)
 		ip_area_meters(area, 0)->state = IP_METERS_OWNED;
@@ -417,11 +521,12 @@ int ip_area_begin(struct ip_area *area, pid_t pid, const struct ip_area_needs *n
 	return 0;
 }
 
-int ip_area_resume(struct ip_area *area, pid_t pid)
+int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session)
 {
-	uint64_t n = area->header->nsubbufs, size = IP_AREA_DATA_OFFSET + n * IP_SUBBUF_SIZE;
+	uint64_t n = __atomic_load_n(&area->header->nsubbufs, __ATOMIC_RELAXED),
+		 size = IP_AREA_DATA_OFFSET + n * IP_SUBBUF_SIZE;
 
-	if (!area->header->session || n < 2 || n > IP_AREA_SUBBUFS || size > area->window ||
+	if (!session || n < 2 || n > IP_AREA_SUBBUFS || size > area->window ||
 	    lseek(area->fd, 0, SEEK_END) < (off_t)size)
 		return ip_error("pid %d: there is no recording to go on with", pid);
 	if (area_map(area, size) < 0)
@@ -430,7 +535,7 @@ int ip_area_resume(struct ip_area *area, pid_t pid)
 	area->ngrown = n; /* where it was killed while the pool still grew, that is all there is */
 	area->header->owner_pid = getpid();
 	for (uint32_t i = 0; i < IP_AREA_PROGRAMS; i++)
-		if (area->programs[i].session == area->header->session)
+		if (__atomic_load_n(&area->programs[i].session, __ATOMIC_RELAXED) == session)
 			area->nprograms = i + 1;
 	return 0;
 }
@@ -455,7 +560,8 @@ int ip_area_grow(struct ip_area *area, pid_t pid)
 	}
 	area->ngrown += more;
 	__atomic_store_n(&area->header->nsubbufs, area->ngrown, __ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&area->header->nfree, more, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&area->header->nfree, usable(area->ngrown) - usable(area->ngrown - more),
+			   __ATOMIC_SEQ_CST);
 	return area->ngrown < area->nsubbufs;
 }
 

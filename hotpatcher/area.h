@@ -17,12 +17,15 @@
 
 struct ip_area {
 	int fd;
-	size_t mapped;	   /* bytes mapped here */
-	uint64_t window;   /* bytes that the target has mapped: no session can use more */
-	uint32_t nsubbufs; /* of the current session, those included that are not allocated yet */
-	uint32_t ngrown;   /* allocated, and handed to the runtime */
+	size_t mapped;		 /* bytes mapped here */
+	uint64_t window;	 /* bytes that the target has mapped: no session can use more */
+	uint32_t nsubbufs;	 /* of the current session, those included that are not allocated yet */
+	uint32_t ngrown;	 /* allocated, and handed to the runtime */
 	struct ip_blocks blocks; /* of meters; what the header says can be scribbled over */
 	uint32_t numbers;	 /* below which all have duties */
+	/* as in struct ip_rt_private (bounds.h) */
+	uint32_t modes, user_scratch, fperf, fperf_pmu, fperf_counters, fperf_reads;
+	bool may_read;
 	struct ip_area_header *header;
 	struct ip_area_module *modules;
 	struct ip_slot *slots;
@@ -33,8 +36,8 @@ struct ip_area {
 	uint32_t *duties; /* by probe number */
 	struct ip_area_clock *clock;
 	struct ip_filters *filters;
-	struct ip_rule *rules; /* by probe number */
-	uint32_t nrules;       /* of the current session */
+	struct ip_rule *rules;	     /* by probe number */
+	uint32_t nrules;	     /* of the current session */
 	uint32_t nprograms;	     /* of the current session */
 	bool bound[IP_AREA_MODULES]; /* payload numbers of the module have a meaning in the current session */
 	char *data;
@@ -53,12 +56,18 @@ void ip_area_close(struct ip_area *area);
 
 /* Whether an iprobe has the session. */
 bool ip_area_has_session(const struct ip_area *area);
+/* Whether the process has an open file that holds the session lock, by the kernel's word. -1: that is not to be seen. */
+int ip_area_held_by(const struct ip_area *area, pid_t pid);
+/* The iprobe that has the session; 0 where what the area says of it is not so. */
+pid_t ip_area_owner(const struct ip_area *area);
 /* Takes the session lock; 1 where another iprobe holds it. */
 int ip_area_try_session(struct ip_area *area, pid_t pid);
 /* The same; -1 where another iprobe holds it. Released by close or death. */
 int ip_area_lock_session(struct ip_area *area, pid_t pid);
 /* Takes (waits for up to a second) and releases the lock that guards changes of text. */
 int ip_area_lock_patch(struct ip_area *area, pid_t pid);
+/* The same without waiting. 1: ours; 0: another's; -1. */
+int ip_area_try_patch(struct ip_area *area, pid_t pid);
 void ip_area_unlock_patch(struct ip_area *area);
 
 /* What a session needs of the area. */
@@ -86,8 +95,8 @@ void ip_area_set_duty(struct ip_area *area, uint32_t number, uint32_t duty, uint
 /* Block i of meters, 0 being the one that threads without a block share; below area->blocks.all. */
 struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 
-/* Goes on with the session of an iprobe that was killed. The session lock must be held. */
-int ip_area_resume(struct ip_area *area, pid_t pid);
+/* Goes on with that session, of an iprobe that was killed. The session lock must be held. */
+int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session);
 
 /* Values (common/rt_abi.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
  * is none. */

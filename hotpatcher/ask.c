@@ -21,7 +21,7 @@ static bool is_elsewhere(const struct ip_session *s)
 {
 	char name[64], ours[64] = "", theirs[64] = "";
 
-	snprintf(name, sizeof(name), "/proc/%u/ns/net", s->area->header->owner_pid);
+	snprintf(name, sizeof(name), "/proc/%d/ns/net", ip_area_owner(s->area));
 	return readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
 }
@@ -29,14 +29,20 @@ static bool is_elsewhere(const struct ip_session *s)
 /* Why nobody listens although somebody has the session. */
 static int no_answer(const struct ip_session *s)
 {
-	uint32_t owner = s->area->header->owner_pid;
+	pid_t owner = ip_area_owner(s->area);
 
+	if (!owner)
+		return ip_error(
+			"pid %d (or a process it was forked from): its ring memory is locked, by a process "
+			"that is not the iprobe which it names: the process itself, or its user, keeps "
+			"others from recording it",
+			s->target->pid);
 	if (is_elsewhere(s))
-		return ip_error("pid %d has a session already, by iprobe pid %u, which lives in another "
+		return ip_error("pid %d has a session already, by iprobe pid %d, which lives in another "
 				"network namespace: "
-				"ask it from there (nsenter -n -t %u)",
+				"ask it from there (nsenter -n -t %d)",
 				s->target->pid, owner, owner);
-	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %u, "
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %d, "
 			"which does not answer: "
 			"it is about to end, stopped, in another network namespace, or of another version; "
 			"end that first",
@@ -53,7 +59,8 @@ int ip_session_note_change(struct ip_session_summary *sum, const struct ip_contr
 	sum->left_out = reply->left_out;
 	sum->foreign = reply->foreign;
 	for (sum->nstops = 0; sum->nstops < reply->nstops; sum->nstops++)
-		sum->stops[sum->nstops].ns = reply->stop_ns[sum->nstops];
+		sum->stops[sum->nstops] = (struct ip_stop_record){
+			.ns = reply->stop_ns[sum->nstops], .failed = reply->failed_stops >> sum->nstops & 1};
 	sum->more_stops = reply->more_stops;
 	sum->more_ns = reply->more_ns;
 	sum->change = (struct ip_session_change){.done = true,
@@ -85,8 +92,7 @@ static int ask(struct ip_session *s, bool dry_run)
 
 	if (!selection)
 		return -1;
-	done = ip_control_ask(s->area, s->target->pid, ip_proc_status(s->target->pid, "Uid"), &request,
-			      selection, &reply, &text, &size);
+	done = ip_control_ask(s->area, s->target->pid, &request, selection, -1, &reply, &text, &size);
 	if (done)
 		return done;
 	return ip_session_note_change(s->summary, &reply, text, size);
@@ -97,11 +103,14 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 	const struct timespec nap = {.tv_nsec = 10000000};
 	uint64_t limit = ip_now_ns() + PATIENCE_NS;
 
+	if (!ip_area_owner(s->area))
+		return no_answer(s);
 	if (s->options->fperf)
-		return ip_error("pid %d has a session already, by iprobe pid %u: fperf needs one of its own, end that first",
-				s->target->pid, s->area->header->owner_pid);
+		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one of its own, "
+				"end that first",
+				s->target->pid, ip_area_owner(s->area));
 	if (s->options->own) {
-		return ip_error("pid %d has a session already, by iprobe pid %u: %s is for a new one; leave "
+		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new one; leave "
 				"it out to change "
 				"that session, or end it first",
 				s->target->pid, s->area->header->owner_pid, s->options->own);

@@ -8,10 +8,12 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/change.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/target_clock.h"
 #include "hotpatcher/wake.h"
 
 /* Keeps the first error while cleaning up. */
@@ -21,15 +23,15 @@ static int fail_keeping(struct ip_session *s, const char *reason)
 
 	ip_session_go_idle(s);
 	ip_session_finish(s, reason);
-	return ip_error("%s", why ? why : "out of memory");
+	return ip_stop_tell_in_vain(s->summary->stops, s->summary->nstops, why ? why : "out of memory");
 }
 
 static void note_hold(struct ip_session *s, uint64_t held_ns)
 {
-	const struct ip_stop_record hold = {.ns = held_ns, .threads = 1};
+	const struct ip_stop_record hold = {.tsc = ip_clock_now(), .ns = held_ns, .threads = 1};
 
 	if (held_ns)
-		ip_session_add_stop(s, &hold);
+		ip_stop_log_add(&s->target->stops, "hold", &hold);
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is
@@ -40,6 +42,8 @@ static int wake(struct ip_session *s)
 	uint64_t held = 0;
 	int ret;
 
+	if (ip_target_clock_check(s->target->pid) < 0)
+		return -1;
 	if (s->target->has_runtime && !ip_is_asleep(s->target))
 		return 0;
 	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
@@ -94,8 +98,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	ip_clock_read(&s.start);
 	ip_guard_start();
 	ip_session_hurry(&s, true);
-	if (ip_session_select(&s) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0)
+	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0)
 		goto out;
 	if (options->resume) {
 		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)

@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/clock.h"
@@ -19,6 +20,7 @@
 #include "hotpatcher/loader.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/thread_areas.h"
 #include "hotpatcher/wake.h"
 
 #define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
@@ -83,7 +85,8 @@ static int is_wanted(struct ip_session *s, struct ip_modules *modules)
 	struct ip_plan plan = {0};
 	int ret;
 
-	if (ip_modules_load(s->target, modules) < 0 || ip_plan_match(modules, &s->selections, &plan) < 0)
+	if (ip_modules_load(s->target, modules) < 0 ||
+	    ip_plan_match(s->target, modules, &s->selections, &plan) < 0)
 		return -1;
 	ret = plan.nchanges > 0;
 	ip_plan_clear(&plan);
@@ -148,7 +151,8 @@ static int move(struct ip_session *s, struct ip_area *area)
 	struct ip_area *old = s->area;
 
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
-	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 || ip_session_begin_area(s, area, NULL, NULL) < 0 ||
+	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 ||
+	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
 	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
 		    0) {
 		/* the next try finds it as this one did */
@@ -172,11 +176,13 @@ static int move(struct ip_session *s, struct ip_area *area)
 	s->disturbed_before += ip_watch_summary(s->watch).disturbed;
 	ip_watch_destroy(s->watch);
 	s->watch = NULL;
+	ip_thread_watch_destroy(s->threads);
+	s->threads = NULL;
 	ip_control_destroy(s->control);
 	s->control = NULL;
 	if (ip_control_create(area, &s->control) < 0)
-		fprintf(stderr, "%siprobe: pid %d: %s: a second iprobe attach cannot change it\n",
-			line_start(s), pid, ip_error_message());
+		ip_print(stderr, "%siprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			 line_start(s), pid, ip_error_message());
 	ip_family_restore(before);
 	s->restored_before += ip_family_restored(before);
 	ip_family_destroy(before);
@@ -236,9 +242,9 @@ static void tell_success(struct ip_session *s)
 	s->summary->execs++;
 	if (gap > s->summary->exec_gap_ns)
 		s->summary->exec_gap_ns = gap;
-	fprintf(stderr,
-		"%siprobe: pid %d executes %s now: recorded again, after at most %s in which it was not\n",
-		line_start(s), s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
+	ip_print(stderr,
+		 "%siprobe: pid %d executes %s now: recorded again, after at most %s in which it was not\n",
+		 line_start(s), s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
 }
 
 /* Another exec before we were there. */
@@ -263,10 +269,10 @@ static void tell_nothing(struct ip_session *s)
 	if (b->told || b->rest_ns < SELDOM_NS)
 		return;
 	b->told = true;
-	fprintf(stderr,
-		"%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what comes "
-		"next\n",
-		line_start(s), s->target->pid, program_of(s->target->pid, path));
+	ip_print(stderr,
+		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what comes "
+		 "next\n",
+		 line_start(s), s->target->pid, program_of(s->target->pid, path));
 }
 
 const char *ip_become_turn(struct ip_session *s)
@@ -299,9 +305,9 @@ const char *ip_become_turn(struct ip_session *s)
 		if (now - b->failing_ns > GIVE_UP_NS) {
 			char path[256];
 
-			fprintf(stderr, "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
-				line_start(s), s->target->pid, program_of(s->target->pid, path),
-				ip_error_message());
+			ip_print(stderr, "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
+				 line_start(s), s->target->pid, program_of(s->target->pid, path),
+				 ip_error_message());
 			return IP_END_EXECED;
 		}
 	} else if (done == 0) {

@@ -28,7 +28,8 @@ bool ip_blocks_is_late(const struct ip_slot *slot)
 void ip_blocks_each_late(const struct ip_area *area, void (*visit)(void *data, uint64_t from, uint64_t to),
 			 void *data)
 {
-	const struct ip_area_header *h = area->header;
+	/* once: the target may change it */
+	const volatile struct ip_area_header *h = area->header;
 	/* what the header says may have been scribbled over: then somebody spoils their own trace */
 	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters;
 
@@ -43,7 +44,7 @@ void ip_blocks_each_late(const struct ip_area *area, void (*visit)(void *data, u
 		for (uint64_t b = slot->block; b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
 		/* where it reads what it has to know of the user's payload, or of FPerf */
-		for (uint64_t b = 0; (h->user_call || h->fperf) && slot->block && b < all; b += n)
+		for (uint64_t b = 0; (h->user || h->fperf) && slot->block && b < all; b += n)
 			visit(data, at + b * size, at + (b + 1) * size);
 	}
 }
@@ -84,6 +85,9 @@ int ip_blocks_divide(struct ip_area *area, uint64_t room, bool frames, uint64_t 
 	ip_blocks_each_late(area, note_end, &late);
 	if (b->at < late)
 		b->at = round_up(late, 4096);
+	if (b->at < IP_AREA_DATA_OFFSET + (IP_COVER_LAST + 1ull) * IP_SUBBUF_SIZE &&
+	    b->at + n * b->size > ip_area_cover(1))
+		b->at = IP_AREA_DATA_OFFSET + (IP_COVER_LAST + 1ull) * IP_SUBBUF_SIZE;
 	return 0;
 }
 

@@ -28,7 +28,9 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
+#include "hotpatcher/dispatch.h"
 #include "hotpatcher/guard.h"
+#include "hotpatcher/kernel_worker.h"
 #include "hotpatcher/permit.h"
 
 #ifndef PTRACE_EVENT_STOP
@@ -38,11 +40,8 @@
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
 
-#ifndef PTRACE_O_SUSPEND_SECCOMP
-#define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
-#endif
-
 #define BACK_TRIES 3
+#define CALL_STOP  (SIGTRAP | 0x80) /* at a system call's entry or exit (PTRACE_O_TRACESYSGOOD) */
 #define STOP_NS	   100000000ull
 #define LOOK_NS	   20000000ull
 #define ADMIN	   (1ull << 21) /* CAP_SYS_ADMIN */
@@ -63,6 +62,14 @@ bool ip_borrow_may_suspend_seccomp(void)
 	return (capabilities & ADMIN) && ip_proc_status(getpid(), "Seccomp") <= 0;
 }
 
+/* What cannot be known counts as a yes, where the kernel knows filters at all. */
+static bool is_confined(pid_t tid)
+{
+	long mode = ip_proc_status(tid, "Seccomp");
+
+	return mode > 0 || (mode < 0 && ip_proc_status(getpid(), "Seccomp") >= 0);
+}
+
 int ip_borrow_check(pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
@@ -81,14 +88,16 @@ int ip_borrow_check(pid_t pid)
 }
 
 /* What the kernel shows of a thread without stopping it. A seccomp filter may kill it for our calls. */
-static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which)
+static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool confined)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[256];
 	uint64_t args[6];
 	long number;
 
-	if (ip_proc_status(tid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
+	if (ip_is_kernel_worker(pid, tid))
+		return false;
+	if (is_confined(tid) && !(confined && ip_borrow_may_suspend_seccomp()))
 		return false;
 	if (which == IP_BORROW_ANY)
 		return true;
@@ -147,7 +156,7 @@ static bool in_sequence(const struct ip_target *target, pid_t tid, uint64_t pc)
 }
 
 /* Step 2, judging: the thread has stopped. */
-static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
+static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which, struct ip_confined *confined)
 {
 	const struct ip_stopped_thread *t = &b->stop.threads[0];
 	uint8_t code[2];
@@ -160,9 +169,13 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 	if (!t->stopped || !t->by_us || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask) < 0 || b->regs.cs != IP_ARCH_USER_CS)
 		return false;
-	b->confined = ip_proc_status(b->tid, "Seccomp") > 0;
-	if (b->confined && ptrace(PTRACE_SETOPTIONS, b->tid, 0, PTRACE_O_SUSPEND_SECCOMP) < 0)
+	if (!ip_dispatch_lets_us_call(b->tid))
 		return false;
+	if (is_confined(b->tid)) {
+		if (!confined || !ip_confined_may(b->tid))
+			return false;
+		b->confined = confined;
+	}
 	if (!ip_arch_in_call(&b->regs))
 		return which >= IP_BORROW_RUNNING && !in_sequence(b->target, b->tid, b->regs.rip);
 	/* it may have got on meanwhile */
@@ -173,13 +186,14 @@ static bool may_borrow(struct ip_borrowed *b, enum ip_borrow_which which)
 
 /* 1; 0: not this one; -1 with the reason: none. */
 static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which which,
-		      struct ip_borrowed *ret)
+		      struct ip_confined *confined, struct ip_borrowed *ret)
 {
 	bool boosted;
 
 	/* on its way back to the call that it was taken from it runs */
 	if (!is_candidate(target->pid, tid,
-			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING : which))
+			  tid == target->lender && which < IP_BORROW_RUNNING ? IP_BORROW_RUNNING : which,
+			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
 	boosted = ip_boost_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
@@ -198,20 +212,21 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 					target->pid, tid);
 		return 0;
 	}
-	if (may_borrow(ret, which))
+	if (may_borrow(ret, which, confined))
 		return 1;
 	ip_guard_restore(ret->raised);
-	ip_stop_end(&ret->stop);
+	ip_stop_end_look(&ret->stop);
 	ip_boost_end(&ret->boost);
 	return 0;
 }
 
-int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret)
+int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_confined *confined,
+		    struct ip_borrowed *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
 	char name[64];
-	int got = target->lender ? try_thread(target, target->lender, which, ret) : 0;
+	int got = target->lender ? try_thread(target, target->lender, which, confined, ret) : 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/task", target->pid);
 	dir = opendir(name);
@@ -221,7 +236,7 @@ int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (tid && tid != target->lender)
-			got = try_thread(target, tid, which, ret);
+			got = try_thread(target, tid, which, confined, ret);
 	}
 	return got;
 }
@@ -282,16 +297,30 @@ static int resume(struct ip_borrowed *b, enum __ptrace_request how)
 	return 0;
 }
 
+/* At the entry or the exit of a system call: judged, and on its way to the next stop. */
+static bool pass_call(struct ip_borrowed *b, int status)
+{
+	if (!b->confined || status <= 0 || status >> 8 != CALL_STOP)
+		return false;
+	ip_confined_judge(b->confined, b->tid);
+	return true;
+}
+
 /* Wherever the thread runs: stops it. */
 static void halt(struct ip_borrowed *b)
 {
+	uint64_t deadline = ip_now_ns() + STOP_NS;
 	int status;
 
 	if (b->stop.threads[0].stopped || b->stop.threads[0].gone)
 		return;
 	ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
-	status = wait_for(b, ip_now_ns() + STOP_NS);
-	if (status > 0)
+	/* the stop at a call takes the place of the one that was asked for */
+	do
+		status = wait_for(b, deadline);
+	while (pass_call(b, status) && ptrace(PTRACE_INTERRUPT, b->tid, 0, 0) == 0 &&
+	       resume(b, PTRACE_SYSCALL) == 0);
+	if (status > 0 && status >> 8 != CALL_STOP)
 		keep_signal(b, status);
 }
 
@@ -302,7 +331,7 @@ static bool is_away(const struct ip_borrowed *b, const struct user_regs_struct *
 	const uint64_t cannot = bit(SIGKILL) | bit(SIGSTOP);
 	uint64_t mask;
 
-	if (!b->sent)
+	if (!b->sent || ip_target_image_is_gone(b->target)) /* what another image has is its own */
 		return false;
 	if (!b->stack)
 		return regs->rip - b->code < b->end - b->code;
@@ -342,14 +371,14 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 	for (unsigned turns = 0;; turns++) {
 		int status = 1;
 
-		if (b->stop.threads[0].stopped && resume(b, PTRACE_CONT) < 0)
+		if (b->stop.threads[0].stopped && resume(b, b->confined ? PTRACE_SYSCALL : PTRACE_CONT) < 0)
 			return ip_error("pid %d has ended", pid);
 		if (turns > 20)
 			nanosleep(&nap, NULL);
 		else
 			sched_yield();
 		/* now and then in any case: where we were slow it has gone back by itself */
-		if ((seems_done(fd, code, end) || ip_now_ns() - looked > LOOK_NS) &&
+		if (!b->confined && (seems_done(fd, code, end) || ip_now_ns() - looked > LOOK_NS) &&
 		    ptrace(PTRACE_INTERRUPT, b->tid, 0, 0) == 0) {
 			status = wait_for(b, deadline);
 			looked = ip_now_ns();
@@ -362,6 +391,19 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 			return ip_error("pid %d: thread %d was not done in time", pid, b->tid);
 		if (status == 0)
 			continue;
+		if (pass_call(b, status)) {
+			turns = 0;
+			/* it returns at once; and stops behind the stop at its exit, which takes the place of this one */
+			if (b->confined->number == IP_ARCH_LAST_CALL)
+				ptrace(PTRACE_INTERRUPT, b->tid, 0, 0);
+			if (!b->confined->strayed)
+				continue;
+			resume(b, PTRACE_SYSCALL);
+			return ip_error("pid %d: thread %d left iprobe's code while it was borrowed (system "
+					"call %lu): "
+					"something in the process changes its stack",
+					pid, b->tid, b->confined->number);
+		}
 		if (ptrace(PTRACE_GETREGS, b->tid, 0, regs) < 0)
 			return ip_error("pid %d has ended", pid);
 		if (status >> 16 ==

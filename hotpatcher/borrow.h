@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
+#include "hotpatcher/confined.h"
 #include "hotpatcher/stop.h"
 
 struct ip_borrowed {
@@ -18,7 +19,7 @@ struct ip_borrowed {
 	pid_t tid;
 	struct user_regs_struct regs;
 	uint64_t mask; /* of signals */
-	bool confined; /* under seccomp: suspended while it is ours */
+	struct ip_confined *confined; /* under seccomp: what it may do in spite of that; NULL: it is not */
 	bool astray;   /* ip_borrow_end() could not stop it, or not take it back: it takes its own way */
 	struct ip_boost boost;
 	uint32_t raised;	   /* the thread's priority, as guard.h has it */
@@ -36,8 +37,10 @@ enum ip_borrow_which {
 /* Whether no thread of the process may ever be borrowed: -1 with the reason. */
 int ip_borrow_check(pid_t pid);
 
-/* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. */
-int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_borrowed *ret);
+/* Stops a thread that may be borrowed now. 1; 0: none now; -1 with the reason: never. confined: what the errand may do in a thread that
+ * is under seccomp, which outlives *ret; NULL: no such thread is taken. */
+int ip_borrow_begin(struct ip_target *target, enum ip_borrow_which which, struct ip_confined *confined,
+		    struct ip_borrowed *ret);
 
 /* Why running threads were not borrowed, to follow the reasons that hold for all: "" or ", or ...". */
 const char *ip_borrow_hindrance(void);
@@ -51,8 +54,8 @@ int ip_borrow_run(struct ip_borrowed *b, uint64_t code, uint64_t end, uint64_t b
 int ip_borrow_visit(struct ip_borrowed *b, struct user_regs_struct *regs, uint64_t start, uint64_t end,
 		    uint64_t deadline_ns);
 
-/* Whether we may suspend the seccomp filters of a thread that is ours (PTRACE_O_SUSPEND_SECCOMP: CAP_SYS_ADMIN, and no filter of
- * our own). */
+/* Whether we may suspend the seccomp filters of a thread that is ours, for a call (confined.h: CAP_SYS_ADMIN, and no filter of our
+ * own). */
 bool ip_borrow_may_suspend_seccomp(void);
 
 /* Puts everything back as it was and lets the thread go. How long it was held, in nanoseconds. */

@@ -56,7 +56,7 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) == 0)
 		ret = regs.rsp - (p->block - p->stack) <= p->stack + sizeof(struct ip_wake) ||
 		      regs.rip - p->code < p->end - p->code;
-	ip_stop_end(&stop);
+	ip_stop_end_look(&stop);
 	return ret;
 }
 
@@ -104,7 +104,7 @@ int ip_borrow_search(struct ip_target *target, const struct ip_borrow_search *se
 			return needed < 0 ? -1 : 2;
 		got = ip_borrow_is_occupied(target, &search->place);
 		if (got == 0)
-			got = ip_borrow_begin(target, search->which(ip_now_ns() - began), ret); /* 2 */
+			got = ip_borrow_begin(target, search->which(ip_now_ns() - began), search->confined, ret); /* 2 */
 		else if (got > 0)
 			got = 0;
 		if (got)

@@ -37,6 +37,7 @@ struct ip_borrow_search {
 	enum ip_borrow_which (*which)(uint64_t ns);
 	int (*needed)(struct ip_target *target); /* asked before each look: 1; 0: no more; -1. NULL: it is */
 	uint64_t limit_ns;
+	struct ip_confined *confined; /* as ip_borrow_begin() has it */
 };
 
 /* 1: a thread, stopped (ip_borrow_begin); 0: none could be had in time; 2: none is needed any more; -1 with the reason. */

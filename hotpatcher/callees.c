@@ -195,7 +195,7 @@ static int name_them(const struct search *s, char **ret, size_t *ret_n)
 
 static int search(struct search *s, const char *linker_name, char **ret, size_t *ret_n)
 {
-	size_t length = strlen(linker_name), callers = 0;
+	size_t length = ip_base_name_length(linker_name), callers = 0;
 
 	if (ip_modules_load(s->target, &s->modules) < 0 || collect(s) < 0)
 		return -1;

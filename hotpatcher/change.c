@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/values.h"
+#include "hotpatcher/bounds.h"
 #include "hotpatcher/difference.h"
 #include "hotpatcher/flip.h"
 #include "hotpatcher/loader.h"
@@ -45,6 +46,8 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 		return 0;
 	if (wants_values(&o->values) && ip_values_plan(&d->live, s->target, &s->modules, &o->values, s->area,
 						       s->trace, &s->summary->value_gaps) < 0)
+		return -1;
+	if (wants_values(&o->values) && ip_bounds_set_reading(s->target, s->area, s->area->may_read) < 0)
 		return -1;
 	s->records |= ip_plan_records(&d->live);
 	if (ip_plan_bind(&d->live, s->target, s->area) < 0 ||
@@ -119,8 +122,9 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
 	struct ip_patch_result result = {0};
+	struct ip_stop_record in_vain[IP_STOP_LOG_MAX];
 	struct ip_clock_reading now;
-	size_t n;
+	size_t n, nin_vain = 0;
 	int done;
 
 	*ret_again = false;
@@ -131,9 +135,13 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	done = apply(s, d, o, changes, n, &result, ret, ret_again);
 	ip_clock_read(&now);
 	free(result.inside);
+	for (size_t i = 0; i < s->target->stops.n; i++)
+		in_vain[nin_vain++] = s->target->stops.items[i].record;
 	if (done < 0) {
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
 		ip_session_note_stop(s, o->kind, &result);
-		return -1;
+		return ip_stop_tell_in_vain(in_vain, nin_vain, why ? why : "out of memory");
 	}
 	if (!o->child &&
 	    ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
@@ -141,6 +149,8 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	done = tell_loader(o->loader, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
+	for (size_t i = 0; i < nin_vain && ret->nstops < IP_MAX_STOPS; i++)
+		ret->stops[ret->nstops++] = in_vain[i];
 	ret->more_stops = result.more_stops;
 	ret->more_ns = result.more_ns;
 	ret->threads = result.threads;
@@ -165,7 +175,7 @@ static void tell_watch(struct ip_session *s)
 	_cleanup_free_ uint32_t *numbers = NULL;
 	struct ip_plan plan;
 
-	if (ip_plan_match(&s->modules, &s->selections, &plan) < 0 ||
+	if (ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0 ||
 	    !(numbers = calloc(plan.nfunctions + 1, sizeof(*numbers)))) {
 		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
 		return;
@@ -327,14 +337,14 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 }
 
 void ip_session_serve(void *context, const struct ip_control_request *request, const char *selection,
-		      struct ip_control_reply *reply, char *text, size_t *text_size)
+		      int directory, struct ip_control_reply *reply, char *text, size_t *text_size)
 {
 	struct ip_session *s = context;
 	struct ip_change_result r = {0};
 	_cleanup_free_ char *unused = NULL;
 
 	if (request->flags & IP_CONTROL_SNAPSHOT) {
-		reply->failed = ip_session_snapshot(s, selection, reply) < 0;
+		reply->failed = ip_session_snapshot(s, directory, selection, reply) < 0;
 		*text_size = snprintf(text, IP_CONTROL_TEXT_MAX, "%s",
 				      reply->failed ? ip_error_message() : selection);
 		return;
@@ -367,6 +377,7 @@ void ip_session_serve(void *context, const struct ip_control_request *request, c
 		uint64_t ns = r.stops[i].ns;
 
 		if (i < IP_CONTROL_STOPS) {
+			reply->failed_stops |= (uint64_t)r.stops[i].failed << reply->nstops;
 			reply->stop_ns[reply->nstops++] = ns;
 		} else {
 			reply->more_stops++;

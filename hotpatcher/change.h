@@ -70,7 +70,7 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 
 /* Carries out a request that came by the control socket (struct ip_session as context). */
 void ip_session_serve(void *context, const struct ip_control_request *request, const char *selection,
-		      struct ip_control_reply *reply, char *text, size_t *text_size);
+		      int directory, struct ip_control_reply *reply, char *text, size_t *text_size);
 
 /* The other side, for who finds that the target has a session: s->target, s->area and s->options are there. Fills in s->summary. Tries
  * for some seconds where nobody listens: 1 where the session is free by then. */

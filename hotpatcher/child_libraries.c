@@ -12,6 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/patience.h"
@@ -126,10 +127,10 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 	if (!tell)
 		return;
 	m->patience.told = true;
-	fprintf(stderr,
-		"%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not recorded yet: "
-		"%s; iprobe goes on trying\n",
-		s->options->live_line ? "\r\033[K" : "", pid, s->target->pid, ip_error_message());
+	ip_print(stderr,
+		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not recorded yet: "
+		 "%s; iprobe goes on trying\n",
+		 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid, ip_error_message());
 }
 
 /* One child. 1 where it was changed, or that was tried. */
@@ -147,10 +148,10 @@ static int look_at(void *data, pid_t pid, void **kept)
 	if (done < 0)
 		failed(s, m, pid, now);
 	else if (done && ip_patience_worked(&m->patience))
-		fprintf(stderr,
-			"%siprobe: pid %d, forked from pid %d: libraries that it has loaded are recorded "
-			"now\n",
-			s->options->live_line ? "\r\033[K" : "", pid, s->target->pid);
+		ip_print(stderr,
+			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are recorded "
+			 "now\n",
+			 s->options->live_line ? "\r\033[K" : "", pid, s->target->pid);
 	return 1;
 }
 

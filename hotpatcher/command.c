@@ -14,6 +14,7 @@
 #include "common/cleanup.h"
 #include "common/elf_file.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "hotpatcher/target.h"
 
 /* Finds the file that execvp would take. NULL: none, execvp will say so. */
@@ -51,7 +52,9 @@ static char *insists_on_first(struct ip_elf_file *elf)
 			continue;
 		data = elf_getdata(scn, NULL);
 		for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
-			const char *name = dyn.d_tag == DT_NEEDED ? elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val) : NULL;
+			const char *name = dyn.d_tag == DT_NEEDED
+						   ? elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val)
+						   : NULL;
 
 			if (name && !strncmp(name, "libasan.so", 10) && !strpbrk(name, ": "))
 				return strdup(name);
@@ -64,11 +67,11 @@ static char *insists_on_first(struct ip_elf_file *elf)
 static int check(const char *name, unsigned *ret_bits, char **ret_first)
 {
 	_cleanup_free_ char *path = find_command(name);
-	_cleanup_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	uint64_t anchor, size;
+	_cleanup_close_ int fd = path ? ip_open_regular(path, &size) : -1;
 	struct ip_elf_file *elf;
 	char magic[SELFMAG];
 	bool serves = false;
-	uint64_t anchor;
 	size_t n;
 
 	*ret_bits = 64;
@@ -88,7 +91,8 @@ static int check(const char *name, unsigned *ret_bits, char **ret_first)
 	*ret_first = insists_on_first(elf);
 	ip_elf_close(elf);
 	return serves ? 0
-		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc -static, or "
+		      : ip_error("%s is statically linked and has no runtime in it: link it with iprobe-cc "
+				 "-static, or "
 				 "dynamically",
 				 path);
 }

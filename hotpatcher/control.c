@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,6 +17,9 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
+#include "hotpatcher/control_peer.h"
+#include "hotpatcher/pass_fds.h"
 #include "hotpatcher/session.h"
 #include "hotpatcher/stop.h"
 
@@ -24,9 +28,13 @@
 #define SILENCE_NS  300000000ull /* how long a connection may say nothing; who asks tries again */
 #define PATIENCE_MS 60000	 /* how long an answer may take: others may be served before */
 
+#define NAMES_MAX 64 /* sockets that say by their name that they are the session's */
+#define LETTERS	  16
+
 struct client {
 	int fd; /* -1: free */
 	uint64_t since;
+	struct ip_control_peer peer;
 };
 
 struct ip_control {
@@ -36,27 +44,48 @@ struct ip_control {
 	char text[IP_CONTROL_TEXT_MAX];
 };
 
-static int address_of(const struct ip_area *area, struct sockaddr_un *ret, socklen_t *ret_size)
+/* The name, without the zero that it begins with. */
+static int name_of(const struct ip_area *area, char *ret, size_t size)
 {
 	struct stat st;
-	int n;
 
 	if (fstat(area->fd, &st) < 0)
 		return ip_error_errno("cannot look at the ring memory");
+	snprintf(ret, size, "iprobe-session-%lx-%lx", (unsigned long)st.st_dev, (unsigned long)st.st_ino);
+	return 0;
+}
+
+static socklen_t address_of(const char *name, struct sockaddr_un *ret)
+{
+	int n;
+
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-	n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "iprobe-session-%lx-%lx",
-		     (unsigned long)st.st_dev, (unsigned long)st.st_ino);
-	*ret_size = offsetof(struct sockaddr_un, sun_path) + 1 + n;
+	n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "%s", name);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
+}
+
+/* Whoever has taken the name keeps nobody from listening: then letters follow that cannot be guessed. */
+static int bind_name(int fd, char *name, size_t length)
+{
+	struct sockaddr_un address;
+	socklen_t size = address_of(name, &address);
+	uint64_t word;
+
+	for (int i = 0; bind(fd, (struct sockaddr *)&address, size) < 0; i++) {
+		if (errno != EADDRINUSE || i == 3 || getrandom(&word, sizeof(word), 0) != sizeof(word))
+			return -1;
+		sprintf(name + length, "-%0*lx", LETTERS, word);
+		size = address_of(name, &address);
+	}
 	return 0;
 }
 
 int ip_control_create(const struct ip_area *area, struct ip_control **ret)
 {
-	struct sockaddr_un address;
+	char name[96];
 	struct ip_control *c;
-	socklen_t size = 0;
 
-	if (address_of(area, &address, &size) < 0)
+	if (name_of(area, name, sizeof(name) - LETTERS - 1) < 0)
 		return -1;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -64,7 +93,8 @@ int ip_control_create(const struct ip_area *area, struct ip_control **ret)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		c->clients[i].fd = -1;
 	c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd < 0 || bind(c->fd, (struct sockaddr *)&address, size) < 0 || listen(c->fd, 64) < 0) {
+	if (c->fd < 0 || ip_control_peer_watch(c->fd) < 0 || bind_name(c->fd, name, strlen(name)) < 0 ||
+	    listen(c->fd, 64) < 0) {
 		ip_error_errno("cannot listen for changes of the session");
 		ip_control_destroy(c);
 		return -1;
@@ -77,6 +107,7 @@ static void drop(struct client *client)
 {
 	close(client->fd);
 	client->fd = -1;
+	ip_control_peer_clear(&client->peer);
 }
 
 void ip_control_destroy(struct ip_control *c)
@@ -114,15 +145,6 @@ static void refuse(struct client *client, const char *why)
 	drop(client);
 }
 
-static bool may_ask(int fd)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       (peer.uid == 0 || peer.uid == geteuid());
-}
-
 static void accept_some(struct ip_control *c)
 {
 	for (unsigned i = 0, n = 0; i < CLIENTS && n < ACCEPTS; i++) {
@@ -135,9 +157,8 @@ static void accept_some(struct ip_control *c)
 			return;
 		n++;
 		client->since = ip_now_ns();
-		if (!may_ask(client->fd))
-			refuse(client, "the session belongs to another user: only that user, and root, may "
-				       "change it");
+		if (ip_control_peer_hold(client->fd, &client->peer) < 0)
+			drop(client);
 	}
 }
 
@@ -177,9 +198,12 @@ static int read_client(struct ip_control *c, struct client *client, ip_control_s
 	struct ip_control_reply reply = {.magic = IP_CONTROL_MAGIC, .iprobe_pid = getpid()};
 	struct ip_control_request request;
 	_cleanup_free_ char *selection = NULL;
+	_cleanup_close_ int directory = -1;
 	size_t text_size = 0;
 	const char *why;
-	ssize_t n = recv(client->fd, c->packet, sizeof(c->packet), MSG_DONTWAIT);
+	struct stat st;
+	ssize_t n = ip_control_peer_receive(client->fd, &client->peer, c->packet, sizeof(c->packet),
+					    MSG_DONTWAIT, &directory);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		if (ip_now_ns() - client->since > SILENCE_NS)
@@ -190,7 +214,11 @@ static int read_client(struct ip_control *c, struct client *client, ip_control_s
 		drop(client);
 		return 0;
 	}
-	why = ip_control_parse(c->packet, n, &request, &selection);
+	why = ip_control_peer_may_ask(&client->peer);
+	if (!why)
+		why = ip_control_parse(c->packet, n, &request, &selection);
+	if (!why && directory >= 0 && (fstat(directory, &st) < 0 || !S_ISDIR(st.st_mode)))
+		why = "the request is damaged";
 	if (why) {
 		refuse(client, why);
 		return 0;
@@ -199,7 +227,7 @@ static int read_client(struct ip_control *c, struct client *client, ip_control_s
 		drop(client);
 		return 0;
 	}
-	serve(context, &request, selection, &reply, c->text, &text_size);
+	serve(context, &request, selection, directory, &reply, c->text, &text_size);
 	send_packet(client->fd, &reply, sizeof(reply), c->text, text_size);
 	drop(client);
 	return 1;
@@ -215,17 +243,8 @@ void ip_control_poll(struct ip_control *c, ip_control_serve serve, void *context
 			return;
 }
 
-/* Whether who listens may be believed. */
-static bool is_trusted(int fd, uid_t uid)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-	       (peer.uid == 0 || peer.uid == geteuid() || peer.uid == uid);
-}
-
-static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **ret_text, size_t *ret_text_size)
+static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid, struct ip_control_reply *ret,
+		      char **ret_text, size_t *ret_text_size)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	_cleanup_free_ char *packet = malloc(sizeof(*ret) + IP_CONTROL_TEXT_MAX);
@@ -244,8 +263,13 @@ static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **re
 	if (ready == 0)
 		return ip_error("pid %d: the iprobe that records it does not answer: is it stopped?", pid);
 	do { /* it may have closed without reading our request: that is told first, its answer is there all the same */
-		n = recv(fd, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX, MSG_DONTWAIT);
+		n = ip_control_peer_receive(fd, peer, packet, sizeof(*ret) + IP_CONTROL_TEXT_MAX,
+					    MSG_DONTWAIT, NULL);
 	} while (n < 0 && errno == ECONNRESET && !reset++);
+	if (n < 0 && errno == EACCES)
+		return ip_error("pid %d: another process answers in the place of its session (pid %d): it is "
+				"not believed",
+				pid, peer->pid);
 	if (n < (ssize_t)sizeof(*ret))
 		return ip_error("pid %d: its session ended before it answered", pid);
 	memcpy(ret, packet, sizeof(*ret));
@@ -266,6 +290,20 @@ static int read_reply(int fd, pid_t pid, struct ip_control_reply *ret, char **re
 	return -1;
 }
 
+/* Root may ask the session of another user; what that says is that user's word. */
+static void tell_whose(const struct ip_control_peer *peer, pid_t pid)
+{
+	static pid_t told;
+
+	if (peer->uid == 0 || peer->uid == geteuid() || peer->pid == told)
+		return;
+	told = peer->pid;
+	ip_print(stderr,
+		 "iprobe: pid %d: its session is that of user %u (iprobe pid %d): what is told of it is that "
+		 "user's word\n",
+		 pid, peer->uid, peer->pid);
+}
+
 /* Who is refused for who they are is told so, and hung up on, maybe before they have asked. */
 static bool has_answered(int fd)
 {
@@ -277,34 +315,102 @@ static bool has_answered(int fd)
 	return n > 0;
 }
 
-int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struct ip_control_request *request,
-		   const char *selection, struct ip_control_reply *ret, char **ret_text,
+/* The next name in the kernel's list of sockets that begins as wanted, or NULL. */
+static const char *next_name(FILE *list, const char *wanted, char *line, size_t size)
+{
+	size_t length = strlen(wanted);
+
+	while (fgets(line, size, list)) {
+		char *name = strstr(line, " @");
+
+		if (!name || strncmp(name + 2, wanted, length) ||
+		    (name[2 + length] != '\n' && name[2 + length] != '-'))
+			continue;
+		name[strcspn(name, "\n")] = '\0';
+		return name + 2;
+	}
+	return NULL;
+}
+
+/* Connects to one name. 0; 1: nobody listens; -1 with an error: somebody who is not to be believed. */
+static int try_name(const char *name, const struct ip_area *area, pid_t pid, int *ret,
+		    struct ip_control_peer *peer)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	socklen_t size = address_of(name, &address);
+	const char *why;
+
+	if (fd < 0 || ip_control_peer_watch(fd) < 0)
+		return ip_error_errno("cannot make a socket");
+	if (connect(fd, (struct sockaddr *)&address, size) < 0)
+		return errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT || errno == EPROTOTYPE
+			       ? 1
+			       : ip_error_errno("pid %d: cannot reach its session", pid);
+	if (ip_control_peer_hold(fd, peer) < 0)
+		return -1;
+	why = ip_control_peer_is_session(peer, area, pid);
+	if (why) {
+		ip_error("pid %d: a process (pid %d, user %u) listens in the place of its session and is not "
+			 "believed: %s",
+			 pid, peer->pid, peer->uid, why);
+		ip_control_peer_clear(peer);
+		return -1;
+	}
+	*ret = ip_steal_fd(&fd);
+	return 0;
+}
+
+/* The same for all names. The first is tried also where there is no list. */
+static int find_session(const struct ip_area *area, pid_t pid, int *ret, struct ip_control_peer *peer)
+{
+	_cleanup_fclose_ FILE *list = NULL;
+	char wanted[64], line[256];
+	const char *name;
+	int done, found;
+
+	if (name_of(area, wanted, sizeof(wanted)) < 0)
+		return -1;
+	done = try_name(wanted, area, pid, ret, peer);
+	list = done ? fopen("/proc/net/unix", "re") : NULL;
+	for (unsigned i = 0;
+	     list && done && i < NAMES_MAX && (name = next_name(list, wanted, line, sizeof(line)));) {
+		if (strlen(name) != strlen(wanted) + 1 + LETTERS)
+			continue;
+		i++;
+		found = try_name(name, area, pid, ret, peer);
+		done = found <= 0 ? found : done;
+	}
+	return done;
+}
+
+int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
+		   const char *selection, int directory, struct ip_control_reply *ret, char **ret_text,
 		   size_t *ret_text_size)
 {
+	struct ip_control_peer peer;
 	_cleanup_close_ int fd = -1;
-	struct sockaddr_un address;
-	socklen_t size = 0;
+	int done;
 
 	if (strlen(selection) > IP_CONTROL_TEXT_MAX)
 		return ip_error("the selection is too long to change a session with: %u bytes at most",
 				IP_CONTROL_TEXT_MAX);
-	if (address_of(area, &address, &size) < 0)
-		return -1;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return ip_error_errno("cannot make a socket");
-	if (connect(fd, (struct sockaddr *)&address, size) < 0) {
-		if (errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT)
-			return 1;
-		return ip_error_errno("pid %d: cannot reach its session", pid);
-	}
-	if (!is_trusted(fd, uid))
-		return ip_error("pid %d: a process of another user answers in the place of its session", pid);
-	if (send_packet(fd, request, sizeof(*request), selection, strlen(selection)) < 0) {
+	done = find_session(area, pid, &fd, &peer);
+	if (done)
+		return done;
+	if (ip_send_with_fds(fd, request, sizeof(*request), selection, strlen(selection), &directory,
+			     directory >= 0, MSG_DONTWAIT) < 0) {
 		if (errno != EPIPE && errno != ECONNRESET)
-			return ip_error_errno("pid %d: cannot ask its session", pid);
-		if (!has_answered(fd))
-			return 1;
+			done = ip_error_errno("pid %d: cannot ask its session", pid);
+		else if (!has_answered(fd))
+			done = 1;
 	}
-	return read_reply(fd, pid, ret, ret_text, ret_text_size);
+	if (!done)
+		done = read_reply(fd, &peer, pid, ret, ret_text, ret_text_size);
+	if (!done) {
+		ret->iprobe_pid = peer.pid;
+		tell_whose(&peer, pid);
+	}
+	ip_control_peer_clear(&peer);
+	return done;
 }

@@ -2,12 +2,14 @@
 /*
  * How one iprobe asks another, which has the session of a target, to change it.
  *
- *   The session listens on an abstract Unix socket, whose name follows from the area (device and inode of the memfd): who can open the
- *   area of a target, which takes the right to trace it, knows the name. It is a name in the network namespace.
- *   Who may ask: the user that the session's iprobe runs as, and root (SO_PEERCRED). Who asks checks in turn who answers: root, itself,
- *   or the user of the target; so a stranger who has taken the name is no more than in the way.
+ *   The session listens on an abstract Unix socket, a name in the network namespace that follows from the area (device and inode of the
+ *   memfd). Anybody may have taken it before: then the session adds some letters. Who asks tries all names that begin so (/proc/net/unix),
+ *   and believes none but the session itself, nor does the session obey anybody but an iprobe of its own user or of one that is above it
+ *   (control_peer.h).
  *
- *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and text behind it.
+ *   One request and one reply a connection, each one packet (SOCK_SEQPACKET), a struct below and text behind it. With a snapshot comes
+ *   the directory in which it is to be made (SCM_RIGHTS), open: a path would mean to the session what its own root directory and
+ *   mounts say, which may be others than those of who asks.
  *
  * The session must never wait for a client: the socket does not block, a turn takes a bounded number of calls and at most one request,
  * connections beyond CLIENTS wait in the kernel, one that says nothing is closed soon, a packet that is no
@@ -22,16 +24,17 @@
 
 #include "hotpatcher/area.h"
 
-#define IP_CONTROL_MAGIC    0x3274736575716572ull /* "request2" */
+#define IP_CONTROL_MAGIC    0x3474736575716572ull /* "request4" */
 #define IP_CONTROL_TEXT_MAX (96u << 10)		  /* bytes of text: a packet is not divided */
 #define IP_CONTROL_STOPS    16u
 
 #define IP_CONTROL_DRY_RUN 0x1u
 #define IP_CONTROL_ARGS	   0x2u
 #define IP_CONTROL_RETVAL  0x4u
-#define IP_CONTROL_SNAPSHOT 0x8u /* the text is the directory to write, absolute */
-#define IP_CONTROL_COUNTS  0x10u /* writes DIR/iprobe/counts now; nothing else is done */
-#define IP_CONTROL_FLAGS   0x1fu
+#define IP_CONTROL_SNAPSHOT                                                                                  \
+	0x8u /* the text is the name of the directory to write, in that which comes along */
+#define IP_CONTROL_COUNTS 0x10u /* writes DIR/iprobe/counts now; nothing else is done */
+#define IP_CONTROL_FLAGS  0x1fu
 
 /* Behind it: the selection, as ip_selection_text() makes it, without a zero. */
 struct ip_control_request {
@@ -54,7 +57,8 @@ struct ip_control_reply {
 	uint64_t left_out, foreign, threads, pages;
 	uint64_t nstops;
 	uint64_t stop_ns[IP_CONTROL_STOPS];
-	uint64_t more_stops, more_ns; /* that found no room there, and the longest of them */
+	uint64_t failed_stops;			  /* a bit for each of these that changed nothing */
+	uint64_t more_stops, more_ns;		  /* that found no room there, and the longest of them */
 	uint64_t events, lost, overwritten, torn; /* of a snapshot */
 };
 
@@ -68,10 +72,10 @@ void ip_control_destroy(struct ip_control *control);
 int ip_control_fd(const struct ip_control *control);
 
 /* Carries out one request: fills in reply (which is zero) and text, of IP_CONTROL_TEXT_MAX bytes; *text_size bytes of it go behind the
- * reply. selection ends in a zero and holds no other. */
+ * reply. selection ends in a zero and holds no other. directory: what came along, a directory; -1: nothing. */
 typedef void (*ip_control_serve)(void *context, const struct ip_control_request *request,
-				 const char *selection, struct ip_control_reply *reply, char *text,
-				 size_t *text_size);
+				 const char *selection, int directory, struct ip_control_reply *reply,
+				 char *text, size_t *text_size);
 
 /* Never blocks, but for what serve does, which is called once at most. control may be NULL. */
 void ip_control_poll(struct ip_control *control, ip_control_serve serve, void *context);
@@ -80,10 +84,10 @@ void ip_control_poll(struct ip_control *control, ip_control_serve serve, void *c
 const char *ip_control_parse(const void *packet, size_t size, struct ip_control_request *ret,
 			     char **ret_selection);
 
-/* Asks the session of the area; uid: of the target. 0: done, *ret_text (malloc'ed, a zero behind it) is the reply's text; 1: nobody
- * listens (yet); -1 with an error, the session's own or ours. */
-int ip_control_ask(const struct ip_area *area, pid_t pid, uid_t uid, const struct ip_control_request *request,
-		   const char *selection, struct ip_control_reply *ret, char **ret_text,
+/* Asks the session of the area; pid: the target. 0: done, *ret_text (malloc'ed, a zero behind it) is the reply's text; 1: nobody
+ * listens (yet); -1 with an error, the session's own or ours. directory: goes along; -1: none. */
+int ip_control_ask(const struct ip_area *area, pid_t pid, const struct ip_control_request *request,
+		   const char *selection, int directory, struct ip_control_reply *ret, char **ret_text,
 		   size_t *ret_text_size);
 
 #endif

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/filters.h"
@@ -113,7 +114,6 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 	pthread_mutex_init(&c->lock, NULL);
 	c->area = area;
 	c->user = user;
-	area->header->fperf = 0;
 	c->nblocks = area->blocks.all;
 	c->meter_of = calloc(IP_AREA_DUTIES, sizeof(*c->meter_of));
 	c->seen = calloc(c->nblocks + 1, sizeof(*c->seen));
@@ -122,8 +122,7 @@ int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct 
 		return ip_error("out of memory");
 	}
 	/* the first of all: there is room */
-	area->header->user_scratch =
-		user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
+	area->user_scratch = user && user->scratch_size ? ip_blocks_place(area, user->scratch_size) : 0;
 	*ret = c;
 	return 0;
 }
@@ -258,6 +257,25 @@ static int set_fperf(struct ip_counters *c, const struct ip_plan_function *f)
 	return reach(c, f->number) < 0 ? -1 : ip_fperf_place(c->fperf, f);
 }
 
+/* At once: who watches a duration must know which one it is. */
+static void warn_of_tails(const struct ip_plan *plan)
+{
+	const struct ip_plan_function *first = NULL;
+	_cleanup_free_ char *name = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].tails && ip_plan_measures(&plan->functions[i]) && !n++)
+			first = &plan->functions[i];
+	if (!n)
+		return;
+	name = ip_demangle(name_of(first), false);
+	ip_print(stderr, "iprobe: %s", name ? name : "?");
+	if (n > 1)
+		ip_print(stderr, " and %zu more", n - 1);
+	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends there\n");
+}
+
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)
 {
 	_cleanup_free_ struct ip_rule *rules = c->user ? ip_filters_call_sites(plan) : NULL;
@@ -275,6 +293,7 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		if (plan->functions[i].duty != IP_DUTY_USER && plan->functions[i].duty != IP_DUTY_FPERF &&
 		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
 			return -1;
+	warn_of_tails(plan);
 	return ip_trace_add_payloads(trace, plan);
 }
 
@@ -306,6 +325,7 @@ static uint64_t since32(const uint32_t *now, uint32_t *seen)
 
 static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_hist *seen)
 {
+	const uint32_t max = load32(&now->max), min = load32(&now->min);
 	uint64_t measured = 0;
 
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++) {
@@ -318,10 +338,10 @@ static void collect_hist(struct meter *m, const struct ip_hist *now, struct ip_h
 	m->sum += since64(&now->sum, &seen->sum);
 	m->self += since64(&now->self, &seen->self);
 	m->unmeasured += since32(&now->unmeasured, &seen->unmeasured);
-	if (ip_hist_unpack_most(load32(&now->max)) > m->max)
-		m->max = ip_hist_unpack_most(load32(&now->max));
-	if (load32(&now->min) && ip_hist_unpack(~load32(&now->min)) < m->min)
-		m->min = ip_hist_unpack(~load32(&now->min));
+	if (ip_hist_unpack_most(max) > m->max)
+		m->max = ip_hist_unpack_most(max);
+	if (min && ip_hist_unpack(~min) < m->min)
+		m->min = ip_hist_unpack(~min);
 }
 
 /* false: there is no memory; later, maybe: nothing is lost as long as the block stays. */

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/debug_file.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "hotpatcher/target_files.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */
 #define BEHIND_MAX 16u /* bytes from a function's begin to its entry site */
@@ -30,30 +32,12 @@ struct ip_debug_info {
 	Dwfl *dwfl;
 	Dwfl_Module *module;
 	Dwarf *dwarf;
-	uint64_t bias; /* link-time address = address in the debug information + bias */
+	uint64_t bias;		/* link-time address = address in the debug information + bias */
 	struct symbol *symbols; /* of functions, by address */
 	size_t nsymbols;
+	struct ip_debug_file_search search;
+	bool may_split; /* files that units name may be opened by libdw */
 };
-
-static char *default_path = NULL; /* libdwfl's own: ":.debug:/usr/lib/debug" */
-
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &default_path,
-};
-
-/* What the module's file is called here: under that name its debug file is looked for beside it. */
-static char *local_path(const struct ip_module *module, pid_t pid)
-{
-	struct stat st;
-	char *path;
-
-	if (stat(module->path, &st) == 0 && st.st_ino == module->inode)
-		return strdup(module->path);
-	return asprintf(&path, "/proc/%d/root%s", pid, module->path) < 0 ? NULL : path;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -105,30 +89,35 @@ static const char *symbol_at(const struct ip_debug_info *info, uint64_t address)
 
 int ip_debug_info_open(const struct ip_module *module, pid_t pid, struct ip_debug_info **ret)
 {
-	_cleanup_free_ char *path = local_path(module, pid);
 	struct ip_debug_info *info = calloc(1, sizeof(*info));
 	int fd = fcntl(module->elf->fd, F_DUPFD_CLOEXEC, 0);
 	Dwfl_Module *m = NULL;
 	Dwarf_Addr bias = 0;
 
 	*ret = NULL;
-	if (!info || !path || fd < 0) {
+	if (!info || fd < 0) {
 		free(info);
 		if (fd >= 0)
 			close(fd);
 		return ip_error("out of memory");
 	}
-	info->dwfl = dwfl_begin(&callbacks);
+	info->search.root = ip_target_root(pid);
+	info->may_split = ip_target_files_are_ours(pid);
+	info->dwfl = info->search.root < 0 ? NULL : dwfl_begin(&ip_debug_file_callbacks);
 	if (info->dwfl) {
 		/* the descriptor is libdwfl's from here on, unless it fails */
-		m = dwfl_report_elf(info->dwfl, module->path, path, fd, 0, true);
-		if (!m)
+		m = dwfl_report_elf(info->dwfl, module->path, ip_target_path(pid, module->path), fd, 0, true);
+		if (m)
+			ip_debug_file_set_search(m, &info->search);
+		else
 			close(fd);
 		dwfl_report_end(info->dwfl, NULL, NULL);
 	} else {
 		close(fd);
 	}
 	info->dwarf = m ? dwfl_module_getdwarf(m, &bias) : NULL;
+	if (info->dwarf && ip_debug_file_lacks_shared(info->dwarf, &info->search))
+		info->dwarf = NULL;
 	info->bias = bias;
 	info->module = m;
 	if (!info->dwarf) {
@@ -147,7 +136,10 @@ void ip_debug_info_close(struct ip_debug_info *info)
 {
 	if (!info)
 		return;
-	dwfl_end(info->dwfl);
+	if (info->dwfl)
+		dwfl_end(info->dwfl);
+	if (info->search.root >= 0)
+		close(info->search.root);
 	free(info->symbols);
 	free(info);
 }
@@ -242,17 +234,20 @@ static void walk(const struct search *s, Dwarf_Die *scope, unsigned depth)
 }
 
 void ip_debug_info_find(struct ip_debug_info *info, const uint64_t *addresses, size_t n,
-			void (*found)(void *context, size_t index, struct ip_debug_function *function), void *context)
+			void (*found)(void *context, size_t index, struct ip_debug_function *function),
+			void *context)
 {
 	const struct search s = {info, addresses, n, found, context};
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die, split;
 	uint8_t type;
 
-	while (dwarf_get_units(info->dwarf, unit, &unit, NULL, &type, &die, &split) == 0) {
+	/* libdw opens .dwo files by the names that units give it */
+	while (dwarf_get_units(info->dwarf, unit, &unit, NULL, &type, &die,
+			       info->may_split ? &split : NULL) == 0) {
 		if (!may_hold(&s, &die))
 			continue;
 		/* the functions of a unit that was split are in its .dwo file */
-		walk(&s, type == DW_UT_skeleton && split.addr ? &split : &die, 0);
+		walk(&s, type == DW_UT_skeleton && info->may_split && split.addr ? &split : &die, 0);
 	}
 }

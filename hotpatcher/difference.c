@@ -19,7 +19,7 @@ struct comparison {
 	struct ip_difference *d;
 	size_t at, end;	   /* of the wanted changes: those of the module that were not met yet */
 	size_t kept;	   /* changes of d->live that stay in it so far */
-	uint8_t *spoiled;  /* by wanted function: somebody else has changed a site of it */
+	bool *spoiled;	   /* by wanted function: somebody else has changed a site of it */
 	uint32_t *idle_of; /* by function and instance: index + 1 into d->idle.functions */
 };
 
@@ -89,7 +89,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 		if (!c->d->foreign++)
 			c->d->first_foreign = address;
 		if (wanted)
-			c->spoiled[live->function_of[at]] = 1;
+			c->spoiled[live->function_of[at]] = true;
 		return 0;
 	}
 	if (!wanted)
@@ -107,7 +107,7 @@ static int compare_site(void *context, const struct ip_pl_probe *probe, uint64_t
 }
 
 /* Takes out what cannot go live as a whole. */
-static void drop_spoiled(struct ip_plan *plan, const uint8_t *spoiled)
+static void drop_spoiled(struct ip_plan *plan, const bool *spoiled)
 {
 	size_t n = 0;
 
@@ -155,14 +155,17 @@ static int by_function(const void *a, const void *b)
 static int count_distinct(struct ip_plan *plan)
 {
 	uint64_t *keys = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*keys));
+	size_t n = 0;
 
 	if (!keys)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		keys[i] = (uint64_t)plan->functions[i].module_index << 32 | plan->functions[i].function;
-	qsort(keys, plan->nfunctions, sizeof(*keys), by_function);
+		if (!plan->functions[i].silent)
+			keys[n++] =
+				(uint64_t)plan->functions[i].module_index << 32 | plan->functions[i].function;
+	qsort(keys, n, sizeof(*keys), by_function);
 	plan->ndistinct = 0;
-	for (size_t i = 0; i < plan->nfunctions; i++)
+	for (size_t i = 0; i < n; i++)
 		plan->ndistinct += !i || keys[i] != keys[i - 1];
 	free(keys);
 	return 0;
@@ -191,10 +194,10 @@ int ip_difference_make(struct ip_target *target, const struct ip_modules *module
 	struct ip_plan *live = &ret->live;
 
 	*ret = (struct ip_difference){0};
-	if (ip_plan_match(modules, selections, live) < 0)
+	if (ip_plan_match(target, modules, selections, live) < 0)
 		goto fail;
 	ret->functions = live->ndistinct;
-	c.spoiled = calloc(live->nfunctions + 1, 1);
+	c.spoiled = calloc(live->nfunctions + 1, sizeof(*c.spoiled));
 	if (!c.spoiled) {
 		ip_error("out of memory");
 		goto fail;
@@ -211,6 +214,8 @@ int ip_difference_make(struct ip_target *target, const struct ip_modules *module
 		c.at = c.end;
 	}
 	live->nchanges = c.kept;
+	if (ip_plan_mark_whole(live, c.spoiled) < 0)
+		goto fail;
 	drop_spoiled(live, c.spoiled);
 	if (drop_functions(live) < 0 || count_distinct(live) < 0)
 		goto fail;

@@ -201,9 +201,8 @@ int ip_drain_full(struct ip_collector *c, bool quiet)
 
 uint64_t ip_drain_now(const struct ip_collector *c)
 {
-	return c->area->header->modes & IP_MODE_COARSE
-		       ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
-		       : ip_clock_now();
+	return c->area->modes & IP_MODE_COARSE ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
+					       : ip_clock_now();
 }
 
 /* A packet without records. */

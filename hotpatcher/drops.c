@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/arch/x86_64/regs.h"
@@ -141,12 +142,12 @@ static void tell(const struct ip_session *s, const struct drop *drop, const stru
 {
 	char rate[32], own[16];
 
-	fprintf(stderr,
-		"%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
-		"%s\n",
-		s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
-		ip_format_count(f->per_second, rate), ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own),
-		f->share, drop->counted ? "from now on its calls are counted" : "from now on it has none");
+	ip_print(stderr,
+		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
+		 "%s\n",
+		 s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
+		 ip_format_count(f->per_second, rate), ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own),
+		 f->share, drop->counted ? "from now on its calls are counted" : "from now on it has none");
 }
 
 /* n may be 0: then there is only step 4 to make up for. */
@@ -190,11 +191,11 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 				    : LOOK_NS > REST * stopped ? LOOK_NS
 							       : REST * stopped);
 	if (d->behind && !again)
-		fprintf(stderr,
-			"%siprobe: pid %d: the probes of hot functions cannot be taken away now, and are "
-			"tried "
-			"again: %s\n",
-			s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
+		ip_print(stderr,
+			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, and are "
+			 "tried "
+			 "again: %s\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
 	if (d->n > before)
 		ip_trace_sync(s->trace);
 }

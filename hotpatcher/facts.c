@@ -4,6 +4,8 @@
  */
 #include "hotpatcher/facts.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -52,14 +54,15 @@ struct status {
 	gid_t group;
 };
 
-static int read_status(pid_t pid, struct status *ret)
+/* The kernel keeps credentials by thread. What is between "/proc/PID/" and "status": "" or "task/TID/". */
+static int read_status(pid_t pid, const char *thread, struct status *ret)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	struct stat st;
 	char name[64], line[512];
 	unsigned found = 0;
 
-	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	snprintf(name, sizeof(name), "/proc/%d/%sstatus", pid, thread);
 	file = fopen(name, "re");
 	if (!file || fstat(fileno(file), &st) < 0)
 		return ip_error_errno("pid %d: cannot read %s", pid, name);
@@ -74,6 +77,32 @@ static int read_status(pid_t pid, struct status *ret)
 	ret->owner = st.st_uid;
 	ret->group = st.st_gid;
 	return found == 15 ? 0 : ip_error("pid %d has ended", pid);
+}
+
+/* Threads that are made while we look have the ids of one that we have seen, or change them later: where that must not be, all of them stand
+ * when we are asked again (permit.h). One that ends meanwhile does not count. */
+static int look_at_threads(pid_t pid, const struct status *leader, struct ip_target_facts *ret)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	const struct dirent *entry;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	if (!dir)
+		return ip_error_errno("pid %d: cannot look at its threads", pid);
+	while ((entry = readdir(dir))) {
+		struct status status = {0};
+
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		snprintf(name, sizeof(name), "task/%d/", atoi(entry->d_name));
+		if (read_status(pid, name, &status) < 0)
+			continue;
+		ret->mixed |= memcmp(&status.ids, &leader->ids, sizeof(status.ids)) != 0;
+		ret->permitted |= status.permitted;
+	}
+	return 0;
 }
 
 static int open_userns(pid_t pid)
@@ -132,12 +161,14 @@ int ip_facts_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_target_fact
 	struct status status = {0};
 
 	*ret = (struct ip_target_facts){0};
-	if (read_status(pid, &status) < 0 || find_userns(pid, caller, ret) < 0)
+	if (read_status(pid, "", &status) < 0 || find_userns(pid, caller, ret) < 0)
+		return -1;
+	ret->permitted = status.permitted;
+	if (look_at_threads(pid, &status, ret) < 0)
 		return -1;
 	if (!ip_pidfd_lives(pidfd))
 		return ip_error("pid %d has ended", pid);
 	ret->ids = status.ids;
-	ret->permitted = status.permitted;
 	/* Of a process of root itself nothing can be seen by that; but then the ids decide. */
 	ret->dumpable = status.owner == status.ids.euid && status.group == status.ids.egid;
 	return 0;
@@ -230,7 +261,7 @@ static int look_at_peer(int socket, struct ip_peer *peer)
 		return ip_error("who asks lives in a process namespace that cannot be seen from here");
 	peer->pid = cred.pid;
 	if (hold_peer(socket, peer) < 0 || read_groups(socket, peer) < 0 ||
-	    read_status(cred.pid, &status) < 0 || find_userns(cred.pid, cred.uid, &where) < 0 ||
+	    read_status(cred.pid, "", &status) < 0 || find_userns(cred.pid, cred.uid, &where) < 0 ||
 	    read_limits(cred.pid, &peer->limits) < 0)
 		return -1;
 	if (check_pidns(cred.pid) < 0)

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,20 +20,25 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/print.h"
+#include "hotpatcher/bounds.h"
+#include "hotpatcher/credentials.h"
 #include "hotpatcher/kin.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/stop.h"
 
-#define TRIES	    20
-#define MAX_STOP_NS 1000000000ull
-#define PASSES	    10
-#define LOOK_NS	    5000000ull	 /* between looks, at least */
-#define LOOK_SHARE  20		 /* of our time go to them, one in so many */
-#define IDLE_NS	    250000000ull /* between looks where nothing calls for one */
-#define GROWN_NS    20000000ull	 /* how long a silent child has lived when it is put back */
+#define TRIES	      20
+#define NAP_NS	      5000000ull
+#define PASSES	      10
+#define LOOK_NS	      5000000ull   /* between looks, at least */
+#define LOOK_SHARE    20	   /* of our time go to them, one in so many */
+#define IDLE_NS	      250000000ull /* between looks where nothing calls for one */
+#define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
+#define DIFFERS_TRIES 8
+#define DISOWN_NS     20000000ull /* so long a thread is looked for that lays a child's area down */
 
 enum kind {
-	CHILD,	  /* has the area mapped, and maybe live sites */
+	CHILD,	  /* has the target's image, and maybe live sites */
 	CLEAN,	  /* a silent one that was put back; its own children may have been forked before */
 	STRANGER, /* has become another program, or may not be looked at */
 };
@@ -45,6 +49,8 @@ struct relative {
 	enum kind kind;
 	uint64_t found_ns;
 	unsigned tries;
+	bool differs; /* a followed one with other credentials: its sites go, and the area */
+	uint64_t again_ns;
 	bool shares; /* its memory is the target's, or that of another child that was met before */
 	void *kept;  /* ip_family_each() */
 };
@@ -55,10 +61,12 @@ struct ip_family {
 	bool follow;
 	uint64_t deadline_ns;
 	uint64_t inode; /* of the area */
+	uint64_t gate;	/* of the target's image, when we began */
+	long last_pid;	/* at the last look */
 	bool same_namespace;
+	struct ip_credentials credentials; /* the target's, as they were seen last */
 	struct relative *items;
 	size_t n;
-	uint32_t nforked; /* of the area, seen by the last look */
 	uint64_t look_ns; /* no look before */
 	uint64_t idle_ns; /* a look by then */
 	size_t restored;
@@ -69,6 +77,8 @@ struct ip_family {
 	size_t nlate;
 };
 
+#define GATE_SIZE 4096u
+
 static bool same_pid_namespace(pid_t pid)
 {
 	char name[64], ours[64] = "", theirs[64] = "?";
@@ -76,6 +86,18 @@ static bool same_pid_namespace(pid_t pid)
 	snprintf(name, sizeof(name), "/proc/%d/ns/pid", pid);
 	return readlink("/proc/self/ns/pid", ours, sizeof(ours) - 1) > 0 &&
 	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
+}
+
+/* The id that was given to a process last: another one, and some process has forked. It costs one small file, where to look for children costs
+ * one for each thread. */
+static long last_pid(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/loadavg", "re");
+	long pid = -1;
+
+	if (file && fscanf(file, "%*s %*s %*s %*s %ld", &pid) != 1)
+		pid = -1;
+	return pid;
 }
 
 int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
@@ -95,8 +117,10 @@ int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow
 	f->follow = follow;
 	f->deadline_ns = deadline_ns;
 	f->inode = st.st_ino;
+	f->gate = target->anchor.gate;
+	f->last_pid = last_pid();
 	f->same_namespace = same_pid_namespace(target->pid);
-	f->nforked = area->header->nforked;
+	ip_credentials_read(target->pid, &f->credentials);
 	*ret = f;
 	return 0;
 }
@@ -127,21 +151,48 @@ void ip_family_destroy(struct ip_family *f)
 
 void ip_family_allow(struct ip_family *f, bool allow)
 {
-	__atomic_store_n(&f->area->header->follow, allow && f->follow ? f->area->header->session : 0,
-			 __ATOMIC_SEQ_CST);
+	uint32_t session = allow && f->follow ? f->area->header->session : 0;
+
+	/* where it cannot be written the process has ended */
+	ip_bounds_set_follow(f->target, session);
+	__atomic_store_n(&f->area->header->follow, session, __ATOMIC_SEQ_CST);
 }
 
-static bool maps_inode(pid_t pid, uint64_t inode)
+/* Whether the process has the image that the target had, as its child: it has the target's gate, a page of its own at the same address,
+ * and no area but the target's. (It has that only if children are followed, or if it lives in the target's memory.) */
+static bool has_image(const struct ip_family *f, pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	bool has_gate = false, has_another = false;
+	char name[64], line[4300], perms[5];
+	uint64_t inode, start, end;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
+			continue;
+		has_gate |= start == f->gate && end == start + GATE_SIZE && !inode && !strcmp(perms, "rw-p");
+		if (!strstr(line, "/memfd:iprobe"))
+			continue;
+		if (inode == f->inode)
+			return true;
+		has_another = true;
+	}
+	return has_gate && !has_another;
+}
+
+static bool has_area(const struct ip_family *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64], line[4300];
-	uint64_t found;
+	uint64_t inode;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
 	while (file && fgets(line, sizeof(line), file))
-		if (strstr(line, "/memfd:iprobe") && sscanf(line, "%*s %*s %*s %*s %lu", &found) == 1 &&
-		    found == inode)
+		if (strstr(line, "/memfd:iprobe") && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
+		    inode == f->inode)
 			return true;
 	return false;
 }
@@ -225,7 +276,7 @@ static void meet(struct ip_family *f, pid_t pid)
 		return;
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
 	r.inner = f->same_namespace ? pid : inner_pid(pid);
-	r.kind = maps_inode(pid, f->inode) ? CHILD : STRANGER;
+	r.kind = has_image(f, pid) ? CHILD : STRANGER;
 	r.shares = r.kind == CHILD && lives_in_another(f, pid);
 	f->items[f->n++] = r;
 }
@@ -252,7 +303,7 @@ static void meet_children(struct ip_family *f, pid_t pid)
 	}
 }
 
-/* Step 4: all processes that have the area mapped. */
+/* Step 4: all processes that have the image. */
 static void meet_all(struct ip_family *f)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
@@ -261,7 +312,7 @@ static void meet_all(struct ip_family *f)
 	while (dir && (entry = readdir(dir))) {
 		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
-		if (pid && !find(f, pid) && maps_inode(pid, f->inode))
+		if (pid && !find(f, pid) && has_image(f, pid))
 			meet(f, pid);
 	}
 }
@@ -296,38 +347,52 @@ void ip_family_close_target(struct ip_family *f, struct ip_target *target)
 	ip_target_close(target);
 }
 
-/* The number of sites put back, or -1. */
+/* The number of sites put back, or -1. Nothing is left to it of the area. */
 static long restore_one(struct ip_family *f, const struct relative *r, unsigned tries)
 {
-	const struct timespec nap = {.tv_nsec = 5000000};
+	const uint64_t began = ip_now_ns();
 	const uint32_t closed = 0;
-	uint64_t deadline = f->deadline_ns; /* live sites are worse than a longer stop */
 	struct ip_patch_result result = {0};
 	struct ip_modules modules;
 	struct ip_target *target;
+	bool said = false;
 	int ret;
 
 	if (ip_kin_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
 		return 0;
 	if (ip_target_open(r->pid, true, &target) < 0)
 		return has_ended(r) ? 0 : -1;
+	/* in this order: who reads the first before opens a gate that we close, or sees the area's word */
+	if (f->follow)
+		ip_bounds_set_follow(target, 0);
 	if (f->follow && target->anchor.gate)
 		ip_target_write(target, target->anchor.gate, &closed, sizeof(closed));
 	ret = ip_modules_load(target, &modules);
 	if (ret == 0) {
-		for (unsigned i = 0; i < tries; i++) {
-			if (i)
-				nanosleep(&nap, NULL);
+		for (unsigned i = 1;; i++) {
 			ip_stop_let_go(target);
-			ret = ip_restore(target, &modules, deadline, &result);
-			if (ret == 0 || !result.transient)
+			ret = ip_restore(target, &modules, f->deadline_ns, &result);
+			for (size_t k = 0; k < result.nstops; k++)
+				ip_stop_log_add(&f->target->stops, "child", &result.stops[k]);
+			for (size_t k = 0; k < target->stops.n; k++)
+				ip_stop_log_add(&f->target->stops, "child", &target->stops.items[k].record);
+			ip_stop_log_clear(&target->stops);
+			if (ret == 0 || !result.transient ||
+			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
+					    !ip_stop_go_on(target, began, &said))))
 				break;
-			deadline = 2 * deadline < MAX_STOP_NS ? 2 * deadline : MAX_STOP_NS;
+			ip_stop_nap(target, ip_stop_rest_ns(target, NAP_NS));
 		}
 		ip_modules_clear(&modules);
 	}
 	free(result.inside);
-	if (ret < 0 && (!ip_target_alive(target) || !maps_inode(r->pid, f->inode)))
+	ip_stop_let_go(target);
+	if (ret == 0 && has_area(f, r->pid))
+		ret = ip_bounds_disown(target, DISOWN_NS);
+	if (ret == 0 && has_area(f, r->pid))
+		ret = ip_error("pid %d: it has mapped the ring memory elsewhere, too, and has it still",
+			       r->pid);
+	if (ret < 0 && (!ip_target_alive(target) || !has_image(f, r->pid)))
 		ret = 0; /* ended, or became another program */
 	ip_family_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
@@ -337,7 +402,7 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
  * the end of the session will do. */
 static bool shares_memory(const struct ip_family *f, pid_t pid)
 {
-	return syscall(SYS_kcmp, f->target->pid, pid, KCMP_VM, 0, 0) <= 0;
+	return ip_kin_may_be(f->target->pid, pid);
 }
 
 /* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
@@ -350,7 +415,7 @@ static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
 
 		if (r->kind != CHILD || now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
 			continue;
-		if (!maps_inode(r->pid, f->inode)) {
+		if (!has_image(f, r->pid)) {
 			r->kind = STRANGER;
 			continue;
 		}
@@ -388,7 +453,7 @@ static int drop_execed(struct ip_family *f, struct ip_collector *collector, stru
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
 
-		if (r->kind != CHILD || maps_inode(r->pid, f->inode) || has_ended(r))
+		if (r->kind != CHILD || has_image(f, r->pid) || has_ended(r))
 			continue;
 		r->kind = STRANGER;
 		if (ip_collector_flush_process(collector, r->inner) < 0)
@@ -398,18 +463,57 @@ static int drop_execed(struct ip_family *f, struct ip_collector *collector, stru
 	return 0;
 }
 
+/* Step 5: one a turn, as in step 3. */
+static int let_changed_go(struct ip_family *f, struct ip_collector *collector, uint64_t now)
+{
+	struct ip_credentials theirs;
+
+	ip_credentials_read(f->target->pid, &f->credentials); /* one that has ended stays what it was */
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
+		bool gone;
+
+		if (r->kind != CHILD || r->shares || now < r->again_ns)
+			continue;
+		if (!r->differs && ip_credentials_read(r->pid, &theirs) == 0
+			    ? ip_credentials_are_same(&theirs, &f->credentials)
+			    : has_ended(r))
+			continue;
+		if (!r->differs)
+			ip_print(stderr,
+				 "iprobe: pid %d, forked from pid %d, has other credentials than that: it is "
+				 "not recorded any more\n",
+				 r->pid, f->target->pid);
+		r->differs = true;
+		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
+			return 0;
+		gone = restore_one(f, r, 1) >= 0;
+		ip_area_unlock_patch(f->area);
+		r->again_ns = now + (GROWN_NS << r->tries++);
+		if (!gone && r->tries < DIFFERS_TRIES)
+			return 0;
+		if (!gone)
+			ip_print(stderr, "iprobe: pid %d, forked from pid %d: %s\n", r->pid, f->target->pid,
+				 ip_error_message());
+		r->kind = CLEAN;
+		return ip_collector_flush_process(collector, r->inner);
+	}
+	return 0;
+}
+
 int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
 {
 	uint64_t now = ip_now_ns();
-	uint32_t nforked = __atomic_load_n(&f->area->header->nforked, __ATOMIC_RELAXED);
 	bool worked = true;
+	long last;
 
 	if (f->nlate)
 		let_late_go(f);
 	if (now < f->look_ns)
 		return 0;
-	if (f->follow || nforked != f->nforked || now > f->idle_ns) {
-		f->nforked = nforked;
+	last = last_pid();
+	if (f->follow || last != f->last_pid || now > f->idle_ns) {
+		f->last_pid = last;
 		f->idle_ns = now + IDLE_NS;
 		forget_ended(f);
 		if (f->follow) {
@@ -426,8 +530,9 @@ int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct i
 	}
 	if (!f->follow)
 		worked |= restore_a_grown_one(f, now);
-	if (worked)
-		f->look_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
+	else if (let_changed_go(f, collector, now) < 0)
+		return -1;
+	f->look_ns = now + LOOK_NS + (worked ? LOOK_SHARE * (ip_now_ns() - now) : 0);
 	return 0;
 }
 
@@ -439,7 +544,7 @@ int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), vo
 	f->forget = forget ? forget : f->forget;
 	f->visits++;
 	for (size_t i = 0; f->follow && i < f->n && ret == 0; i++)
-		if (f->items[i].kind == CHILD && !f->items[i].shares)
+		if (f->items[i].kind == CHILD && !f->items[i].shares && !f->items[i].differs)
 			ret = visit(data, f->items[i].pid, &f->items[i].kept);
 	f->visits--;
 	return ret;
@@ -447,7 +552,7 @@ int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), vo
 
 bool ip_family_has(const struct ip_family *f, pid_t pid)
 {
-	return maps_inode(pid, f->inode);
+	return has_image(f, pid);
 }
 
 bool ip_family_lives(struct ip_family *f)
@@ -498,16 +603,16 @@ void ip_family_restore(struct ip_family *f)
 			long sites = restore_one(f, r, TRIES);
 
 			if (sites > 0) {
-				fprintf(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
-					r->pid, f->target->pid, sites);
+				ip_print(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
+					 r->pid, f->target->pid, sites);
 				f->restored++;
 				again = true;
 			} else if (sites < 0) {
-				fprintf(stderr,
-					"iprobe: pid %d, forked from pid %d, may keep live sites (they are "
-					"silent): "
-					"%s\n",
-					r->pid, f->target->pid, ip_error_message());
+				ip_print(stderr,
+					 "iprobe: pid %d, forked from pid %d, may keep live sites (they are "
+					 "silent), or the ring memory: "
+					 "%s\n",
+					 r->pid, f->target->pid, ip_error_message());
 			}
 		}
 	}

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that a target has forked: they share its area and carry copies of its live sites.
+ * The processes that a target has forked: they carry copies of its live sites.
  *
  * Silent ones (their gate is closed) are put back one by one while the session goes on; --follow-fork lets them open their gates
  * by themselves (runtime/record.c), so that they record from their first call on, and the session goes on until the last has
  * ended. We are nobody's tracer for it:
  *
- *   1. A child shows itself: it counts itself in the area at its first hook (silent), or holds a slot there (followed).
- *      Besides, /proc/PID/task/TID/children of those that are known is read now and then: a child that calls no hook.
- *   2. It is one of the family while it has the area mapped; one that has become another program is not, any more.
+ *   1. A child shows itself: a followed one holds a slot in the area. /proc/PID/task/TID/children of those that are known is read when the kernel has given
+ *      a number to a process since, and now and then.
+ *   2. It is one of the family while it has the image that the target had (its gate is the target's); one that has become another program is not, any more.
  *   3. A silent child that has lived for a while (most exec at once, or end) is put back in a stop of its own.
- *   4. At the end: forbid children to open gates; then, for each process on the machine that has the area mapped (a daemon has
+ *   4. At the end: forbid children to open gates; then, for each process on the machine that has the image (a daemon has
  *      another parent, and no descriptors of old): close its gate, put it back. Again, until nobody had anything to put
  *      back: a child that was forked meanwhile by one that was not yet put back is found by the next pass.
+ *   5. A followed child has the area of all. One whose credentials differ from the target's (it has given up privileges, or the target
+ *      has) is followed no longer: its gate is closed, its sites are put back in a stop, and a borrowed thread of it lays the area down
+ *      (runtime/area.c). It is told. Until then, milliseconds after the change, it can write what its family records into.
+ *   6. In the same way one that has the area though children are not followed gives it up: it was forked in the moment in which the target set
+ *      the runtime up.
  */
 #ifndef IP_FAMILY_H
 #define IP_FAMILY_H
@@ -43,7 +48,7 @@ int ip_family_turn(struct ip_family *family, struct ip_collector *collector, str
 int ip_family_each(struct ip_family *family, int (*visit)(void *data, pid_t pid, void **kept), void *data,
 		   void (*forget)(void *kept));
 
-/* Whether the process has the area mapped: not one that has become another program. */
+/* Whether the process has the target's image: not one that has become another program. */
 bool ip_family_has(const struct ip_family *family, pid_t pid);
 
 /* Closes a target that is a child, maybe later: a thread of it that did not stop in time must be let go first. */

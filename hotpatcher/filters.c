@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/stop.h"
 
 #define LOOK_NS	   100000000ull /* between looks at the names of threads that have been looked at */
@@ -274,8 +275,12 @@ static struct ip_rule rule_for(const struct ip_filter_options *o, const struct i
 		rule.flags |= IP_RULE_START;
 	if (o->stop.name && matches(o->stop.selection, f))
 		rule.flags |= IP_RULE_STOP;
-	if (f->inlined)
+	if (f->inlined && !f->jumps)
 		rule.flags |= IP_RULE_INLINED | IP_RULE_SITE;
+	if (f->jumps)
+		rule.flags |= IP_RULE_JUMP;
+	if (f->silent)
+		rule.flags |= IP_RULE_SILENT;
 	if (f->entry_only)
 		rule.flags |= IP_RULE_NO_EXIT;
 	if (f->module->list->header->placement == IP_PLACEMENT_FENTRY)
@@ -312,7 +317,7 @@ static void add_frames(struct ip_rule *rules, const struct ip_plan *plan)
 			continue;
 		if (probe->form == IP_FORM_JUMP)
 			rule->flags &= ~IP_RULE_SITE;
-		if (f->inlined)
+		if (f->inlined || f->jumps)
 			continue;
 		if (!probe->frame || probe->frame >= UINT16_MAX ||
 		    (rule->frame && rule->frame != probe->frame))
@@ -370,6 +375,8 @@ int ip_filters_add_plan(const struct ip_filter_options *o, struct ip_area *area,
 	if (!rules)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < plan->nfunctions; i++) {
+		if (plan->functions[i].number > IP_NUMBER_MAX)
+			return ip_error("the runtime's memory is damaged (numbers of functions)");
 		rules[i] = rule_for(o, &plan->functions[i]);
 		if (plan->functions[i].number >= n)
 			n = plan->functions[i].number + 1;
@@ -414,9 +421,9 @@ void ip_filters_tell_samples(const struct ip_filter_options *o, pid_t pid)
 		_cleanup_free_ char *unused = ip_selection_unused(o->samples[i].selection);
 
 		if (unused)
-			fprintf(stderr,
-				"iprobe: pid %d: no function that is recorded matches %s of --sample %u\n",
-				pid, unused, o->samples[i].every);
+			ip_print(stderr,
+				 "iprobe: pid %d: no function that is recorded matches %s of --sample %u\n",
+				 pid, unused, o->samples[i].every);
 	}
 }
 
@@ -428,10 +435,10 @@ void ip_filters_tell_names(const struct ip_filter_options *o, const struct ip_fi
 		int length = strcspn(p, ",");
 
 		if (length && !(names->seen & 1ull << i))
-			fprintf(stderr,
-				"iprobe: pid %d: no thread that called what is recorded had a name that "
-				"matches %.*s (--thread)\n",
-				pid, length, p);
+			ip_print(stderr,
+				 "iprobe: pid %d: no thread that called what is recorded had a name that "
+				 "matches %.*s (--thread)\n",
+				 pid, length, p);
 		p = p[length] ? p + length + 1 : NULL;
 	}
 }

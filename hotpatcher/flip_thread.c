@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/borrow_search.h"
+#include "hotpatcher/own_code.h"
 
 #define RUN_NS	    10000000000ull
 #define NAP_NS	    2000000l
@@ -42,6 +43,8 @@ int ip_flip_thread_check(const struct ip_target *target)
 				target->pid);
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
+	if (ip_own_code_check(target, place.code) < 0 || ip_own_code_check_place(target, &place) < 0)
+		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0)
 		return ip_error("pid %d is under seccomp, whose filter might kill the thread that --no-stop "
 				"has to borrow: "
@@ -113,6 +116,7 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 		       struct ip_flip_piece *pieces, size_t n, struct ip_flip_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
+	const struct ip_borrow_place place = place_of(target);
 	const uint32_t count = n;
 	const uint64_t nobody = 0;
 	struct user_regs_struct regs;
@@ -129,7 +133,10 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 	ret->tsc = b.stop.began_tsc;
 	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
 	ip_arch_way_back(&b.regs, &back);
-	done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
+	done = ip_own_code_check_place(target,
+				       &place); /* it stands, so the image is the one that was opened */
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, npieces), &count, sizeof(count));
 	if (done == 0)

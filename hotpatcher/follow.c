@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/change.h"
@@ -30,7 +31,8 @@ struct ip_follow {
 	uint64_t changed_ns; /* when something had changed last */
 	struct ip_patience patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
-	unsigned images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
+	unsigned
+		images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
 	bool listless, retry;
 	bool wanted; /* an update, whatever the list says */
 };
@@ -172,11 +174,11 @@ static const char *leave_image(struct ip_session *s)
 	if (!s->options->follow_exec)
 		return children ? NULL : IP_END_EXECED;
 	if (children) {
-		fprintf(stderr,
-			"%siprobe: pid %d executes another program now, which is not recorded: processes "
-			"that it "
-			"forked before still are\n",
-			s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		ip_print(stderr,
+			 "%siprobe: pid %d executes another program now, which is not recorded: processes "
+			 "that it "
+			 "forked before still are\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 		return NULL;
 	}
 	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
@@ -194,17 +196,17 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
 	f->patience.told = true;
-	fprintf(stderr,
-		"%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
-		"trying\n",
-		s->options->live_line ? "\r\033[K" : "", ip_error_message());
+	ip_print(stderr,
+		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
+		 "trying\n",
+		 s->options->live_line ? "\r\033[K" : "", ip_error_message());
 }
 
 static void worked(struct ip_session *s)
 {
 	if (ip_patience_worked(&s->follow->patience))
-		fprintf(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
-			s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		ip_print(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }
 
 const char *ip_follow_turn(struct ip_session *s)

@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "common/selection.h"
 
 #define PIECE (1u << 20)
@@ -123,7 +124,7 @@ static long count_distinct(const struct ip_plan *plan)
 				return ip_error("out of memory");
 			module = f->module_index;
 		}
-		n += !seen[f->function];
+		n += !seen[f->function] && !f->silent;
 		seen[f->function] = true;
 	}
 	return n;
@@ -179,7 +180,7 @@ int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, s
 	if (found <= 0)
 		return found;
 	distinct = count_distinct(plan);
-	if (distinct < 0 || ip_foreign_take_out(plan, gone) < 0)
+	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 || ip_foreign_take_out(plan, gone) < 0)
 		return -1;
 	sum->left_out += before - plan->nchanges;
 	sum->functions += distinct - plan->ndistinct;
@@ -196,12 +197,12 @@ void ip_foreign_tell(const struct ip_foreign *f, pid_t pid)
 {
 	if (!f->sites)
 		return;
-	fprintf(stderr,
-		"iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s at %#lx): "
-		"%zu function%s left "
-		"out\n",
-		pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
-		f->function ? f->function : "?", f->address, f->functions, f->functions == 1 ? "" : "s");
+	ip_print(stderr,
+		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s at %#lx): "
+		 "%zu function%s left "
+		 "out\n",
+		 pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
+		 f->function ? f->function : "?", f->address, f->functions, f->functions == 1 ? "" : "s");
 }
 
 void ip_foreign_clear(struct ip_foreign *f)

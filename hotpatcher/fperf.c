@@ -22,11 +22,11 @@
 #include "hotpatcher/stop.h"
 #include "hotpatcher/values.h"
 
-#define MORE_CELLS  64u /* functions of libraries that come later */
-#define TORN_TRIES  8	/* of reading a cell that its thread is changing */
-#define CLOCK_NS    20000000ull
-#define TICK_S	    0.004 /* CONFIG_HZ=250, as distributions have it */
-#define MOST_NS	    20000 /* a hook: the system calls of a sample take one or two thousand */
+#define MORE_CELLS 64u /* functions of libraries that come later */
+#define TORN_TRIES 8   /* of reading a cell that its thread is changing */
+#define CLOCK_NS   20000000ull
+#define TICK_S	   0.004 /* CONFIG_HZ=250, as distributions have it */
+#define MOST_NS	   20000 /* a hook: the system calls of a sample take one or two thousand */
 /* What hooks cost, in parts of two readings of the clock (hot.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
  * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. In programs they take twice that: what branches go where, and which lines are
  * near, is the program's and the hooks' together (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
@@ -140,7 +140,8 @@ static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
 	if (!f->pmu)
 		return ip_error("no memory is left for counters: give more with --memory");
 	ip_pmu_fill(f->options.events, f->options.nevents, f->options.multiplex, at(f, 0, f->pmu), h->source);
-	h->pmu = f->pmu;
+	h->pmu = f->area->fperf_pmu = f->pmu;
+	f->area->fperf_counters = ip_pmu_counters(f->options.events, f->options.nevents);
 	return 0;
 }
 
@@ -195,7 +196,8 @@ int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
 	if (h->reads & IP_FPERF_READS_PMU && place_pmu(f, h) < 0)
 		return -1;
 	h->exclusive = f->options.exclusive;
-	area->header->fperf = f->place;
+	area->header->fperf = area->fperf = f->place;
+	area->fperf_reads = h->reads;
 	/* no probe's number: the runtime's own trials (runtime/fperf.c, 3) */
 	ip_area_set_duty(area, 0, IP_DUTY_FPERF, f->place);
 	return 0;
@@ -454,14 +456,14 @@ static void add_pmu(const struct ip_pmu_thread *t, struct ip_fperf_spent *to)
 static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_spent *to)
 {
 	const struct ip_fperf_thread *t = at(f, block, f->place);
+	const uint64_t path = load(&t->path);
 
 	to->ticks += load(&t->ticks);
 	to->hooks += load(&t->hooks);
 	to->entries += load(&t->entries);
 	to->crowded += load(&t->crowded);
-	if (load32(&t->ready) && load(&t->path) > to->path)
-		to->path =
-			load(&t->path) * f->ns_per_tick < MOST_NS ? load(&t->path) : MOST_NS / f->ns_per_tick;
+	if (load32(&t->ready) && path > to->path)
+		to->path = path * f->ns_per_tick < MOST_NS ? path : MOST_NS / f->ns_per_tick;
 	to->reentered += load(&ip_area_meters(f->area, block)->reentered);
 	if (f->pmu)
 		add_pmu(at(f, block, f->pmu), to);

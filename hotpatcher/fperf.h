@@ -50,6 +50,9 @@ struct ip_fperf_options {
 	void *context;
 };
 
+/* Figures tell something where half of their interval is no wider than this share of them. */
+#define IP_FPERF_MOST_WIDTH 0.5
+
 /* What is known of a function at last. */
 struct ip_fperf_row {
 	const char *function, *module; /* demangled; base name. fperf's */
@@ -62,6 +65,7 @@ struct ip_fperf_row {
 	double live;			 /* share of the time that its probes were live */
 	double mean[IP_FPERF_EVENTS], ci[IP_FPERF_EVENTS]; /* per call; ci negative: not known */
 	double total;					   /* of the first event, for sorting */
+	bool known; /* calls, and the first event that has values: to within IP_FPERF_MOST_WIDTH (fperf_rows.c) */
 };
 
 struct ip_fperf_summary {

@@ -194,21 +194,29 @@ static void read_area(const struct ip_area *area, uint64_t at, void *to, size_t 
 		memset((char *)to + (got > 0 ? got : 0), 0, size - (got > 0 ? got : 0));
 }
 
-/* Where a thread's counters are noted in block 0; 0: nowhere. What the target has scribbled over is not believed. */
-static uint64_t find_notes(const struct ip_area *area)
+/* Where a thread's counters are noted in block 0. What the target has scribbled over is not believed. */
+struct notes {
+	uint64_t at, blocks, size;
+	uint32_t n;
+};
+
+static bool find_notes(const struct ip_area *area, struct notes *ret)
 {
-	const struct ip_area_header *h = area->header;
+	/* once: the target may change it */
+	const volatile struct ip_area_header *h = area->header;
 	uint64_t at = h->meters, size = h->meters_size, all = h->meters_all, n = h->nmeters, fperf = h->fperf;
 	struct ip_fperf_header header;
 
 	if (!fperf || !n || n > all || all > IP_AREA_SLOTS || at < IP_AREA_DATA_OFFSET || at > area->window ||
-	    !size || size > (area->window - at) / all || fperf > all * size - sizeof(header))
-		return 0;
+	    size < sizeof(header) || size < IP_PMU_KEPT || size > (area->window - at) / all ||
+	    fperf > all * size - sizeof(header))
+		return false;
 	read_area(area, at + fperf, &header, sizeof(header));
 	if (header.abi != IP_FPERF_ABI || !header.pmu || header.pmu % 8 ||
 	    header.pmu > (all - n + 1) * size - IP_PMU_KEPT)
-		return 0;
-	return at + header.pmu;
+		return false;
+	*ret = (struct notes){at + header.pmu, at, size, n};
+	return true;
 }
 
 /* A hook may be at work there. */
@@ -236,9 +244,10 @@ static int close_all(struct ip_target *target, struct pieces *p)
 
 int ip_pmu_clean(struct ip_target *target, const struct ip_area *area)
 {
-	const uint64_t notes = find_notes(area), first = area->header->meters,
-		       size = area->header->meters_size;
-	const uint32_t n = notes ? area->header->nmeters : 0, none = IP_PMU_NONE;
+	struct notes found = {0};
+	const bool any = find_notes(area, &found);
+	const uint64_t notes = found.at, first = found.blocks, size = found.size;
+	const uint32_t n = any ? found.n : 0, none = IP_PMU_NONE;
 	struct ip_meters m;
 	struct ip_pmu_thread t;
 	struct pieces p = {0};

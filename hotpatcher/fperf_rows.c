@@ -188,6 +188,34 @@ static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spen
 	}
 }
 
+static bool is_within(double ci, double value)
+{
+	return ci >= 0 && ci <= IP_FPERF_MOST_WIDTH * value;
+}
+
+/*
+ * Whether its figures tell anything, or more samples would have to come first. The first event that
+ * has values speaks for all: rows are in its order. What the clocks and hooks are uncertain by stays
+ * whatever is sampled, so an interval that is hardly wider than that is as good as it gets. What is
+ * counted and hardly ever happens is measured in things, not in shares of its mean.
+ */
+static bool is_known(const struct ip_fperf *f, const struct ip_fperf_function *fn,
+		     const struct ip_fperf_row *row, const struct ip_fperf_spent *spent)
+{
+	if (!is_within(row->calls_ci, row->calls))
+		return false;
+	for (unsigned e = 0; e < f->options.nevents; e++) {
+		double mean = fabs(row->mean[e]), doubt = unsure(f, spent, e);
+
+		if (row->samples <= row->missing[e])
+			continue;
+		if (!*f->options.events[e]->unit && mean < 1)
+			mean = 1;
+		return is_within(row->ci[e], mean) || is_within(row->ci[e], 4 * doubt);
+	}
+	return fn->entry_only; /* none of its calls can be a sample */
+}
+
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 {
 	struct ip_fperf_spent spent = f->area ? ip_fperf_spent(f) : f->ended;
@@ -219,6 +247,7 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 		memcpy(row->missing, fn->now.missing, sizeof(row->missing));
 		memcpy(row->scaled, fn->now.scaled, sizeof(row->scaled));
 		note_parts(f, row);
+		row->known = is_known(f, fn, row, &spent);
 		row->total = valued(&fn->now, 0) ? row->mean[0] * row->calls : 0;
 		n++;
 	}

@@ -437,7 +437,7 @@ void ip_fperf_end(struct ip_fperf *f)
 		return;
 	ip_fperf_look(f);
 	f->end_ns = ip_now_ns();
-	f->confined = ip_fperf_makes_calls(f) && !f->area->header->may_read;
+	f->confined = ip_fperf_makes_calls(f) && (!f->area->may_read || f->area->header->refused);
 	f->own_s = ip_fperf_own(CLOCK_PROCESS_CPUTIME_ID) - f->own_start_s;
 	f->ended = ip_fperf_close_account(f);
 	f->area = NULL;

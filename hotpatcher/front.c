@@ -18,9 +18,10 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/now.h"
+#include "common/print.h"
 #include "hotpatcher/pass_fds.h"
 #include "hotpatcher/request.h"
-#include "hotpatcher/stop.h"
 
 /* Of this process. */
 static struct {
@@ -177,7 +178,7 @@ static void begin(int orders, int words, pid_t parent)
 	} else if (ip_front_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
 		run();
 	}
-	dprintf(STDERR_FILENO, "iprobed: %s\n", ip_error_message());
+	ip_print(stderr, "iprobed: %s\n", ip_error_message());
 	_exit(1);
 }
 

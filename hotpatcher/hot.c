@@ -143,6 +143,9 @@ void ip_hot_packet(struct ip_hot *h, const uint64_t *records, size_t words, uint
 		} else if (id == IP_PROBE_EXIT || id == IP_PROBE_TAIL_EXIT) {
 			struct open_call *top = n ? &h->stack[n - 1] : NULL;
 
+			/* a call that goes on elsewhere has done its own part */
+			if (top && id == IP_PROBE_TAIL_EXIT && top->number + 1 == number)
+				number = top->number;
 			if (!top || top->number != number) { /* longjmp, or it began before */
 				n = 0;
 				continue;

@@ -118,7 +118,8 @@ bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t si
 	bool found = true;
 	char name[64];
 
-	if (ip_target_read(target, address, &head, sizeof(head)) < 0 || head.block + sizeof(block) > size ||
+	if (ip_target_read(target, address, &head, sizeof(head)) < 0 || size < sizeof(block) ||
+	    head.block > size - sizeof(block) ||
 	    ip_target_read(target, address + head.block, &block, sizeof(block)) < 0)
 		return true;
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, block.tid);
@@ -140,7 +141,7 @@ bool ip_inject_is_in_use(struct ip_target *target, uint64_t address, uint64_t si
 				found |= words[i] - address < size;
 		}
 	}
-	ip_stop_end(&stop);
+	ip_stop_end_look(&stop);
 	return found;
 }
 
@@ -156,6 +157,25 @@ static bool is_unfinished(const struct ip_target *target, const struct ip_rt_ima
 			return false;
 	return pread(target->mem, page, PAGE, memory + head->data) == (ssize_t)PAGE &&
 	       !memcmp(page + offsetof(struct ip_rt_anchor, magic), zeros, sizeof(uint64_t));
+}
+
+bool ip_inject_is_intact(const struct ip_target *target)
+{
+	const struct ip_rt_image *ours = (const struct ip_rt_image *)image;
+	struct ip_rt_image theirs;
+	uint8_t page[PAGE];
+	uint64_t memory;
+
+	if (target->anchor_address < ours->data)
+		return true;
+	memory = target->anchor_address - ours->data;
+	if (ip_target_read(target, memory, &theirs, sizeof(theirs)) < 0 ||
+	    memcmp(&theirs, ours, sizeof(theirs)))
+		return true;
+	for (uint64_t at = 0; at < ours->data; at += PAGE)
+		if (ip_target_read(target, memory + at, page, PAGE) < 0 || memcmp(page, image + at, PAGE))
+			return false;
+	return true;
 }
 
 static bool is_part(const struct ip_mapping *m, const char *perms, uint64_t start, uint64_t end)
@@ -245,6 +265,16 @@ static bool knows_tid(struct injection *in, const struct ip_borrowed *b)
 	return false;
 }
 
+/* Whether the code stands there as it was written: what it reads, and the way back, lie behind it. */
+static bool holds_code(const struct injection *in)
+{
+	const size_t size = ip_inject_code_facts - ip_inject_code;
+	uint8_t there[PAGE];
+
+	return size <= sizeof(there) && ip_target_read(in->target, in->slack.address, there, size) == 0 &&
+	       !memcmp(there, ip_inject_code, size);
+}
+
 /* Steps 4 to 6. 1 the memory is there; 0: again; -1 */
 static int visit(struct injection *in, struct ip_borrowed *b)
 {
@@ -257,13 +287,19 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	if (!ip_slack_is_ours(in->target, &in->slack))
 		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: try again",
 				in->target->pid);
+	if (!holds_code(in))
+		return ip_error(
+			"pid %d: somebody else has written where iprobe was at work: no thread is sent "
+			"there",
+			in->target->pid);
 	if (ip_target_write(in->target, block, &way, sizeof(way)) < 0)
 		return -1;
 	ip_arch_send_lightly(&regs, place_of(in, in->memory ? ip_inject_code_again : ip_inject_code_start),
 			     in->memory);
 	ret = ip_borrow_visit(b, &regs, place_of(in, ip_inject_code_start), place_of(in, ip_inject_code_end),
 			      RUN_NS);
-	made = ip_arch_made(&regs);
+	/* what registers say is the process's own say where others of its threads run */
+	made = b->confined && !in->memory ? b->confined->memory : ip_arch_made(&regs);
 	if (ret < 0 || (regs.rip - in->slack.address >= code_size() && ret == 0))
 		return ret;
 	/* on its way back the thread's own registers say nothing of our memory */
@@ -291,10 +327,15 @@ static int make_memory(struct injection *in)
 	struct ip_borrowed b;
 
 	for (;;) {
+		struct ip_confined confined = {.pidfd = in->target->pidfd,
+					       .size = in->head->end,
+					       .data = in->head->data,
+					       .data_size = in->head->pool - in->head->data,
+					       .memory = in->memory};
 		int got;
 
 		ip_stop_let_go(in->target);
-		got = ip_borrow_begin(in->target, ip_borrow_anyone(ip_now_ns() - began), &b);
+		got = ip_borrow_begin(in->target, ip_borrow_anyone(ip_now_ns() - began), &confined, &b);
 		if (got < 0)
 			return -1;
 		if (got) {
@@ -356,6 +397,7 @@ static int write_image(const struct injection *in, const struct ip_modules *modu
 		return ip_error("out of memory");
 	memcpy(bytes, image, sizeof(image));
 	anchor = (struct ip_rt_anchor *)(bytes + in->head->data);
+	anchor->tid_at = in->tid_at;
 	anchor->wake = in->memory + in->head->wake;
 	anchor->wake_end = in->memory + in->head->wake_end;
 	anchor->wake_block = in->memory + in->head->wake_block;

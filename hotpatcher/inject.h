@@ -29,11 +29,11 @@
  * thread is in it and no stack of the thread that was has an address of it (a handler may have interrupted it there); it
  * knows the memory by its sizes, and by holding nothing but zeros and pages of this image, and uses it.
  *
- * Seccomp: the calls of 5 and of waking may be forbidden. We suspend the filters of the one thread while it is ours
- * (PTRACE_O_SUSPEND_SECCOMP, CAP_SYS_ADMIN). The runtime itself makes no call afterwards, but in a forked child that is followed. If we are killed while the thread is away (the holds
- * that are told as stops, half a millisecond together), the kernel puts the filters in force again at once, and they judge what calls remain:
- * one that answers with an error leaves the runtime inert; one that kills, kills. That is the window, and the only one; without the
- * privilege we refuse.
+ * Seccomp: the calls of 5 and of waking may be forbidden. They are made nevertheless, one by one, each compared with what our code calls
+ * (confined.h: CAP_SYS_ADMIN); rooms for stubs stay as they are there, since they could be written before. The runtime itself makes no
+ * call afterwards, but in a forked child that is followed. If we are killed while the thread is away (the holds that are told as stops, some
+ * milliseconds together), the filters judge what calls remain: one that answers with an error leaves the runtime inert; one that kills,
+ * kills. That is the window, and the only one; without the privilege we refuse.
  *
  * The memory stays for good. Its code has no unwinding information that the process's own unwinder would find: see limits in README.
  */
@@ -52,5 +52,9 @@ int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64
 
 /* Whether that could be done, by what can be seen without stopping anything. 0; -1 with the reason. */
 int ip_inject_check(const struct ip_target *target);
+
+/* Whether the code of the runtime that was put there is what we put there. True also of one that another build of iprobe has put
+ * there, of which that cannot be told. */
+bool ip_inject_is_intact(const struct ip_target *target);
 
 #endif

@@ -21,12 +21,13 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "hotpatcher/front.h"
 #include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/notify.h"
 #include "hotpatcher/rules.h"
-#include "hotpatcher/stop.h"
 
 #define PATIENCE_NS 20000000000ull /* with workers, when we end */
 #define RULES_NS    10000000000ull
@@ -110,6 +111,7 @@ static int clean_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
 	for (size_t i = 0; i < s->request.noptions; i++)
 		free(s->request.options[i]);
 	s->request.noptions = 0;
+	s->request.directory[0] = '\0';
 	s->request.what = IP_REQUEST_DETACH;
 	s->cleaning = true;
 	return start_worker(d, s, -1);
@@ -139,9 +141,9 @@ static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_sess
 		same += d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid;
 	if (same >= d->options->sessions_per_user)
 		return ip_error("uid %u has %u sessions by iprobed: end one", s->who.facts.ids.ruid, same);
-	return d->nsessions < d->options->sessions
-		       ? 0
-		       : ip_error("iprobed has %zu sessions: try again later", d->nsessions);
+	if (d->nsessions >= d->options->sessions)
+		return ip_error("iprobed has %zu sessions: try again later", d->nsessions);
+	return ip_iprobed_check_memory(d, s);
 }
 
 /* The options, for the log. */
@@ -320,6 +322,17 @@ static bool is_taken(const struct sockaddr_un *address)
 	return probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
 }
 
+/* What stands there is removed, and clients believe who listens there: nobody else may have a hand in it. */
+static int check_above(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char above[sizeof(((struct sockaddr_un *)0)->sun_path)];
+
+	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) + (slash == path) : 1,
+		 slash ? path : ".");
+	return ip_dir_check_way(above, 0);
+}
+
 static int listen_at(const char *path)
 {
 	const struct timespec nap = {.tv_nsec = 100000000};
@@ -332,12 +345,14 @@ static int listen_at(const char *path)
 		return ip_error("%s: too long for the name of a socket (at most %zu bytes)", path,
 				sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
+	if (check_above(path) < 0)
+		return -1;
 	/* one that was just killed takes a moment to go */
 	for (int i = 0; i < 30 && is_taken(&address); i++)
 		nanosleep(&nap, NULL);
 	if (is_taken(&address))
 		return ip_error("%s: another iprobed listens there already", path);
-	unlink(path); /* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too, but it is our directory */
+	unlink(path); /* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	before = umask(0111);
 	done = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
@@ -349,19 +364,12 @@ static int listen_at(const char *path)
 
 static int open_state(const char *path)
 {
-	struct stat st;
 	int fd;
 
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return ip_error_errno("cannot make %s", path);
+	if (ip_dir_check_way(path, 0755) < 0)
+		return -1;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return ip_error_errno("cannot open %s", path);
-	if (fstat(fd, &st) == 0 && (st.st_uid && st.st_uid != geteuid() ? true : (st.st_mode & 022) != 0)) {
-		close(fd);
-		return ip_error("%s can be written by others: chown it, chmod go-w", path);
-	}
-	return fd;
+	return fd < 0 ? ip_error_errno("cannot open %s", path) : fd;
 }
 
 static int open_signals(void)
@@ -487,7 +495,8 @@ int ip_iprobed_run(const struct ip_iprobed_options *options)
 
 	prctl(PR_SET_DUMPABLE, 0); /* nobody looks into us: of one user, others of it would */
 	open_standard();
-	if (open_all(&d) < 0 || (signals = open_signals()) < 0)
+	/* before anybody can be served: who is, may end us at once */
+	if ((signals = open_signals()) < 0 || open_all(&d) < 0)
 		return -1;
 	ip_iprobed_left_over(&d, 0, clean_left_over);
 	start_rules(&d);

@@ -22,6 +22,7 @@
 #define IP_IPROBED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "hotpatcher/rules.h"
@@ -34,6 +35,7 @@ struct ip_iprobed_options {
 	const char *program;		      /* iprobe */
 	const char *fperf;		      /* likewise; NULL: none */
 	unsigned sessions, sessions_per_user; /* at most */
+	uint64_t memory_per_user;	      /* bytes at most; 0: by what there is */
 	const struct ip_rules_options *rules; /* NULL: none are carried out */
 };
 

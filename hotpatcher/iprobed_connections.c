@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/now.h"
 #include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/request.h"
-#include "hotpatcher/stop.h"
 
 #define START_NS  10000000000ull /* a process has for becoming ready, and for going when all is said */
 #define READ_SIZE (16u << 10)

@@ -31,7 +31,7 @@ struct ip_iprobed_session {
 struct ip_iprobed {
 	const struct ip_iprobed_options *options;
 	int program, fperf, listening, state; /* fperf: -1 where it is not there */
-	pid_t rules; /* the process that carries them out; 0: there is none */
+	pid_t rules;			      /* the process that carries them out; 0: there is none */
 	uint64_t rules_since;
 	struct ip_iprobed_session **sessions;
 	size_t nsessions;
@@ -49,6 +49,13 @@ struct ip_iprobed {
 /* One line to standard error: when, who, what. */
 void ip_iprobed_log(const struct ip_iprobed_session *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Memory (iprobed_memory.c). What there is: by a list of control groups as /proc/self/cgroup, where they are mounted, and a file as
+ * /proc/meminfo. UINT64_MAX: not known. */
+uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char *meminfo);
+/* Whether there is enough for one session more. 0, or -1 with an error. */
+#define IP_IPROBED_BESIDE (32ull << 20)
+int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s);
 
 /* Words of a worker for the log: what stands between newlines, in characters that do nothing, and not without end. */
 struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker);

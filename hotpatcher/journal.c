@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "common/rt_abi.h"
 #include "common/trace_format.h"
@@ -52,9 +53,14 @@ static bool lock(int fd)
 	return fcntl(fd, F_OFD_SETLK, &l) == 0;
 }
 
+static int open_journal(int dirfd, int flags)
+{
+	return openat(dirfd, IP_TRACE_JOURNAL, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_journal **ret)
 {
-	_cleanup_close_ int fd = openat(dirfd, IP_TRACE_JOURNAL, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	_cleanup_close_ int fd = ip_file_make(dirfd, IP_TRACE_JOURNAL, O_RDWR);
 	struct ip_journal_head h = *head;
 
 	h.magic = MAGIC;
@@ -69,7 +75,7 @@ int ip_journal_create(int dirfd, const struct ip_journal_head *head, struct ip_j
 
 int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal **ret)
 {
-	_cleanup_close_ int fd = openat(dirfd, IP_TRACE_JOURNAL, O_RDWR | O_CLOEXEC);
+	_cleanup_close_ int fd = open_journal(dirfd, O_RDWR);
 
 	if (fd < 0 && errno == ENOENT)
 		return 1;
@@ -88,7 +94,8 @@ int ip_journal_open(int dirfd, struct ip_journal_head *head, struct ip_journal *
 
 int ip_journal_expect_session(struct ip_journal *journal, uint32_t session)
 {
-	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, next)) != sizeof(session))
+	if (pwrite(journal->fd, &session, sizeof(session), offsetof(struct ip_journal_head, next)) !=
+	    sizeof(session))
 		return ip_error_errno("cannot write the journal of the trace (%s)", IP_TRACE_JOURNAL);
 	return 0;
 }
@@ -101,22 +108,16 @@ int ip_journal_set_session(struct ip_journal *journal, uint32_t session)
 	return 0;
 }
 
-bool ip_journal_is_locked(const char *dir)
+bool ip_journal_is_locked(int dirfd)
 {
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	_cleanup_free_ char *name = NULL;
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = open_journal(dirfd, O_RDONLY);
 
-	if (asprintf(&name, "%s/%s", dir, IP_TRACE_JOURNAL) < 0) {
-		name = NULL;
-		return false;
-	}
-	fd = open(name, O_RDONLY | O_CLOEXEC);
 	return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress, uint32_t piece,
-		   uint64_t size, uint64_t packets)
+int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress,
+		   uint32_t piece, uint64_t size, uint64_t packets)
 {
 	uint64_t seq = journal->seq[slot] + 1;
 	const struct ip_journal_entry e = {seq, size, packets, piece, *progress, seq};

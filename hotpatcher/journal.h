@@ -78,11 +78,11 @@ int ip_journal_expect_session(struct ip_journal *journal, uint32_t session);
 int ip_journal_set_session(struct ip_journal *journal, uint32_t session);
 
 /* Whether an iprobe that lives writes this directory. */
-bool ip_journal_is_locked(const char *dir);
+bool ip_journal_is_locked(int dirfd);
 
 /* Step 1: what holds once the stream (its piece) has that size. -1 with errno. */
-int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress, uint32_t piece,
-		   uint64_t size, uint64_t packets);
+int ip_journal_put(struct ip_journal *journal, uint32_t slot, const struct ip_progress *progress,
+		   uint32_t piece, uint64_t size, uint64_t packets);
 
 /* The packet could not be appended: what held before does. */
 void ip_journal_undo(struct ip_journal *journal, uint32_t slot);

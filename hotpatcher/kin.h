@@ -5,7 +5,10 @@
  *
  * Any process may be one: such a child need not have the target for its parent (CLONE_PARENT, or its parent has ended), nor the same
  * name, and no file tells. So the kernel is asked (kcmp) about each process that there is: one system call each, less than reading
- * any file of theirs. Where we may not ask (another user's process, a kernel without kcmp) we could not stop it either.
+ * any file of theirs. Where it does not tell (another user's process, a kernel without kcmp, a
+ * filter that forbids it), two that share their memory have the same sizes of it (/proc/PID/statm)
+ * at any time; who has others is none. One that cannot be told apart so is not taken for a
+ * stranger: the stop is refused.
  */
 #ifndef IP_KIN_H
 #define IP_KIN_H
@@ -16,6 +19,8 @@
 
 /* Whether the two share their memory. */
 bool ip_kin_is(pid_t a, pid_t b);
+/* Whether it is not known that they do not. */
+bool ip_kin_may_be(pid_t a, pid_t b);
 
 /* All processes that share the memory of the process: 0 and an array of pids that the caller frees (NULL where there are none), or
  * -1. tid: a thread of it that lives. */

@@ -32,8 +32,8 @@ int ip_session_serve_counts(struct ip_session *s)
 }
 
 /* Asks the session of a process. 1 with an error: nobody listens. */
-static int request_of(pid_t pid, struct ip_control_request request, const char *text, const char *nobody,
-		      struct ip_control_reply *ret, char **ret_text, size_t *ret_size)
+static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
+		      const char *nobody, struct ip_control_reply *ret, char **ret_text, size_t *ret_size)
 {
 	struct ip_target *target;
 	struct ip_area *area = NULL;
@@ -44,8 +44,7 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	if (!target->has_runtime || ip_area_open(target, &area) == 0) {
 		if (area)
 			request.inner_pid = target->inner_pid;
-		done = area ? ip_control_ask(area, pid, ip_proc_status(pid, "Uid"), &request, text, ret,
-					     ret_text, ret_size)
+		done = area ? ip_control_ask(area, pid, &request, text, directory, ret, ret_text, ret_size)
 			    : 1;
 		if (done > 0)
 			ip_error("pid %d has no session that could be asked: %s", pid, nobody);
@@ -55,14 +54,14 @@ static int request_of(pid_t pid, struct ip_control_request request, const char *
 	return done;
 }
 
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody,
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory, const char *nobody,
 		       struct ip_control_reply *ret, char **ret_text)
 {
 	const struct ip_control_request request = {
 		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
 	size_t size;
 
-	return request_of(pid, request, text, nobody, ret, ret_text, &size) ? -1 : 0;
+	return request_of(pid, request, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
 }
 
 int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
@@ -79,7 +78,7 @@ int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns
 		return -1;
 	text = ip_selection_text(parsed);
 	ip_selection_destroy(parsed);
-	if (!text || request_of(pid, request, text, "there is nothing to change", &reply, &answer, &size))
+	if (!text || request_of(pid, request, text, -1, "there is nothing to change", &reply, &answer, &size))
 		return -1;
 	return ip_session_note_change(ret, &reply, answer, size);
 }
@@ -88,7 +87,7 @@ int ip_session_ask_counts(pid_t pid, char **ret_dir)
 {
 	struct ip_control_reply reply;
 
-	return ip_session_request(pid, IP_CONTROL_COUNTS, "", "iprobe attach --payload hist begins one",
+	return ip_session_request(pid, IP_CONTROL_COUNTS, "", -1, "iprobe attach --payload hist begins one",
 				  &reply, ret_dir);
 }
 
@@ -122,7 +121,7 @@ int ip_session_join(pid_t pid, char **ret_dir)
 
 		if (done <= 0)
 			return done < 0 ? -1 : 1;
-		done = request_of(pid, request, "",
+		done = request_of(pid, request, "", -1,
 				  "it is stopped, elsewhere, or of another version: end it first", &reply,
 				  ret_dir, &size);
 		if (done <= 0)

@@ -10,6 +10,7 @@
 #include "hotpatcher/stop.h"
 
 #define PAGE_SIZE 4096ull
+#define SITE_NS	  5000u /* that reading and writing one takes */
 
 /* Step 2. */
 static int check_pcs(const struct ip_target *target, const struct ip_stop *stop,
@@ -73,7 +74,7 @@ int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n,
 	int done;
 
 	*ret = (struct ip_patch_result){0};
-	if (ip_stop_begin(target, deadline_ns, &stop) < 0) { /* 1 */
+	if (ip_stop_begin(target, deadline_ns, n * SITE_NS, &stop) < 0) { /* 1 */
 		ret->transient = ip_target_alive(target) && stop.late;
 		return -1;
 	}
@@ -97,6 +98,10 @@ int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n,
 	record.pages = record.sites;
 	record.ns = ip_stop_end(&stop); /* 5 */
 	record.running_ns = stop.running_ns;
-	ip_patch_result_add(ret, &record);
+	record.failed = done < 0 && !record.sites;
+	if (record.failed)
+		ip_stop_was_in_vain(target, NULL, &record);
+	else
+		ip_patch_result_add(ret, &record);
 	return done < 0 ? -1 : (int)ret->sites;
 }

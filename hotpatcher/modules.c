@@ -20,6 +20,7 @@
 #include "common/note.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/lasting.h"
+#include "hotpatcher/target_files.h"
 
 #define PAGE_MASK 4095ull
 
@@ -29,40 +30,9 @@ static bool same_file(const struct ip_mapping *a, const struct ip_mapping *b)
 	       !strcmp(a->path, b->path);
 }
 
-/* Whether fd is the file of the mapping. Some file systems (overlayfs, btrfs) show another device in maps than in stat;
- * the build-id decides there. */
-static bool is_mapped_file(int fd, const struct ip_mapping *m)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode;
-}
-
-static int open_module_file(pid_t pid, const struct ip_mapping *m, bool *ret_exact)
-{
-	char name[4200];
-	int fd;
-
-	*ret_exact = true;
-	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", pid, m->start, m->end);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		return fd;
-	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && is_mapped_file(fd, m))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	snprintf(name, sizeof(name), "/proc/%d/root%s", pid, m->path);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		*ret_exact = is_mapped_file(fd, m);
-	return fd;
-}
-
 /* Reads the build-id out of the mapped program headers and notes. */
-size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, uint64_t load_bias, uint8_t *ret)
+size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, uint64_t load_bias,
+			      uint8_t *ret)
 {
 	uint8_t bytes[sizeof(Elf64_Ehdr)], notes[4096];
 	unsigned elf_class;
@@ -78,7 +48,8 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
 		size_t size, found;
 
-		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, bytes, ehdr.e_phentsize) < 0)
+		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, bytes,
+				   ehdr.e_phentsize) < 0)
 			return 0;
 		ip_elf_phdr_decode(elf_class, bytes, &phdr);
 		if (phdr.p_type != PT_NOTE)
@@ -115,17 +86,20 @@ static uint64_t module_end(const struct ip_target *target, uint64_t start)
 	for (unsigned i = 0; i < ehdr.e_phnum && i < 256; i++) {
 		Elf64_Phdr phdr;
 
-		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, header, ehdr.e_phentsize) < 0)
+		if (ip_target_read(target, start + ehdr.e_phoff + i * ehdr.e_phentsize, header,
+				   ehdr.e_phentsize) < 0)
 			return 0;
 		ip_elf_phdr_decode(class, header, &phdr);
 		if (phdr.p_type != PT_LOAD)
 			continue;
 		if (first == UINT64_MAX)
 			first = phdr.p_vaddr & ~PAGE_MASK;
+		if (phdr.p_memsz > UINT64_MAX - phdr.p_vaddr)
+			return 0;
 		if (phdr.p_vaddr + phdr.p_memsz > end)
 			end = phdr.p_vaddr + phdr.p_memsz;
 	}
-	return end > first ? start + (end - first) : 0;
+	return end > first && end - first <= UINT64_MAX - start ? start + (end - first) : 0;
 }
 
 static int problem(struct ip_module *module)
@@ -243,11 +217,13 @@ static int load_module(struct ip_target *target, const struct ip_mapping *first,
 	char ours[2 * IP_BUILD_ID_MAX + 1], theirs[2 * IP_BUILD_ID_MAX + 1];
 	bool exact;
 	size_t size;
-	int fd = open_module_file(target->pid, first, &exact);
+	int fd = ip_target_open_mapping(target->pid, first, &exact);
 
 	if (fd < 0) {
-		ip_error("%s: its file cannot be opened (%s)%s", module->path, strerror(errno),
-			 module->deleted ? ": it was deleted or replaced since; root can still read it" : "");
+		if (module->deleted)
+			ip_error("%s: its file cannot be opened: it was deleted or replaced since; root can "
+				 "still read it",
+				 module->path);
 		return problem(module);
 	}
 	if (ip_elf_open_fd(fd, module->path, &module->elf) < 0) {
@@ -304,8 +280,9 @@ static bool take_over(struct ip_target *target, struct ip_modules *old, struct i
 		struct ip_module *o = &old->items[i];
 		size_t size;
 
-		if (!o->elf || o->start != module->start || o->end != module->end || o->inode != module->inode ||
-		    o->dev_major != module->dev_major || o->dev_minor != module->dev_minor || strcmp(o->path, module->path))
+		if (!o->elf || o->start != module->start || o->end != module->end ||
+		    o->inode != module->inode || o->dev_major != module->dev_major ||
+		    o->dev_minor != module->dev_minor || strcmp(o->path, module->path))
 			continue;
 		size = ip_modules_build_id_at(target, o->start, o->load_bias, id);
 		if (size != o->elf->build_id_size || memcmp(id, o->elf->build_id, size))
@@ -374,7 +351,8 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 					  target->anchor_address < module->end;
 			module->fresh = !take_over(target, old, module);
 			if (module->fresh)
-				load_module(target, first, module); /* what is wrong with it is kept in problem */
+				load_module(target, first,
+					    module); /* what is wrong with it is kept in problem */
 		}
 		i = j + 1;
 	}
@@ -430,7 +408,8 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 	for (size_t i = 0; i < modules->n; i++)
 		if (!modules->items[i].runtime && modules->items[i].elf && !modules->items[i].list &&
 		    ip_elf_note_place(modules->items[i].elf, IP_NOTE_ROOM, &room, &size) > 0)
-			return ip_error("pid %d: no probe list for %s, which was built with iprobe-cc: name it with --list, or "
+			return ip_error("pid %d: no probe list for %s, which was built with iprobe-cc: name "
+					"it with --list, or "
 					"put it beside as %s.probes",
 					target->pid, modules->items[i].path, modules->items[i].path);
 	return ip_error("pid %d has no probes: %s was not built with iprobe-cc", target->pid,

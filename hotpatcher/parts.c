@@ -10,11 +10,13 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/session.h"
 #include "hotpatcher/stop.h"
 
-#define PAGE(a)	   ((a) >> 12)
-#define NAP_NS	   5000000ull
-#define NAP_FACTOR 4 /* the target runs so many times as long as a try may have stopped it */
+#define PAGE(a)	    ((a) >> 12)
+#define NAP_NS	    5000000ull
+#define OTHER_TRIES 4 /* at most, but for threads that got no CPU in time */
+#define PATIENCE_NS 10000000000ull
 
 static int by_group(const void *a, const void *b, void *data)
 {
@@ -108,27 +110,36 @@ uint64_t ip_parts_expect(struct ip_change *changes, size_t n, uint64_t max_stop_
 	return ip_patch_expect_threads_ns(threads) + longest;
 }
 
-static void nap(uint64_t ns)
+/* The target runs until the next try. -1: there will be none. Keeps the error. */
+static int rest(struct ip_target *target, uint64_t limit_ns)
 {
-	const struct timespec t = {ns / 1000000000, ns % 1000000000};
+	uint64_t left = ip_stop_rest_ns(target, NAP_NS);
 
-	nanosleep(&t, NULL);
+	if (ip_now_ns() + left > limit_ns)
+		return -1;
+	for (uint64_t step; left; left -= step) {
+		if (ip_session_interrupted)
+			return -1;
+		step = left < NAP_NS ? left : NAP_NS;
+		ip_stop_nap(target, step);
+	}
+	return 0;
 }
 
 /* Step 4. */
 static int apply(struct ip_patch *patch, struct ip_target *target, uint64_t max_stop_ns, int64_t gate_session,
 		 unsigned tries, struct ip_patch_result *result)
 {
-	for (unsigned i = 1;; i++) {
-		uint64_t began = ip_now_ns(), took;
+	const uint64_t began = ip_now_ns();
 
+	for (unsigned i = 1;; i++) {
 		if (ip_patch_apply(patch, max_stop_ns, gate_session, result) == 0)
 			return 0;
-		if (!result->transient || i >= tries)
+		if (!result->transient || i >= tries || (i >= OTHER_TRIES && !target->starved))
 			return -1;
-		took = NAP_FACTOR * (ip_now_ns() - began);
 		ip_stop_let_go(target);
-		nap(took > NAP_NS ? took : NAP_NS);
+		if (rest(target, began + PATIENCE_NS) < 0)
+			return -1;
 	}
 }
 

@@ -9,8 +9,9 @@
  *      idle. Groups are ordered by where they begin, so that parts write few pages twice.
  *   3. The gate is written with the first part, and the same with each later one: recording begins with the first stop, and where all becomes idle
  *      it ends there, so between the stops a trace has whole functions or nothing.
- *   4. What may work a moment later (a thread did not stop in time, or stood inside a site) is tried again, a few times, with the
- *      target left to run meanwhile several times as long as it was stopped.
+ *   4. What may work a moment later (a thread did not stop in time, or stood inside a site) is tried again, 4 times at most, or
+ *      as often as the caller says where threads got no CPU in time, with the target left to run meanwhile (ip_stop_rest_ns()): for 10 s at most,
+ *      and not when the user has interrupted us.
  *   5. A part that fails ends it; the parts before stay as they are, and the caller puts them back.
  */
 #ifndef IP_PARTS_H

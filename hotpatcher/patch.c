@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/thread_areas.h"
 
 #define PAGE_SIZE 4096ull
 #define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))
@@ -338,7 +339,8 @@ static int write_piece(const struct ip_patch *patch, const struct piece *p, bool
 	if (ip_target_read(patch->target, p->start, patch->buffer, p->size) < 0)
 		return -1;
 	if (!back && p->exact && sum_of(patch->buffer, p->size) != p->sum)
-		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: nothing was changed, try again",
+		return ip_error("pid %d: the library at %#lx was unloaded or changed just now: nothing was "
+				"changed, try again",
 				patch->target->pid, p->start);
 	for (size_t i = p->first; i < p->last; i++) {
 		const struct ip_change *c = &patch->changes[i];
@@ -431,16 +433,25 @@ static void undo(const struct ip_patch *patch, int64_t gate_session)
 	write_all(patch, true);
 }
 
+static uint64_t expected(const struct ip_patch *patch)
+{
+	return ip_patch_expect_ns(patch->pages, patch->ncrossing);
+}
+
 /* Step 7 after step 9, in a stop of its own. Where that cannot be had the caller will restore the sites. */
 static void undo_later(const struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_session)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
+	struct ip_stop_record record = {.pages = patch->pages, .sites = patch->nchanges};
 	struct ip_stop stop;
 
 	if (gate_session && ip_target_alive(patch->target) &&
-	    ip_stop_begin(patch->target, deadline_ns, &stop) == 0) {
+	    ip_stop_begin(patch->target, deadline_ns, expected(patch), &stop) == 0) {
+		record.threads = stop.n;
+		record.tsc = stop.began_tsc;
 		undo(patch, gate_session);
-		ip_stop_end(&stop);
+		record.ns = ip_stop_end(&stop);
+		ip_stop_log_add(&patch->target->stops, NULL, &record);
 	}
 	ip_error("%s", why ? why : "out of memory");
 }
@@ -455,7 +466,7 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 	int done;
 
 	*ret = (struct ip_patch_result){0};
-	if (ip_stop_begin(target, deadline_ns, &stop) < 0) { /* 3 */
+	if (ip_stop_begin(target, deadline_ns, expected(patch), &stop) < 0) { /* 3 */
 		ret->transient = ip_target_alive(target) && stop.late;
 		return -1;
 	}
@@ -463,6 +474,8 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 	record.tsc = stop.began_tsc;
 	done = check_pcs(patch, &stop, ret); /* 4 */
 	ret->transient = done < 0;
+	if (done == 0 && gate_session > 0)
+		done = ip_thread_areas_check(&stop);
 	if (done == 0)
 		done = write_gate(target, gate_session); /* 5 */
 	began = ip_now_ns();
@@ -479,6 +492,11 @@ int ip_patch_apply(struct ip_patch *patch, uint64_t deadline_ns, int64_t gate_se
 	}
 	record.ns = ip_stop_end(&stop); /* 8 */
 	record.running_ns = stop.running_ns;
+	if (done < 0) {
+		record.failed = true;
+		record.pages = record.sites = 0;
+		ip_stop_was_in_vain(target, NULL, &record);
+	}
 	if (done == 0) {
 		ip_patch_result_add(ret, &record);
 		done = each_site(patch, check_written); /* 9 */

@@ -56,13 +56,6 @@ struct ip_change {
 
 struct ip_patch;
 
-struct ip_stop_record {
-	uint64_t tsc;	     /* when it began */
-	uint64_t ns;	     /* first INTERRUPT to last DETACH */
-	uint64_t running_ns; /* the same for the threads that were running; 0: there was none */
-	size_t threads, pages, sites;
-};
-
 /* Of one stop, or of several: then sites, pages and stop_ns are sums. */
 struct ip_patch_result {
 	uint64_t stop_ns;

@@ -9,9 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +35,7 @@ static struct {
 static const char *const kinds[] = {
 	[IP_PERMIT_OWN] = "own", [IP_PERMIT_MEMBER] = "member", [IP_PERMIT_ANY] = "any"};
 
-char *ip_permit_text(enum ip_permit_kind kind, int pidfd, const struct ip_policy_entry *entry)
+char *ip_permit_text(enum ip_permit_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry)
 {
 	char *text = NULL;
 	size_t size;
@@ -43,7 +45,10 @@ char *ip_permit_text(enum ip_permit_kind kind, int pidfd, const struct ip_policy
 		ip_error("out of memory");
 		return NULL;
 	}
-	fprintf(out, "%s:%d", kinds[kind], pidfd);
+	fputs(kinds[kind], out);
+	if (uid != IP_PERMIT_STAYS)
+		fprintf(out, "@%u", uid);
+	fprintf(out, ":%d", pidfd);
 	for (size_t i = 0; entry && i < entry->nusers; i++)
 		fprintf(out, "%c%u", i ? ',' : ':', entry->users[i]);
 	for (size_t i = 0; entry && i < entry->nprograms; i++)
@@ -116,18 +121,26 @@ static int set_effective(enum strength strength)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Step 5. Who came here without CAP_SETUID works for nobody but himself. */
-static int leave_user(void)
+/* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member. CAP_SETUID was for this alone. */
+static int become_user(enum ip_permit_kind kind, uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	const uint32_t bit = 1u << CAP_SETUID;
+	uid_t others = kind == IP_PERMIT_MEMBER ? NOBODY : uid;
+	pid_t parent = getppid();
 
-	if (syscall(SYS_capget, &header, data) < 0)
-		return -1;
-	if (!(data[0].permitted & bit))
+	/* who had no root to begin with is who he is */
+	if (uid == IP_PERMIT_STAYS)
 		return 0;
-	if (setresuid(NOBODY, -1, NOBODY) < 0)
+	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(others, uid, others) < 0)
+		return -1;
+	/* both are the kernel's at a change of ids: what is dumpable may be set by the administrator (fs.suid_dumpable), and whose end
+	 * we wait for is forgotten */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_KEEPCAPS, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		return -1;
+	if (syscall(SYS_capget, &header, data) < 0)
 		return -1;
 	data[0].effective &= ~bit;
 	data[0].permitted &= ~bit;
@@ -135,27 +148,54 @@ static int leave_user(void)
 	return syscall(SYS_capset, &header, data);
 }
 
+/* "KIND@UID" or "KIND". 0 or -1. */
+static int take_kind(const char *text, size_t n, enum ip_permit_kind *ret, uid_t *ret_uid)
+{
+	const char *at = memchr(text, '@', n);
+	size_t length = at ? (size_t)(at - text) : n;
+	char *end;
+
+	*ret_uid = IP_PERMIT_STAYS;
+	if (at) {
+		*ret_uid = strtoul(at + 1, &end, 10);
+		if (end == at + 1 || end != text + n || *ret_uid == IP_PERMIT_STAYS)
+			return -1;
+	}
+	for (*ret = IP_PERMIT_ANY; *ret; --*ret)
+		if (strlen(kinds[*ret]) == length && !strncmp(kinds[*ret], text, length))
+			return 0;
+	return -1;
+}
+
 int ip_permit_take(void)
 {
 	const char *text = getenv(IP_PERMIT_VARIABLE), *rest = text ? strchr(text, ':') : NULL;
-	enum ip_permit_kind kind = IP_PERMIT_ANY;
+	enum ip_permit_kind kind;
 	int length = 0;
+	uid_t uid;
 
 	if (!text)
 		return 0;
-	while (rest && kind &&
-	       (strlen(kinds[kind]) != (size_t)(rest - text) || strncmp(kinds[kind], text, rest - text)))
-		kind--;
-	if (!rest || !kind || sscanf(rest, ":%d%n", &permit.pidfd, &length) != 1 ||
+	/* before all else: of a process that is not dumpable the files in /proc (oom_score_adj, timerslack_ns, coredump_filter) are root's, though
+	 * it has the ids of who asked */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return ip_error_errno("prctl");
+	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
+	    sscanf(rest, ":%d%n", &permit.pidfd, &length) != 1 ||
 	    (permit.pid = held_pid(permit.pidfd)) <= 0 ||
 	    (kind == IP_PERMIT_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
 				      : rest[length] != '\0') ||
-	    set_effective(USUAL) < 0 || (kind == IP_PERMIT_MEMBER && leave_user() < 0))
+	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_PERMIT_VARIABLE);
 	permit.kind = kind;
 	unsetenv(IP_PERMIT_VARIABLE); /* our children have their own */
 	return 0;
+}
+
+bool ip_permit_is_lent(void)
+{
+	return permit.kind != IP_PERMIT_NONE;
 }
 
 bool ip_permit_put_down(void)
@@ -221,14 +261,15 @@ static int refuse(pid_t pid)
 			pid);
 }
 
-static int check_member(pid_t pid)
+/* tid: a thread of it; each has credentials of its own. held: keeps its number, or that of its
+ * process, from meaning another one. */
+static int check_member(pid_t pid, pid_t tid, int held)
 {
-	_cleanup_close_ int pidfd = ip_pidfd_open(pid);
 	_cleanup_free_ char *program = NULL;
 	struct ip_target_facts facts;
 	const char *why;
 
-	if (pidfd < 0 || ip_facts_of_target(pid, pidfd, (uid_t)-1, &facts) < 0)
+	if (held < 0 || ip_facts_of_target(tid, held, (uid_t)-1, &facts) < 0)
 		return -1;
 	program = ip_policy_program(pid);
 	if (!program)
@@ -236,11 +277,10 @@ static int check_member(pid_t pid)
 	why = ip_privilege_not_plain(&facts);
 	if (!why && !ip_policy_entry_allows(&permit.entry, facts.ids.ruid, program))
 		why = "is not what the policy lists";
-	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", pid, why) : 0;
+	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why) : 0;
 }
 
-/* Whether a thread is one of the process. */
-static int check_place(pid_t pid, pid_t tid)
+int ip_permit_check_place(pid_t pid, pid_t tid)
 {
 	char name[64];
 
@@ -254,20 +294,21 @@ int ip_permit_check_thread(pid_t pid, pid_t tid)
 {
 	int ret;
 
-	if (!permit.kind)
+	if (!permit.kind || permit.kind == IP_PERMIT_ANY)
 		return 0;
 	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
 		return ip_error("pid %d has ended", pid);
-	if (permit.restore_only)
-		return 0;
-	if (permit.kind == IP_PERMIT_ANY)
-		return check_place(pid, tid);
 	if (permit.kind == IP_PERMIT_MEMBER)
-		return tid == pid ? check_member(pid) : check_place(pid, tid);
+		return check_member(pid, tid, permit.pidfd);
 	ret = ask_kernel(pid, tid);
 	return ret < 0 ? refuse(pid)
 	       : ret   ? ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid)
 		       : 0;
+}
+
+bool ip_permit_restores_only(void)
+{
+	return permit.restore_only;
 }
 
 void ip_permit_restore_only(void)
@@ -300,7 +341,10 @@ int ip_permit_check(pid_t pid)
 		return 0;
 	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
 		return ip_error("pid %d has ended", pid);
-	return permit.kind == IP_PERMIT_MEMBER ? check_member(pid)
-	       : permit.kind == IP_PERMIT_OWN  ? check_threads(pid)
-					       : 0;
+	if (permit.kind == IP_PERMIT_MEMBER) {
+		_cleanup_close_ int held = ip_pidfd_open(pid);
+
+		return check_member(pid, pid, held);
+	}
+	return permit.kind == IP_PERMIT_OWN ? check_threads(pid) : 0;
 }

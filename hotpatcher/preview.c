@@ -9,9 +9,10 @@
 #include "common/error.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/flip.h"
+#include "hotpatcher/inject.h"
+#include "hotpatcher/kernel_worker.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/session_internal.h"
-#include "hotpatcher/inject.h"
 #include "hotpatcher/wake.h"
 
 static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
@@ -81,8 +82,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	int done = -1;
 
 	*ret = (struct ip_session_preview){.summary.pid = pid};
-	if (ip_session_select(&s) < 0 ||
-	    ip_target_open(pid, true, &s.target) < 0 ||
+	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0 ||
 	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
 	    (s.target->has_runtime && !ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
 		goto out;
@@ -100,9 +100,9 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.functions = plan.ndistinct;
 	ret->summary.left_out = plan.left_out;
 	ret->summary.pages = count_pages(&plan);
-	ret->summary.threads = ip_proc_status(pid, "Threads");
-	ret->expected_stop_ns = ip_parts_expect(plan.changes, plan.nchanges, options->max_stop_ns, ret->summary.threads,
-						&ret->nstops);
+	ret->summary.threads = ip_user_threads(pid);
+	ret->expected_stop_ns = ip_parts_expect(plan.changes, plan.nchanges, options->max_stop_ns,
+						ret->summary.threads, &ret->nstops);
 	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);

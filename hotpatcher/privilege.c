@@ -70,6 +70,8 @@ const char *ip_privilege_not_plain(const struct ip_target_facts *target)
 		return "runs with the ids of two users (setuid)";
 	if (ids->rgid != ids->egid || ids->rgid != ids->sgid)
 		return "runs with the ids of two groups (setgid)";
+	if (target->mixed)
+		return "has threads with other users or groups";
 	if (!ids->ruid)
 		return "runs as root";
 	if (!target->dumpable)

@@ -33,6 +33,7 @@ struct ip_target_facts {
 	bool dumpable;
 	enum ip_user_namespace userns;
 	bool owner; /* of IP_USERNS_BELOW: on the way up from it lies a namespace just below the caller's that the caller's user owns */
+	bool mixed; /* not all of its threads have these ids */
 };
 
 /* NULL: the kernel would let the caller trace the target; else why not, for "it ...". */

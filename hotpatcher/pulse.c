@@ -40,12 +40,15 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "common/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/clock.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/pulse_pace.h"
 
+#define NEW	   IP_TRACE_STAMPS ".new"
 #define LOAD_TICKS (1ull << 27) /* 52 ms at 2.6 GHz */
 #define USUAL	   17		/* 50 us at 2.6 GHz */
 #define WRITE                                                                                                \
@@ -57,7 +60,7 @@ struct run {
 
 struct ip_pulse {
 	struct ip_area *area;
-	char *path;
+	int dirfd;		 /* of the trace */
 	pthread_mutex_t writing; /* out */
 	FILE *out;
 	pthread_t thread;
@@ -196,7 +199,8 @@ static void *run(void *data)
 	struct ip_pulse *p = data;
 
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
+	if (!ip_permit_is_lent()) /* iprobed lends it for stops alone */
+		pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		const uint64_t ns = ip_pulse_pace_nap(&p->pace);
 		const struct timespec nap = {.tv_nsec = ns};
@@ -209,11 +213,29 @@ static void *run(void *data)
 	return NULL;
 }
 
+static FILE *as_file(int fd, const char *mode)
+{
+	FILE *file = fdopen(fd, mode);
+
+	if (!file)
+		close(fd);
+	return file;
+}
+
+/* NULL with errno. */
+static FILE *open_stamps(const struct ip_pulse *p, int flags)
+{
+	int fd = openat(p->dirfd, IP_TRACE_STAMPS, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+			0600);
+
+	return fd < 0 ? NULL : as_file(fd, flags == O_RDONLY ? "r" : flags & O_APPEND ? "a" : "w");
+}
+
 /* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it has written down on. */
 static void go_on(struct ip_pulse *p)
 {
 	uint64_t last = p->area->clock->now;
-	_cleanup_fclose_ FILE *in = last ? fopen(p->path, "re") : NULL;
+	_cleanup_fclose_ FILE *in = last ? open_stamps(p, O_RDONLY) : NULL;
 	struct run run;
 
 	while (in && read_run(in, &run)) {
@@ -229,6 +251,16 @@ static void go_on(struct ip_pulse *p)
 	end_run(p);
 }
 
+/* The new file beside, by which it will be replaced. NULL with errno. */
+static FILE *make_new(const struct ip_pulse *p)
+{
+	int fd;
+
+	unlinkat(p->dirfd, NEW, 0); /* of one that was killed */
+	fd = ip_file_make(p->dirfd, NEW, O_WRONLY);
+	return fd < 0 ? NULL : as_file(fd, "w");
+}
+
 static void destroy(struct ip_pulse *p)
 {
 	if (p->out)
@@ -236,41 +268,32 @@ static void destroy(struct ip_pulse *p)
 	if (p->loadavg >= 0)
 		close(p->loadavg);
 	pthread_mutex_destroy(&p->writing);
-	free(p->path);
+	if (p->dirfd >= 0)
+		close(p->dirfd);
 	free(p);
 }
 
-static char *new_path_of(const struct ip_pulse *p)
+int ip_pulse_start(struct ip_area *area, int dirfd, struct ip_pulse **ret)
 {
-	char *path;
-
-	return asprintf(&path, "%s.new", p->path) < 0 ? NULL : path;
-}
-
-int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret)
-{
-	_cleanup_free_ char *new_path = NULL;
 	struct ip_pulse *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
 	int error;
 
-	if (!p || asprintf(&p->path, "%s/" IP_TRACE_STAMPS, dir) < 0) {
-		free(p);
+	if (!p)
 		return ip_error("out of memory");
-	}
 	pthread_mutex_init(&p->writing, NULL);
 	p->area = area;
+	p->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
 	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	ip_pulse_pace_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
-	p->out = fopen(p->path, area->clock->now ? "ae" : "we");
+	p->out = p->dirfd < 0 ? NULL
+			      : open_stamps(p, O_WRONLY | O_CREAT | (area->clock->now ? O_APPEND : O_TRUNC));
 	if (!p->out) {
-		ip_error_errno("cannot write %s", p->path);
+		ip_error_errno("cannot write " IP_TRACE_STAMPS " of the trace");
 		destroy(p);
 		return -1;
 	}
-	new_path = new_path_of(p);
-	if (new_path)
-		unlink(new_path); /* of one that was killed */
+	unlinkat(p->dirfd, NEW, 0); /* of one that was killed */
 	go_on(p);
 	refresh(p);
 	/* the first run at once: if we are killed, who goes on reckons from there */
@@ -299,13 +322,12 @@ static void copy_runs(FILE *in, FILE *out)
 
 void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
 {
-	_cleanup_free_ char *new_path = new_path_of(p);
-	_cleanup_fclose_ FILE *in = fopen(p->path, "re"), *out = NULL;
+	_cleanup_fclose_ FILE *in = open_stamps(p, O_RDONLY), *out = NULL;
 	struct run all = {0}, run;
 	unsigned n = 0;
 	bool more;
 
-	if (!in || !new_path)
+	if (!in)
 		return;
 	while ((more = read_run(in, &run)) && run.to < before) {
 		if (!n++)
@@ -317,7 +339,7 @@ void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
 	if (n < 2)
 		return;
 	/* C1 */
-	out = fopen(new_path, "we");
+	out = make_new(p);
 	if (!out)
 		return;
 	write_run(out, &all);
@@ -327,13 +349,13 @@ void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
 	/* C2 */
 	pthread_mutex_lock(&p->writing);
 	copy_runs(in, out);
-	if (fflush(out) == 0 && !ferror(out) && rename(new_path, p->path) == 0) {
+	if (fflush(out) == 0 && !ferror(out) && renameat(p->dirfd, NEW, p->dirfd, IP_TRACE_STAMPS) == 0) {
 		FILE *old = p->out;
 
 		p->out = out;
 		out = old;
 	} else {
-		unlink(new_path);
+		unlinkat(p->dirfd, NEW, 0);
 	}
 	pthread_mutex_unlock(&p->writing);
 }

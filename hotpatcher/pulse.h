@@ -21,7 +21,7 @@ struct ip_pulse_stats {
 
 /* Refreshes the line of the area once, before it returns, and from then on. Notes go to DIR/iprobe/stamps
  * (common/trace_format.h). Goes on with those of an iprobe that was killed. */
-int ip_pulse_start(struct ip_area *area, const char *dir, struct ip_pulse **ret);
+int ip_pulse_start(struct ip_area *area, int dirfd, struct ip_pulse **ret);
 
 /* Puts what was noted of stamps before that time together in one line, as wide as the widest of it: so that what is on disk does not grow with what is
  * not there any more. Where it cannot be done (no room on the disk) it stays as it is. Not from two threads at once. */

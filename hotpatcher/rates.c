@@ -61,7 +61,7 @@ bool ip_rates_look(const struct ip_target *target, uint64_t interval_ns, struct 
 		ip_area_close(area);
 		return false;
 	}
-	*ret = (struct ip_rates){.iprobe = area->header->owner_pid};
+	*ret = (struct ip_rates){.iprobe = ip_area_owner(area)};
 	began = ip_now_ns();
 	lost = area->header->unserved;
 	look(area, before);

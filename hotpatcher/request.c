@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -23,7 +24,7 @@ static const struct {
 	bool changes;
 } commands[] = {
 	[IP_REQUEST_ATTACH] = {"attach", 3, true},  [IP_REQUEST_DETACH] = {"detach", 2, true},
-	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 2, false},
+	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 3, false},
 	[IP_REQUEST_TOP] = {"top", 2, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
 };
 
@@ -64,7 +65,6 @@ static const struct {
 	{"drop-hot", BIT(ATTACH), true},
 	{"overwrite", BIT(ATTACH), false},
 	{"compress", BIT(ATTACH), false},
-	{"output", BIT(SNAPSHOT), true},
 	{"delay", BIT(TOP), true},
 	{"iterations", BIT(TOP), true},
 	{"sort", BIT(TOP), true},
@@ -74,7 +74,6 @@ static const struct {
 	{"budget", BIT(FPERF), true},
 	{"interval", BIT(FPERF), true},
 	{"alternate", BIT(FPERF), true},
-	{"profile", BIT(FPERF), true},
 	{"multiplex", BIT(FPERF), false},
 	{"exclusive", BIT(FPERF), false},
 	{"stop", BIT(FPERF), false},
@@ -98,9 +97,6 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option)
 		return "is not taken by iprobed";
 	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
 		return value ? "takes no value" : "lacks its value";
-	/* a path from the root on: a relative one would be the session's; and the session opens it as its user (request.h) */
-	if (what == IP_REQUEST_SNAPSHOT && value)
-		return *value == '/' ? NULL : "is no absolute path";
 	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
 	if (value && (*value == '@' || strstr(value, ":@")))
 		return "would have iprobed read a file";
@@ -123,6 +119,18 @@ const char *ip_request_name(enum ip_request_what what)
 	return commands[what].name;
 }
 
+uint64_t ip_request_memory(const struct ip_request *r)
+{
+	uint64_t memory = IP_REQUEST_MEMORY_USUAL;
+
+	if (!(RECORDS >> r->what & 1))
+		return 0;
+	for (size_t i = 0; i < r->noptions; i++)
+		if (!strncmp(r->options[i], "--memory=", 9) && ip_parse_size(r->options[i] + 9, &memory) < 0)
+			memory = IP_REQUEST_MEMORY_MAX; /* the command refuses it */
+	return memory;
+}
+
 bool ip_request_changes(enum ip_request_what what)
 {
 	return commands[what].changes;
@@ -137,8 +145,7 @@ void ip_request_clear(struct ip_request *request)
 
 static int check_directory(const char *name)
 {
-	if (!*name || strlen(name) >= sizeof(((struct ip_request *)NULL)->directory) || strchr(name, '/') ||
-	    !strcmp(name, ".") || !strcmp(name, ".."))
+	if (!ip_dir_is_name(name) || strlen(name) >= sizeof(((struct ip_request *)NULL)->directory))
 		return ip_error("request: '%s' is no name of one directory", name);
 	return 0;
 }
@@ -167,7 +174,7 @@ static int take_line(struct ip_request *r, const char *line, bool *have)
 		r->leave = true;
 		return 0;
 	}
-	if (n == 9 && !memcmp(line, "directory", 9) && value && r->what == IP_REQUEST_ATTACH &&
+	if (n == 9 && !memcmp(line, "directory", 9) && value && ip_request_fds(r->what) == IP_REQUEST_FDS &&
 	    !*r->directory) {
 		if (check_directory(value) < 0)
 			return -1;

@@ -5,20 +5,21 @@
  *   to iprobed, once:   iprobe 1
  *                       COMMAND PID                  attach, detach, status, snapshot, top or fperf
  *                       leave                        (attach) the session goes on when the connection ends
- *                       directory NAME               (attach) one component, below the directory that comes along
+ *                       directory NAME               (attach, snapshot) one component, below the directory that comes along
  *                       option --NAME[=VALUE]        as the command knows them; any number of such lines
- *   with descriptors:   a directory (attach); standard output, standard error
+ *   with descriptors:   a directory (attach, snapshot); standard output, standard error
  *   to iprobed, later:  stop                         as Ctrl-C
  *   to the client:      started ID | refused REASON | ended CODE | killed SIGNAL; the first of refused, ended and killed is the last word
  *
- * No option that names a file is taken: files are opened by who asks, with his own rights. But snapshot --output=PATH, since the session that writes it, which is
- * the caller's or refuses, opens it with all capabilities put down.
+ * No option that names a file is taken: files are opened by who asks, with his own rights. The directory of a
+ * snapshot is opened by who asks, too, and goes on to the session that writes it (control.h).
  */
 #ifndef IP_REQUEST_H
 #define IP_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define IP_REQUEST_SIZE_MAX    (64u << 10)
@@ -56,6 +57,10 @@ const char *ip_request_refusal(enum ip_request_what what, const char *option);
 
 /* How many descriptors come with it: with 3 the first is a directory; the last two are standard output and standard error. */
 unsigned ip_request_fds(enum ip_request_what what);
+
+/* How much memory it asks for: the last --memory counts, as for the command itself. 0: it records nothing. */
+#define IP_REQUEST_MEMORY_USUAL (64ull << 20)
+uint64_t ip_request_memory(const struct ip_request *request);
 
 /* Its word. */
 const char *ip_request_name(enum ip_request_what what);

@@ -21,13 +21,12 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "hotpatcher/again_slot.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/dispatch.h"
 
 #ifndef PTRACE_EVENT_STOP
 #define PTRACE_EVENT_STOP 128
-#endif
-#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
-#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
 #endif
 
 #define SECOND	     1000000000ull
@@ -40,7 +39,8 @@ struct broken {
 	pid_t tid;
 	struct ip_sleeps *sleeps;
 	struct ip_arch_call call;
-	bool kept; /* the kernel has noted in the program's memory what is left */
+	bool may_take; /* a slot of the runtime's memory */
+	bool kept;     /* the kernel has noted in the program's memory what is left */
 	struct ip_time_left left;
 };
 
@@ -218,16 +218,13 @@ bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return target->has_runtime && a->again && pc > a->again && pc < a->again_end;
+	return target->has_runtime && a->again && pc >= a->again && pc < a->again_end;
 }
 
 /* Whether the thread can be sent through the runtime's code: it is there, the call was made by the instruction that the code makes it
- * by, and nobody judges calls by where they come from. */
+ * by, and it is known that nobody judges calls by where they come from. */
 static bool can_go_through(const struct broken *b)
 {
-	struct {
-		uint64_t mode, selector, offset, length;
-	} dispatch = {0};
 	uint8_t code[2];
 
 	if (!b->target->has_runtime || !b->target->anchor.again ||
@@ -235,17 +232,13 @@ static bool can_go_through(const struct broken *b)
 	    copy_in(b->tid, b->call.pc - sizeof(code), code, sizeof(code)) < 0 ||
 	    !ip_arch_is_own_call(&b->call, code))
 		return false;
-	return ptrace(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, b->tid, sizeof(dispatch), &dispatch) < 0 ||
-	       !dispatch.mode;
+	return ip_dispatch_of(b->tid) == IP_DISPATCH_OFF;
 }
 
 /* Has the kernel start the very call again. */
 static void do_the_same(const struct broken *b)
 {
-	struct user_regs_struct regs = b->call.regs;
-
-	ip_arch_do_again(&regs, regs.orig_rax, regs.rip);
-	ptrace(PTRACE_SETREGS, b->tid, 0, &regs);
+	ip_arch_restart_plainly(b->tid);
 }
 
 /* What ip_restart_release() will want, of a thread that goes on in our code with what is left at this address. */
@@ -257,39 +250,104 @@ static void keep(struct broken *b, uint64_t address)
 		b->left = (struct ip_time_left){address, limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
-/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
-static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
-{
-	uint64_t at = b->call.sp - ip_arch_again_below(&b->call), time = at + offsetof(struct ip_again, time),
-		 arguments[6];
-	const struct ip_rt_anchor *anchor = &b->target->anchor;
-	uint8_t image[256];
-	struct ip_arch_call call = b->call;
+/* Where the thread goes on behind one of the calls of the code, and what that needs. */
+struct way {
+	uint64_t at; /* of the struct ip_again */
+	uint64_t sp, behind;
+	uint8_t image[sizeof(struct ip_again_slot)];
+	size_t size;
+};
 
+/* The 32-bit runtime's code, byte for byte (runtime/arch/i386/again.S): an int $0x80, six loads from the stack, and the way back. */
+static bool is_narrow_code(const struct broken *b)
+{
+	static const uint8_t code[] = {0xcd, 0x80, 0x8b, 0x5c, 0x24, 0x10, 0x8b, 0x4c, 0x24, 0x18, 0x8b, 0x54,
+				       0x24, 0x20, 0x8b, 0x74, 0x24, 0x28, 0x8b, 0x7c, 0x24, 0x30, 0x8b, 0x6c,
+				       0x24, 0x38, 0x8d, 0xa4, 0x24, 0xc4, 0x00, 0x00, 0x00, 0xc3};
+	const struct ip_rt_anchor *a = &b->target->anchor;
+	uint8_t there[sizeof(code)];
+
+	return a->again_end - a->again == sizeof(code) && a->again_call == a->again + IP_ARCH_CALL_LENGTH &&
+	       copy_in(b->tid, a->again, there, sizeof(there)) == 0 && !memcmp(there, code, sizeof(code));
+}
+
+/* call: 0, IP_AGAIN_POLL or IP_AGAIN_REST. In 32-bit code, which knows the first alone, the stack
+ * has to do. */
+static int find_way(const struct broken *b, const struct ip_again *again, uint64_t call, struct way *ret)
+{
+	struct ip_again_slot slot = {.again = *again, .owner = ip_proc_inner_pid(b->tid), .sp = b->call.sp};
+	struct ip_again_place place;
+
+	if (b->call.narrow) {
+		if (!is_narrow_code(b))
+			return -1;
+		ret->sp = ret->at = b->call.sp - IP_I386_AGAIN_BELOW;
+		ret->behind = b->target->anchor.again_call;
+		ret->size = ip_arch_again_image(again, ret->image);
+		return 0;
+	}
+	if (!b->may_take || ip_again_slot_take(b->target, b->tid, b->call.sp, &place) < 0)
+		return -1;
+	slot.calls = place.calls;
+	ret->sp = b->call.sp;
+	ret->at = place.slot;
+	ret->behind = place.calls + call + IP_ARCH_CALL_LENGTH;
+	ret->size = sizeof(slot);
+	memcpy(ret->image, &slot, sizeof(slot));
+	return 0;
+}
+
+/* A slot that the thread was not sent to after all. */
+static void give_back(const struct broken *b, const struct way *way)
+{
+	const uint64_t nobody = 0;
+
+	if (!b->call.narrow)
+		copy_out(b->tid, way->at + offsetof(struct ip_again_slot, owner), &nobody, sizeof(nobody));
+}
+
+/* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
+static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
+{
+	uint64_t arguments[6], time;
+	struct ip_arch_call call = b->call;
+	struct way way;
+
+	if (find_way(b, again, which, &way) < 0)
+		return -1;
+	time = way.at + offsetof(struct ip_again, time);
 	again->pc = call.pc;
 	again->flags = call.regs.eflags & ~0x100ull;
 	again->number = call.number;
 	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
-	memcpy(arguments, behind == anchor->again_rest ? again->rest + 1 : call.arguments, sizeof(arguments));
+	memcpy(arguments, which == IP_AGAIN_REST ? again->rest + 1 : call.arguments, sizeof(arguments));
 	if (again->deadline != NO_DEADLINE) {
 		set_time(&call.wait, again, arguments);
 		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS && call.wait.limit < IP_WAIT_RECEIVE)
 			arguments[call.wait.argument] = time;
 	}
-	if (copy_out(b->tid, at, image, ip_arch_again_image(&call, again, image)) < 0 ||
-	    (b->kept &&
-	     copy_out(b->tid, call.arguments[call.wait.argument], again->time, sizeof(again->time)) < 0))
+	if (b->call.narrow)
+		ip_arch_again_image(again, way.image);
+	else
+		memcpy(way.image, again, sizeof(*again));
+	if (copy_out(b->tid, way.at, way.image, way.size) < 0)
 		return -1;
-	if (behind == anchor->again_poll) {
-		ip_arch_do_poll(&call.regs, at, behind);
-		call.regs.rsp = at;
-	} else {
-		ip_arch_prepare(&call, arguments,
-				behind == anchor->again_rest ? (long)again->rest[0] : call.number, behind,
-				at);
+	if (b->kept &&
+	    copy_out(b->tid, call.arguments[call.wait.argument], again->time, sizeof(again->time)) < 0) {
+		give_back(b, &way);
+		return -1;
 	}
-	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0)
+	if (which == IP_AGAIN_POLL) {
+		ip_arch_do_poll(&call.regs, way.at, way.behind);
+		call.regs.rcx = way.behind;
+	} else {
+		ip_arch_prepare(&call, arguments, which == IP_AGAIN_REST ? (long)again->rest[0] : call.number,
+				way.behind, way.sp);
+	}
+	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0) {
+		give_back(b, &way);
 		return -1;
+	}
 	if (again->deadline != NO_DEADLINE)
 		keep(b, b->kept ? call.arguments[call.wait.argument] : time);
 	return 0;
@@ -298,14 +356,13 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t behind)
 /* A call with a limit of its own. */
 static void wait_on(struct broken *b)
 {
-	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	struct ip_again again = {0};
 	uint64_t limit, late;
 
 	if (read_limit(b, -1, &limit) < 0)
 		return;
 	again.deadline = deadline_of(b, limit, &late);
-	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &again, anchor->again_call) == 0) {
+	if (limit != NO_DEADLINE && can_go_through(b) && go_through(b, &again, 0) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
 		return;
@@ -319,7 +376,6 @@ static void wait_on(struct broken *b)
 static void wait_on_socket(struct broken *b)
 {
 	_cleanup_close_ int socket = borrow_socket(b);
-	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	struct ip_again again = {0};
 	uint64_t limit, late;
 
@@ -330,7 +386,7 @@ static void wait_on_socket(struct broken *b)
 	if (!b->call.narrow && can_go_through(b) && ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, 0, socket_option(socket, SO_DOMAIN),
 			       socket_option(socket, SO_TYPE), &again) &&
-	    go_through(b, &again, anchor->again_poll) == 0) {
+	    go_through(b, &again, IP_AGAIN_POLL) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
 		return;
@@ -359,7 +415,6 @@ static bool is_stream_of_bytes(const struct broken *b)
 static void move_rest(struct broken *b)
 {
 	_cleanup_close_ int socket = -1;
-	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	struct ip_again again = {.deadline = NO_DEADLINE};
 	uint64_t limit = NO_DEADLINE, late;
 
@@ -371,40 +426,57 @@ static void move_rest(struct broken *b)
 		return;
 	if (limit == NO_DEADLINE) {
 		ip_arch_rest_of_call(b->call.number, b->call.arguments, b->call.result, &again);
-		go_through(b, &again, anchor->again_rest);
+		go_through(b, &again, IP_AGAIN_REST);
 		return;
 	}
 	again.deadline = deadline_of(b, limit, &late);
 	if (ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, b->call.result,
 			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE), &again))
-		go_through(b, &again, anchor->again_poll);
+		go_through(b, &again, IP_AGAIN_POLL);
+}
+
+/* Where a thread stands that is in our code: which call of it, and where its struct ip_again is. */
+static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret_at)
+{
+	struct ip_again_place place;
+
+	if (b->call.narrow) {
+		*ret_call = 0;
+		*ret_at = b->call.sp;
+		return b->call.pc == b->target->anchor.again_call;
+	}
+	if (!ip_again_slot_at(b->target, b->tid, b->call.pc, &place))
+		return false;
+	*ret_call = place.call;
+	*ret_at = place.slot;
+	return true;
 }
 
 /* Step 5: a thread that is in our code already. */
 static void wait_on_there(struct broken *b)
 {
-	const struct ip_rt_anchor *anchor = &b->target->anchor;
 	struct ip_arch_call call = b->call;
 	struct ip_again again;
-	uint64_t time = call.sp + offsetof(struct ip_again, time);
+	uint64_t which, at, time;
 
-	if (copy_in(b->tid, call.sp, &again, sizeof(again)) < 0)
+	if (!find_there(b, &which, &at) || copy_in(b->tid, at, &again, sizeof(again)) < 0)
 		return;
-	if (call.pc == anchor->again_call && again.deadline != NO_DEADLINE &&
-	    call.wait.limit < IP_WAIT_RECEIVE) {
+	time = at + offsetof(struct ip_again, time);
+	if (!which && again.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
 		/* in our memory, or in the program's */
 		if (call.wait.limit != IP_WAIT_MILLISECONDS)
 			time = call.arguments[call.wait.argument];
 		set_time(&call.wait, &again, call.arguments);
 		ip_arch_prepare(&call, call.arguments, call.number, call.pc, call.sp);
-	} else if (call.pc == anchor->again_call) {
+	} else if (!which) {
 		do_the_same(b);
 		count_renewed(b);
 		return;
-	} else if ((call.pc == anchor->again_rest || call.pc == anchor->again_poll) && again.poll_events) {
+	} else if (again.poll_events) {
 		set_time(&call.wait, &again, call.arguments);
-		ip_arch_do_poll(&call.regs, call.sp, anchor->again_poll);
+		ip_arch_do_poll(&call.regs, at, call.pc - which + IP_AGAIN_POLL);
+		call.regs.rcx = call.regs.rip;
 	} else {
 		return;
 	}
@@ -413,14 +485,25 @@ static void wait_on_there(struct broken *b)
 		keep(b, time);
 }
 
+static bool is_in_poll(const struct broken *b)
+{
+	struct ip_again_place place;
+
+	return ip_again_slot_at(b->target, b->tid, b->call.pc, &place) && place.call == IP_AGAIN_POLL;
+}
+
 /* Whether the call is one that the kernel, left alone, does not start again as it should. */
 static bool is_broken_off(const struct broken *b)
 {
 	const struct ip_arch_call *call = &b->call;
 
-	return call->result == -EINTR ||
-	       (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
-		(ip_arch_restarts_anew(call->number) || call->pc == b->target->anchor.again_poll));
+	return call->result == -EINTR || (!call->narrow && call->result == IP_ARCH_RESTART_UNLESS_HANDLER &&
+					  (ip_arch_restarts_anew(call->number) || is_in_poll(b)));
+}
+
+static bool is_partial(const struct ip_arch_call *call)
+{
+	return !call->narrow && ip_arch_is_partial(call->number, call->arguments, call->result);
 }
 
 /* Whether the call starts again with the time that it has left itself in the program's memory. */
@@ -449,30 +532,32 @@ static void wait_on_kept(struct broken *b)
 			again.deadline = end;
 	}
 	b->kept = true;
-	if (!can_go_through(b) || go_through(b, &again, b->target->anchor.again_call) < 0)
+	if (!can_go_through(b) || go_through(b, &again, 0) < 0)
 		b->left = (struct ip_time_left){at, b->call.wait.limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
-int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
-		       uint64_t *ret_pc, struct ip_time_left *ret_left)
+bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct ip_arch_call *call)
 {
-	struct broken b = {.target = target, .tid = tid, .sleeps = sleeps};
-	const struct ip_arch_call *call = &b.call;
-	bool partial;
+	const struct broken b = {.target = (struct ip_target *)target, .tid = tid, .call = *call};
 
-	if (ip_arch_call(tid, &b.call) < 0)
-		return -1;
-	*ret_pc = call->pc;
+	return call->number >= 0 && call->wait.limit != IP_WAIT_OTHER &&
+	       (is_partial(call) || is_broken_off(&b) || keeps_time(call));
+}
+
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+			bool may_take, struct ip_time_left *ret_left)
+{
+	struct broken b = {.target = target, .tid = tid, .sleeps = sleeps, .may_take = may_take};
+	const struct ip_arch_call *call = &b.call;
+
 	*ret_left = (struct ip_time_left){0};
-	if (call->number < 0 || call->wait.limit == IP_WAIT_OTHER)
-		return 0;
-	partial = !call->narrow && ip_arch_is_partial(call->number, call->arguments, call->result);
-	if ((!partial && !is_broken_off(&b) && !keeps_time(call)) || !is_ours(tid, status))
-		return 0;
+	if (ip_arch_call(tid, &b.call) < 0 || !ip_restart_concerns(target, tid, call) ||
+	    !is_ours(tid, status))
+		return;
 	if (ip_restart_is_waiting(target, call->pc)) {
-		if (!partial) /* there it goes on by itself */
+		if (!is_partial(call)) /* there it goes on by itself */
 			wait_on_there(&b);
-	} else if (partial) {
+	} else if (is_partial(call)) {
 		move_rest(&b);
 	} else if (!is_broken_off(&b)) {
 		wait_on_kept(&b);
@@ -484,7 +569,27 @@ int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct i
 		wait_on_socket(&b);
 	}
 	*ret_left = b.left;
-	return 0;
+}
+
+/* As a signal of which the program does not know may end it: only what returns EINTR where it would
+ * not have without one. */
+void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status)
+{
+	struct broken b = {.target = (struct ip_target *)target, .tid = tid};
+	_cleanup_close_ int socket = -1;
+	uint64_t limit;
+
+	if (status >> 16 == PTRACE_EVENT_EXEC || ip_arch_call(tid, &b.call) < 0 || b.call.number < 0 ||
+	    b.call.wait.limit == IP_WAIT_OTHER || b.call.result != -EINTR || !is_ours(tid, status))
+		return;
+	if (b.call.wait.limit >= IP_WAIT_RECEIVE) {
+		socket = target ? borrow_socket(&b) : -1;
+		if (read_limit(&b, socket, &limit) < 0 || limit == NO_DEADLINE)
+			return;
+	}
+	ip_arch_restart_plainly(tid);
+	if (target && b.call.wait.limit != IP_WAIT_ENDLESS)
+		count_renewed(&b);
 }
 
 void ip_restart_release(pid_t tid, const struct ip_time_left *left)

@@ -8,11 +8,17 @@
  *   1. Before the stop it is seen since when a thread has been waiting (sleep.h): that gives the end of its time limit.
  *   2. A thread that our INTERRUPT stopped in such a call (or a signal that is ignored, which wakes only threads that are traced) is
  *      made to start the call again: without a limit, by the kernel's own means (ERESTARTNOHAND).
- *   3. With a limit it has to be another call, with what is left; and no register may be different after it. So the thread goes
- *      to code of the runtime (arch/ARCH/again.S) which makes that call, puts the registers back, and returns to where
- *      the thread was. What the code needs lies on the thread's own stack, where a signal's frame would lie: so it needs nobody who is
- *      still there, lasts as long as the wait, and goes away with it even where a handler jumps out or the thread is cancelled.
- *   4. Registers and stack are set at the stop at once: should we die, the thread is on its way already.
+ *   3. With a limit it has to be another call, with what is left; and no register may be different
+ *      after it. So the thread goes to code of the runtime (arch/ARCH/again.S) which makes that
+ *      call, puts the registers back, and returns to where the thread was. What the code needs lies
+ *      in a slot of the runtime's own memory (again_slot.h): below the thread's stack pointer there
+ *      may be no room, and the code believes nobody's memory but ours. The slot lasts as long as
+ *      the wait. (In 32-bit code, which has no register to spare that tells the slot, it lies on
+ *      the thread's own stack, where a signal's frame would lie.) The code is compared byte for
+ *      byte before a thread is sent there; and a thread that may dispatch system calls by where
+ *      they come from (dispatch.h) is not.
+ *   4. Registers are set when all threads stand and it is decided that the target may be
+ *      changed (stop.h). Where it may not be, the call begins anew with all of its limit.
  *   5. A further stop finds the thread in that code, and with it the end of its limit.
  *   6. At the release the length of the stop is taken off what is left, also for calls that keep that in the program's memory by
  *      themselves (ppoll, pselect6, select).
@@ -39,10 +45,19 @@ struct ip_time_left {
 	uint64_t stopped_ns; /* CLOCK_MONOTONIC when it was right */
 };
 
-/* To be called for a thread as soon as it has stopped, with its wait status. 0, or -1 where it is gone; its program counter, and what
+struct ip_arch_call;
+
+/* Whether the thread, of which this was read, may come from a call that has to be looked after. */
+bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct ip_arch_call *call);
+
+/* Step 4, for a thread that stands, with its wait status. may_take: all threads do. What
  * ip_restart_release() wants. */
-int ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
-		       uint64_t *ret_pc, struct ip_time_left *ret_left);
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+			bool may_take, struct ip_time_left *ret_left);
+
+/* The same for one that may not be changed: its call, if we have broken it off, begins anew.
+ * target: NULL where it is not known. */
+void ip_restart_plainly(const struct ip_target *target, pid_t tid, int status);
 
 /* To be called just before the thread is let go. */
 void ip_restart_release(pid_t tid, const struct ip_time_left *left);

@@ -275,6 +275,8 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	int done;
 
 	*ret = (struct ip_patch_result){0};
+	target->asleep = 0;
+	target->starved = false;
 	done = collect(target, modules, &r);
 	if (done < 0)
 		goto out;

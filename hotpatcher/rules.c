@@ -21,11 +21,12 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/rules_internal.h"
 #include "hotpatcher/rules_store.h"
-#include "hotpatcher/stop.h"
 
 #define TURN_MS	  50 /* while something is being done */
 #define REST_MS	  200
@@ -47,20 +48,6 @@ void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_targ
 	else if (t)
 		snprintf(who, sizeof(who), " pid %d:", t->process.pid);
 	ip_iprobed_log(NULL, "%s:%s %s", rule, who, what);
-}
-
-/* Who may write a rule decides what is recorded of everybody. */
-static int check_safe(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return ip_error_errno("%s", path);
-	return (st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 022)
-		       ? ip_error("%s can be written by others, and rules are made of it: chown it, chmod "
-				  "go-w",
-				  path)
-		       : 0;
 }
 
 static bool is_wanted(const struct ip_rules_options *o, const struct ip_rules_rule *rule)
@@ -100,18 +87,19 @@ static void clear_states(struct ip_rules *e)
 	e->users = e->cmdlines = false;
 }
 
-/* All that defines anything: selections and profiles are what rules are made of. */
+/* All that defines anything: selections and profiles are what rules are made of. Who may write them, or put others in their
+ * place, decides what is recorded of everybody. */
 static int check_files(const struct ip_probes_d *probes)
 {
-	int done = check_safe(probes->dir);
+	int done = 0;
 
 	for (size_t i = 0; i < probes->nrules && done == 0; i++)
-		done = check_safe(probes->rules[i].file);
+		done = ip_file_check_way(probes->rules[i].file);
 	for (size_t i = 0; i < probes->nselections && done == 0; i++)
-		done = check_safe(probes->selections[i].place.file);
+		done = ip_file_check_way(probes->selections[i].place.file);
 	for (size_t i = 0; i < probes->nprofiles && done == 0; i++)
-		done = check_safe(probes->profiles[i].place.file);
-	return done;
+		done = ip_file_check_way(probes->profiles[i].place.file);
+	return done < 0 ? ip_error("%s; rules are made of it", ip_error_message()) : 0;
 }
 
 /* Reads the files, and all that can be wrong is found here. 0, or -1 with an error. */
@@ -332,7 +320,8 @@ static int open_signals(void)
 /* Sessions are root's, or who we are's, and of other ids none is ever needed. */
 static int give_up_capabilities(void)
 {
-	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE | 1ull << CAP_DAC_OVERRIDE;
+	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE | 1ull << CAP_DAC_OVERRIDE |
+				1ull << CAP_CHECKPOINT_RESTORE;
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 

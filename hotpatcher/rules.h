@@ -38,6 +38,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct ip_rules_options {
@@ -48,6 +49,7 @@ struct ip_rules_options {
 	const char *const *
 		only; /* rules to be carried out, enabled or not, and no others; none: all that are enabled */
 	size_t nonly;
+	uint64_t memory; /* of all sessions of rules together; 0: a quarter of what there is */
 };
 
 /* Starts it. Its process id, or -1 with an error. It ends with code 0 where there are no rules to be carried out. SIGHUP has it read the files again, SIGUSR1 and SIGUSR2 fire rules, SIGTERM ends it. */

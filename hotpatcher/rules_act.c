@@ -9,10 +9,10 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "common/units.h"
 #include "hotpatcher/rules_command.h"
 #include "hotpatcher/rules_store.h"
-#include "hotpatcher/stop.h"
 
 static void limits_of(const struct ip_rules_rule *r, struct ip_rules_command *c)
 {
@@ -89,6 +89,9 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 	const struct ip_rules_process *p = &t->process;
 	struct ip_rules_command c;
 
+	t->memory = ip_rules_memory_of(r);
+	if (ip_rules_memory_check(e, t->memory) < 0)
+		return -1;
 	if (ip_rules_note(e, p) < 0 ||
 	    ip_rules_begin_directory(e, t, firing->arm, firing->why, &t->dir) < 0) {
 		ip_rules_forget(e, p);
@@ -111,6 +114,7 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 	}
 	t->job.limit_ns = ip_now_ns() + r->for_ns + IP_RULES_PATIENCE_NS;
 	t->doing = IP_RULES_ACT;
+	t->told_memory = false;
 	t->by = firing->arm;
 	return 0;
 }

@@ -281,6 +281,8 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	_cleanup_free_ char *reply = NULL;
 	struct sockaddr_un address;
+	struct ucred who = {.uid = -1};
+	socklen_t length = sizeof(who);
 	char word[3] = "";
 	size_t size = 0;
 	int head = 0;
@@ -293,6 +295,9 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 			       ? ip_error("no iprobed carries out rules here: nobody listens at %s",
 					  address.sun_path)
 			       : ip_error_errno("%s", address.sun_path);
+	/* who listens where others may make names might be anybody */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid && who.uid != geteuid()))
+		return ip_error("%s: who listens there is user %u", address.sun_path, who.uid);
 	if (strlen(request) > REQUEST_MAX)
 		return ip_error("the request is too long");
 	if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)

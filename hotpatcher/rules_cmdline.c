@@ -19,7 +19,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
-#include "hotpatcher/stop.h"
+#include "common/now.h"
 
 #define CMDLINE_MAX 4096
 #define PATIENCE_NS 2000000000ull

@@ -78,6 +78,8 @@ struct ip_rules_target {
 	struct ip_rules_job job;
 	struct ip_rules_arm *by; /* who acts; of a flight recorder: whose it is; else NULL */
 	char *dir;		 /* of the session */
+	uint64_t memory;	 /* that it may take, its worker included */
+	bool told_memory;	 /* that there is none for it now */
 	struct ip_rules_arm *watched[IP_UNTIL_CONDITIONS]; /* by condition of --until, */
 	bool is_overhead[IP_UNTIL_CONDITIONS];		   /* that ends the watch because it costs too much */
 	size_t nwatched;
@@ -170,6 +172,8 @@ bool ip_rules_target_rests(const struct ip_rules_target *t);
 /* The rule fires, unless it has too often, or has not paid back yet what it has cost. forced: all the same. Whether it does. */
 bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
 		   uint64_t now_ns, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* Logs, once, that there is no memory for its session now. */
+void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t);
 /* Whether the rule may fire now. */
 bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns);
 
@@ -188,6 +192,14 @@ bool ip_rules_snapshot_end(struct ip_rules *e, struct ip_rules_target *t);
 /* The flight recorder has ended because the rule's latency was too much: what it has written is kept. */
 void ip_rules_recorder_keep(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm,
 			    const char *why);
+
+/* rules_memory.c. Bytes that a session of the rule takes, its process included. */
+uint64_t ip_rules_memory_of(const struct ip_rules_rule *rule);
+/* Whether it can ever have so much: 0, or -1 with an error. */
+int ip_rules_memory_check(const struct ip_rules *e, uint64_t needed);
+/* Whether there is room for it beside all others; watch: it only watches. True also where it never can have so much. */
+bool ip_rules_memory_fits(const struct ip_rules *e, const struct ip_rules_target *t, uint64_t needed,
+			  bool watch);
 
 /* rules_notes.c. Notes of processes that have a session, or have had one that may have left something. */
 int ip_rules_note(const struct ip_rules *e, const struct ip_rules_process *process);

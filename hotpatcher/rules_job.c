@@ -18,7 +18,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/stop.h"
+#include "common/now.h"
+#include "common/print.h"
 #include "hotpatcher/worker.h"
 
 #define TARGET_FD   3
@@ -27,7 +28,7 @@
 
 static void fail(const char *what)
 {
-	dprintf(STDERR_FILENO, "iprobe: %s: %s\n", what, strerror(errno));
+	ip_print(stderr, "iprobe: %s: %s\n", what, strerror(errno));
 	_exit(1);
 }
 

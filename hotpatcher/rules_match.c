@@ -16,7 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/target.h"
+#include "common/proc.h"
 
 #define CGROUP_MAX 8192
 #define DELETED	   " (deleted)"

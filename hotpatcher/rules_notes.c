@@ -17,10 +17,10 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "hotpatcher/facts.h"
 #include "hotpatcher/rules_internal.h"
 #include "hotpatcher/rules_store.h"
-#include "hotpatcher/stop.h"
 
 #define LOCK_NS	 60000000000ull
 #define CLEAN_NS 30000000000ull

@@ -15,9 +15,10 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/now.h"
+#include "common/proc.h"
 #include "hotpatcher/facts.h"
 #include "hotpatcher/rules_internal.h"
-#include "hotpatcher/stop.h"
 
 #define SCAN_NS	      200000000ull
 #define SCAN_SHARE    250 /* one part in so many of a CPU goes there */

@@ -16,21 +16,20 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 
 #define TIME_FORMAT "%Y%m%dT%H%M%S"
 #define RECORDER    ".recorder-"
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-	(void)st, (void)type, (void)where;
-	remove(path);
-	return 0;
-}
-
 void ip_rules_store_remove(const char *path)
 {
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	struct ip_dir_place place;
+
+	if (ip_dir_locate(path, &place) < 0)
+		return;
+	ip_dir_remove(place.parent, place.name);
+	ip_dir_place_close(&place);
 }
 
 /* Sums what it visits. One at a time, in one process without threads. */
@@ -50,22 +49,9 @@ static uint64_t size_of(const char *path)
 	return visited;
 }
 
-static int make_directory(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return ip_error_errno("cannot make %s", path);
-	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return ip_error("%s is no directory", path);
-	return (st.st_uid && st.st_uid != geteuid()) || (st.st_mode & 022)
-		       ? ip_error("%s can be written by others: chown it, chmod go-w", path)
-		       : 0;
-}
-
 int ip_rules_store_open(const char *dir)
 {
-	return make_directory(dir);
+	return ip_dir_check_way(dir, 0700);
 }
 
 /* Of "20261122T153110.123Z-1234", nanoseconds since 1970; 0: it is no such name. */
@@ -212,7 +198,7 @@ int ip_rules_store_begin(const char *dir, const struct ip_rules_rule *rule, pid_
 		above = NULL;
 		return ip_error("out of memory");
 	}
-	if (make_directory(above) < 0)
+	if (ip_dir_check_way(above, 0700) < 0)
 		return -1;
 	/* the same process twice in a millisecond */
 	for (int i = 0; i < 10 && done < 0; i++) {
@@ -249,7 +235,7 @@ int ip_rules_store_begin_recorder(const char *dir, const struct ip_rules_rule *r
 		above = NULL;
 		return ip_error("out of memory");
 	}
-	if (make_directory(above) < 0)
+	if (ip_dir_check_way(above, 0700) < 0)
 		return -1;
 	if (asprintf(ret_path, "%s/" RECORDER "%d", above, pid) < 0) {
 		*ret_path = NULL;

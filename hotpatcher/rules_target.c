@@ -290,7 +290,15 @@ static bool wants_to_act(const struct ip_rules_target *t)
 
 static bool may_act(const struct ip_rules *e, const struct ip_rules_target *t)
 {
-	return wants_to_act(t) && e->acting < IP_RULES_ACTING;
+	return wants_to_act(t) && e->acting < IP_RULES_ACTING &&
+	       ip_rules_memory_fits(e, t, ip_rules_memory_of(t->waiting[0].arm->state->rule), false);
+}
+
+void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t)
+{
+	if (!t->told_memory)
+		ip_rules_log(state, t, "waits until there is memory for it (--memory-of-rules)");
+	t->told_memory = true;
 }
 
 /* A flight recorder has not watched for a latency, since its rule could not have fired, and now it may. */
@@ -339,7 +347,11 @@ bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_
 	ip_rules_look(e, t, now_ns);
 	put_actions_first(t);
 	take_snapshots(e, t, now_ns);
-	e->held_back |= wants_to_act(t) && !may_act(e, t);
+	if (wants_to_act(t) && !may_act(e, t)) {
+		e->held_back = true;
+		if (e->acting < IP_RULES_ACTING)
+			ip_rules_tell_memory(t->waiting[0].arm->state, t);
+	}
 	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) && !t->side.pid)
 		ip_rules_job_end(&t->job, now_ns);
 	if (t->doing != IP_RULES_NOTHING)

@@ -9,12 +9,13 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/now.h"
 #include "common/units.h"
+#include "hotpatcher/iprobed_internal.h"
 #include "hotpatcher/rules_command.h"
 #include "hotpatcher/rules_store.h"
-#include "hotpatcher/stop.h"
 
-#define MEMORY "8M"
+#define MEMORY (8ul << 20)
 #define RING   (16ul << 20) /* of a flight recorder */
 
 /* What the session of the rule writes at its end may be worth keeping. */
@@ -123,8 +124,15 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 	memset(t->is_overhead, 0, sizeof(t->is_overhead));
 	if (!first)
 		return 0;
-	if (name_watch(e, t, r) < 0)
+	t->memory = (r->action != IP_RULES_SNAPSHOT ? MEMORY : r->ring ? r->ring : RING) + IP_IPROBED_BESIDE;
+	if (!ip_rules_memory_fits(e, t, t->memory, true)) {
+		ip_rules_tell_memory(first->state, t);
+		e->held_back = true;
+		return 0;
+	}
+	if (ip_rules_memory_check(e, t->memory) < 0 || name_watch(e, t, r) < 0)
 		return -1;
+	t->told_memory = false;
 	if (ip_rules_note(e, &t->process) < 0) {
 		free(ip_steal_ptr(t->dir));
 		return -1;
@@ -137,7 +145,7 @@ int ip_rules_watch_begin(struct ip_rules *e, struct ip_rules_target *t)
 		ip_rules_command_options(&c, NULL, t->dir);
 		watch_latencies(t, &c, now_ns);
 		ip_rules_command_add(&c, "--memory");
-		ip_rules_command_add(&c, MEMORY);
+		ip_rules_command_add(&c, "%lu", MEMORY);
 	}
 	ip_rules_command_add(&c, "--");
 	ip_rules_command_add(&c, "%d", t->process.pid);

@@ -62,8 +62,8 @@ static const struct {
 	void (*handler)(int);
 } our_signals[] = {
 	/* the terminal sends these to the command as well */
-	{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on}, {SIGHUP, pass_on}, {SIGPIPE, SIG_IGN},
-	{SIGXFSZ, SIG_IGN}, /* memfds count as files */
+	{SIGINT, SIG_IGN}, {SIGQUIT, SIG_IGN}, {SIGTERM, pass_on},
+	{SIGHUP, pass_on}, {SIGPIPE, SIG_IGN}, {SIGXFSZ, SIG_IGN}, /* memfds count as files */
 };
 
 #define NSIGNALS (sizeof(our_signals) / sizeof(*our_signals))
@@ -134,6 +134,7 @@ static int launch(struct launch *l, char **argv, const char *preload)
 		launched = l->pid;
 		l->s->area->header->run_pid = l->pid;
 		l->s->area->header->owner_pid = getpid();
+		l->s->area->header->inherit = l->s->options->follow_fork;
 		if (write(wait_pipe[1], "", 1) != 1)
 			kill(l->pid, SIGKILL);
 	}
@@ -341,7 +342,7 @@ static const char *record(struct launch *l)
 			wait_a_little(l);
 			continue;
 		}
-turn:
+	turn:
 		reason = ip_session_turn(s);
 		/* the loop itself tells the command's end, and a look at a dying image is no end */
 		if (reason && (l->ended || strcmp(reason, "target ended")))

@@ -13,16 +13,19 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
+#include "hotpatcher/bounds.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
 #include "hotpatcher/fperf.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 
-#define FOREIGN_TRIES	   3
-#define LOAD_TRIES	   10
-#define HURRY		   (-10) /* nice value: weighs nine times what 0 does */
+#define FOREIGN_TRIES 3
+#define LOAD_TRIES    10
+#define HURRY	      (-10) /* nice value: weighs nine times what 0 does */
 
 void ip_session_nap(uint64_t ns)
 {
@@ -50,7 +53,8 @@ void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
 		if (is_counted(s, f->number))
 			continue;
 		/* the number of the other instance is next to it (ip_plan_bind) */
-		s->summary->functions += !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
+		s->summary->functions +=
+			!f->silent && !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
 		s->counted[f->number / 8] |= 1 << f->number % 8;
 	}
 }
@@ -77,8 +81,32 @@ uint64_t ip_session_longest_stop(const struct ip_session_summary *summary)
 	return longest;
 }
 
+void ip_session_tell_stops(struct ip_session *s, const char *kind)
+{
+	struct ip_session_summary *sum = s->summary;
+	struct ip_stop_log *log;
+
+	if (!s->target)
+		return;
+	log = &s->target->stops;
+	for (size_t i = 0; i < log->n; i++) {
+		ip_session_add_stop(s, &log->items[i].record);
+		if (s->trace)
+			ip_trace_add_stop(s->trace, log->items[i].kind ? log->items[i].kind : kind,
+					  &log->items[i].record);
+	}
+	sum->more_stops += log->more;
+	sum->looks.n += log->looks.n;
+	sum->looks.ns += log->looks.ns;
+	if (log->looks.longest_ns > sum->looks.longest_ns)
+		sum->looks.longest_ns = log->looks.longest_ns;
+	ip_stop_log_clear(log);
+}
+
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
 {
+	if (s->trace)
+		ip_session_tell_stops(s, kind);
 	for (size_t i = 0; i < r->nstops; i++) {
 		ip_session_add_stop(s, &r->stops[i]);
 		if (s->trace)
@@ -95,12 +123,15 @@ static int restore_leftovers(struct ip_session *s, const struct ip_modules *modu
 	int ret = s->options->no_stop ? ip_session_flip_idle(s, modules, "leftovers", &result)
 				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
+	/* there may be no trace yet */
+	for (size_t i = 0; i < result.nstops && !s->options->no_stop; i++)
+		ip_stop_log_add(&s->target->stops, "leftovers", &result.stops[i]);
 	if (ret == 0 && result.sites) {
-		fprintf(stderr,
-			"iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume "
-			"goes on with its "
-			"recording instead)\n",
-			s->target->pid, result.sites);
+		ip_print(stderr,
+			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume "
+			 "goes on with its "
+			 "recording instead)\n",
+			 s->target->pid, result.sites);
 		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
 	}
 	free(result.inside);
@@ -121,6 +152,9 @@ void ip_session_priority(bool recording)
 {
 	const struct sched_param param = {.sched_priority = recording};
 
+	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead of others by it */
+	if (ip_permit_is_lent())
+		return;
 	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }
 
@@ -135,7 +169,7 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_fore
 		s->live = true; /* from here on: even a failure leaves nothing to chance */
 		free(result->inside);
 		ret = ip_parts_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
-				     s->area->header->session, IP_SESSION_TRIES, result);
+				     s->area->header->session, IP_SESSION_ATTACH_TRIES, result);
 		ip_session_note_stop(s, "attach", result);
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
@@ -176,7 +210,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		return -1;
 	/* another image of a session that was changed by request: what is taken away everywhere may be all there is */
 	if (s->trace && s->selections.n > 1) {
-		if (ip_plan_match(modules, &s->selections, plan) < 0)
+		if (ip_plan_match(s->target, modules, &s->selections, plan) < 0)
 			return -1;
 		if (!plan->nchanges)
 			return 0;
@@ -188,12 +222,13 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 ||
 			  ip_session_begin_trace(s, plan, modules) < 0))
 		return -1;
-	/* before any site of this image is live */
-	s->area->header->user_mask = s->user.mask;
-	s->area->header->user_call = s->user.call;
 	if ((s->options->values.args || s->options->values.retval) &&
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
 			   &s->summary->value_gaps) < 0)
+		return -1;
+	/* before any site of this image is live */
+	if (ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0 ||
+	    ip_bounds_write(s->target, s->area, &s->user) < 0)
 		return -1;
 	s->records |= ip_plan_records(plan);
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
@@ -201,8 +236,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
 	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
 	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
-	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) || ip_until_plan(s, plan) < 0 ||
-	    ip_trace_sync(s->trace) < 0)
+	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
+	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
 	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
@@ -269,13 +304,13 @@ void ip_session_tell_unused(const struct ip_session *s)
 	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
 
 	if (unused)
-		fprintf(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
+		ip_print(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
 	for (size_t i = 0; i < rules->n; i++) {
 		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
 
 		if (missing)
-			fprintf(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n",
-				s->target->pid, missing, rules->items[i].text);
+			ip_print(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n",
+				 s->target->pid, missing, rules->items[i].text);
 	}
 	ip_filters_tell_samples(&s->options->filters, s->target->pid);
 }

@@ -24,9 +24,16 @@
 
 /* The reason of one that took time by system calls, when the process came under seccomp. */
 #define IP_END_EXECED	"target exec'ed"
+/* The same of one in which a thread came that has no thread area of its own (thread_areas.h). */
+#define IP_END_AREAS "a thread shares its thread area, or has none: its events cannot be told apart"
 #define IP_END_CONFINED "the process is under seccomp: its clock cannot be read"
 /* The reason why a recording ended that ran into --max-size. */
 #define IP_END_SIZE_LIMIT "size limit reached"
+/* Whose word the limit is. */
+#define IP_LIMIT_ASKED	 "--max-size"
+#define IP_LIMIT_DEFAULT "the default"
+#define IP_LIMIT_SPACE	 "a tenth of the space that was free"
+#define IP_LIMIT_BEGUN	 "as the recording was begun"
 /* The same of one for which the disk had no room left. */
 #define IP_END_NO_SPACE "no space left"
 /* The same of --stop-on. */
@@ -42,25 +49,26 @@ struct ip_session_options {
 	uint64_t max_size; /* of the trace, bytes; 0: 1 GiB or a tenth of the free space, whichever is less */
 	uint64_t max_stop_ns;
 	bool follow_exec; /* attach: what the target executes, too */
-	bool overwrite; /* keep the newest (window.h) */
+	bool overwrite;	  /* keep the newest (window.h) */
 	bool follow_fork; /* forked children record, too */
-	bool no_stop; /* switch pages instead (flip.h) */
-	bool resume;	/* go on with the recording in dir, whose iprobe was killed */
-	bool live_line; /* show one on stderr */
-	const char *own; /* an option that was given and that only a new session can have; NULL: none */
+	bool no_stop;	  /* switch pages instead (flip.h) */
+	bool resume;	  /* go on with the recording in dir, whose iprobe was killed */
+	bool live_line;	  /* show one on stderr */
+	const char *own;  /* an option that was given and that only a new session can have; NULL: none */
 	enum ip_clock_source clock;
 	bool compress; /* streams (press.h) */
-	unsigned rotate; /* keep the newest max_size bytes, in so many pieces (trace_rotate.h); 0: stop there */
+	unsigned
+		rotate; /* keep the newest max_size bytes, in so many pieces (trace_rotate.h); 0: stop there */
 	void (*on_live)(void *context); /* called once, when probes have gone live; NULL: nobody is */
 	void *context;
 	unsigned drop_hot; /* per cent (hot.h); 0: not asked for */
-	bool coarse; /* time from a clock that is refreshed from outside (pulse.h) */
+	bool coarse;	   /* time from a clock that is refreshed from outside (pulse.h) */
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
 	struct ip_until_options until; /* their functions have the payload hist; */
 	uint64_t linger_ns;	       /* when one is met the session goes on for so long */
-	struct ip_fperf *fperf; /* reads counters instead of recording (fperf.h); NULL: no */
+	struct ip_fperf *fperf;	       /* reads counters instead of recording (fperf.h); NULL: no */
 };
 
 /* What a second attach has changed. */
@@ -75,39 +83,43 @@ struct ip_session_summary {
 	pid_t pid;
 	size_t sites, functions, threads, pages, left_out;
 	size_t disturbed; /* functions of which calls are missing: somebody else changed their live sites (watch.h) */
-	size_t foreign; /* selected sites that somebody else had changed: left as they were (foreign.h) */
+	size_t foreign;	   /* selected sites that somebody else had changed: left as they were (foreign.h) */
 	size_t unswitched; /* selected sites that --no-stop had to leave idle */
-	char unswitched_why[256]; /* the first of them */
+	char unswitched_why[256];		   /* the first of them */
 	struct ip_stop_record stops[IP_MAX_STOPS]; /* the hold of a borrowed thread is one, too */
 	size_t nstops;
-	size_t more_stops; /* that found no room there */
-	uint64_t more_ns;  /* the longest of those */
+	size_t more_stops;   /* that found no room there */
+	uint64_t more_ns;    /* the longest of those */
 	uint64_t stopped_ns; /* all stops together */
+	struct ip_stop_looks looks; /* at single threads, which are none of these stops */
 	struct {	     /* changes that were made without a stop (change.h): */
 		size_t changes;
-		uint64_t changing_ns; /* so long mappings were changed, all together, those of attempts that failed as well */
-		uint64_t hold_ns;     /* the longest hold of a thread that waited */
-		uint64_t gap_ns;      /* the longest time for which probes that stayed live were idle */
+		uint64_t
+			changing_ns; /* so long mappings were changed, all together, those of attempts that failed as well */
+		uint64_t hold_ns; /* the longest hold of a thread that waited */
+		uint64_t gap_ns;  /* the longest time for which probes that stayed live were idle */
 	} flipped;
-	size_t renewed;	   /* system calls of the target whose time limit began anew after a stop (restart.h) */
+	size_t renewed; /* system calls of the target whose time limit began anew after a stop (restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;
-	bool rotates; /* --rotate: */
+	bool rotates;			 /* --rotate: */
 	struct ip_trace_rotated rotated; /* what was removed; events, written are what is there */
 	uint64_t kept_from_ns; /* nothing was removed of what happened so long after the start, or later */
-	uint64_t filtered; /* events that were left out on purpose */
-	uint64_t written;  /* bytes of packets */
-	uint64_t plain;	   /* packets that were not compressed, though they should have been */
-	size_t dropped;	     /* functions by --drop-hot; */
-	char *dropped_names; /* of them; malloc'ed or NULL */
-	bool counting;	    /* functions have payloads of their own */
-	uint64_t calls;	    /* that were counted or measured instead of logged */
+	uint64_t filtered;     /* events that were left out on purpose */
+	uint64_t written;      /* bytes of packets */
+	uint64_t plain;	       /* packets that were not compressed, though they should have been */
+	size_t dropped;	       /* functions by --drop-hot; */
+	char *dropped_names;   /* of them; malloc'ed or NULL */
+	bool counting;	       /* functions have payloads of their own */
+	uint64_t calls;	       /* that were counted or measured instead of logged */
 	uint64_t overwritten;
-	uint64_t processes; /* that recorded anything */
+	uint64_t processes;	  /* that recorded anything */
 	size_t children_restored; /* silent ones that had live sites */
-	size_t execs;	      /* that were followed under attach */
-	uint64_t exec_gap_ns; /* in the longest of them nothing was recorded */
-	const char *end; /* why it ended, static text or the next */
+	size_t execs;		  /* that were followed under attach */
+	uint64_t exec_gap_ns;	  /* in the longest of them nothing was recorded */
+	const char *end;	  /* why it ended, static text or the next */
+	uint64_t limit; /* bytes of the trace after which it ends, and whose word that is (static text) */
+	const char *limit_by;
 	char until_said[512];
 	size_t until; /* the condition of --until that was met, from 1 on; 0: none */
 	uint64_t length_ns;
@@ -129,7 +141,7 @@ struct ip_session_preview {
 	size_t nmodules;
 	uint64_t expected_stop_ns; /* of the longest; --no-stop: 0 */
 	size_t nstops;
-	size_t pieces;		   /* --no-stop: that would be switched, one after the other */
+	size_t pieces; /* --no-stop: that would be switched, one after the other */
 };
 
 /* Set by signal handlers of the command: end the session properly. */
@@ -149,7 +161,7 @@ void ip_session_preview_clear(struct ip_session_preview *preview);
 int ip_session_run(char **argv, const char *runtime, const struct ip_session_options *options,
 		   struct ip_session_summary *ret, int *ret_status);
 
-/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: absolute. */
+/* Asks the session of the target, which overwrites, to write what its rings hold now. dir: as we see it. */
 struct ip_session_snapshot {
 	uint64_t events, lost, overwritten, torn;
 };

@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
@@ -17,38 +18,45 @@
 
 #define GIB (1ull << 30)
 
-static uint64_t default_max_size(const char *dir)
+static uint64_t default_max_size(int dir, const char **ret_by)
 {
 	struct statvfs v;
 	uint64_t tenth;
 
-	if (statvfs(dir, &v) < 0)
+	*ret_by = IP_LIMIT_DEFAULT;
+	if (fstatvfs(dir, &v) < 0)
 		return GIB;
 	tenth = (uint64_t)v.f_bavail * v.f_frsize / 10;
-	return tenth < GIB ? tenth : GIB;
+	if (tenth >= GIB)
+		return GIB;
+	*ret_by = IP_LIMIT_SPACE;
+	return tenth;
 }
 
 int ip_session_begin(struct ip_session *s, uint64_t max_size)
 {
-	if (s->area->header->modes & IP_MODE_COARSE) {
-		if (ip_pulse_start(s->area, ip_trace_dir(s->trace), &s->pulse) < 0)
+	if (s->area->modes & IP_MODE_COARSE) {
+		if (ip_pulse_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
 			return -1;
 		ip_trace_add_coarse(s->trace, NULL);
 	}
+	s->summary->limit = max_size;
+	if (!s->summary->limit_by)
+		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
 	/* the family first: who has a collector has one */
 	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0 ||
 	    ip_collector_create(s->area, s->trace, s->target,
 				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
-	    ((s->area->header->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
+	    ((s->area->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
 		return -1;
 	/* the user's own, though we may be in a hurry just now */
 	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->follow_fork)
 		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
 	if (ip_control_create(s->area, &s->control) < 0)
-		fprintf(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
-			s->target->pid, ip_error_message());
+		ip_print(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			 s->target->pid, ip_error_message());
 	return 0;
 }
 
@@ -84,10 +92,13 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
 		/* for hooks whose first call of the clock fails */
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
-		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
+		area->may_read = true;
 	}
 	if (s->options->fperf && ip_fperf_makes_calls(s->options->fperf))
-		__atomic_store_n(&area->header->may_read, 1, __ATOMIC_RELEASE);
+		area->may_read = true;
+	/* where a call comes from may have to be read (runtime/filter.c, rt_call_site) */
+	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
+		area->may_read = true;
 	return 0;
 }
 
@@ -98,13 +109,13 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 	ip_clock_select(options->clock, &why);
 	if (why && (options->payloads.n ||
 		    options->drop_hot)) { /* histograms are measured in the process, by the TSC */
-		fprintf(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
+		ip_print(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
 		ip_clock_select(IP_CLOCK_TSC, NULL);
 	} else if (why)
-		fprintf(stderr,
-			"iprobe: %s: events take their time from clock_gettime, which costs more (--clock "
-			"tsc reads the TSC all the same)\n",
-			why);
+		ip_print(stderr,
+			 "iprobe: %s: events take their time from clock_gettime, which costs more (--clock "
+			 "tsc reads the TSC all the same)\n",
+			 why);
 }
 
 int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
@@ -116,7 +127,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 
 	/* an fperf that was killed has left its counters */
 	if (ip_pmu_clean(s->target, s->area) < 0)
-		fprintf(stderr, "iprobe: %s\n", ip_error_message());
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;
@@ -136,7 +147,8 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 			return -1;
 		ip_trace_add_compressed(s->trace, 0);
 	}
-	max_size = s->options->max_size ? s->options->max_size : default_max_size(s->options->dir);
+	max_size = s->options->max_size ? s->options->max_size
+					: default_max_size(ip_trace_dirfd(s->trace), &s->summary->limit_by);
 	if (s->options->rotate && ip_trace_rotate(s->trace, s->options->rotate, max_size) < 0)
 		return -1;
 	for (size_t i = 0; i < s->selections.n; i++)

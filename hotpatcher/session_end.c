@@ -10,7 +10,9 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/become.h"
+#include "hotpatcher/bounds.h"
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
@@ -18,9 +20,9 @@
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/thread_areas.h"
 
-#define GO_IDLE_NS	   5000000000ull /* how long going idle is tried */
-#define MAX_DETACH_STOP_NS 1000000000ull
+#define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
 /* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
  * first. */
@@ -31,36 +33,59 @@ static void close_gate(struct ip_session *s)
 	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
 }
 
-/* Back to NOPs. Unlike at the start we do not give up at the deadline: it grows, since live sites are worse
- * than a longer stop. */
+/* The target runs on until the next try. */
+static void rest(struct ip_session *s)
+{
+	const uint64_t nap = s->target->asleep ? IP_SESSION_TRY_NS / 5 : IP_SESSION_TRY_NS;
+
+	if (ip_collector_poll(s->collector) < 0)
+		s->write_failed = true;
+	ip_stop_nap(s->target, ip_stop_rest_ns(s->target, nap));
+}
+
+/* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts our sites back. */
+static int await_lock(struct ip_session *s)
+{
+	const uint64_t began = ip_now_ns();
+	int got;
+
+	while ((got = ip_area_try_patch(s->area, s->target->pid)) == 0) {
+		if (!ip_target_alive(s->target) || ip_now_ns() - began > LOCK_NS)
+			return ip_area_lock_patch(s->area, s->target->pid);
+		rest(s);
+	}
+	return got < 0 ? -1 : 0;
+}
+
+/* Back to NOPs. Unlike at the start we go on trying: live sites stay where we do not succeed. No stop is longer than was allowed. */
 static int restore_all(struct ip_session *s)
 {
-	uint64_t limit = ip_now_ns() + GO_IDLE_NS, deadline = s->options->max_stop_ns;
 	struct ip_patch_result result = {0};
+	bool said = false;
+	uint64_t began;
 	int ret = -1;
 
-	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+	if (await_lock(s) < 0)
 		return -1;
+	began = ip_now_ns();
 	if (s->options->no_stop && ip_target_alive(s->target)) {
 		if (ip_session_flip_idle(s, &s->modules, "detach", &result) == 0) {
 			ip_area_unlock_patch(s->area);
 			return 0;
 		}
 		if (ip_target_alive(s->target))
-			fprintf(stderr, "iprobe: %s; its sites are put back in a stop\n", ip_error_message());
+			ip_print(stderr, "iprobe: %s; its sites are put back in a stop\n",
+				 ip_error_message());
 	}
 	while (ip_target_alive(s->target)) {
 		ip_stop_let_go(s->target);
 		if (ip_follow_refresh(s) < 0)
 			break;
-		ret = ip_restore(s->target, &s->modules, deadline, &result);
+		ret = ip_restore(s->target, &s->modules, s->options->max_stop_ns, &result);
 		ip_session_note_stop(s, "detach", &result);
-		if (ret == 0 || ip_now_ns() > limit)
+		if (ret == 0 || !ip_stop_go_on(s->target, began, &said))
 			break;
-		deadline = 2 * deadline < MAX_DETACH_STOP_NS ? 2 * deadline : MAX_DETACH_STOP_NS;
-		if (ip_collector_poll(s->collector) < 0)
-			s->write_failed = true;
-		ip_session_nap(IP_SESSION_TRY_NS);
+		rest(s);
 	}
 	ip_area_unlock_patch(s->area);
 	if (ret == 0)
@@ -91,13 +116,16 @@ int ip_session_go_idle(struct ip_session *s)
 	if (!s->collector)
 		return ret;
 	ip_family_restore(s->family);
+	/* where no thread can be borrowed for it now the next session sees to it */
+	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
+		ip_bounds_set_inherited(s->target, false);
 	for (uint64_t limit = ip_now_ns() + IP_SESSION_SETTLE_NS;
 	     (ip_target_alive(s->target) || s->options->follow_fork) &&
 	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		ip_session_nap(200000);
 	if (ret == 0 && s->options->fperf && ip_target_alive(s->target) &&
 	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
-		fprintf(stderr, "iprobe: %s\n", ip_error_message());
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
 		s->write_failed = true;
 		return -1;
@@ -132,6 +160,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	int saved;
 
 	ip_session_priority(false);
+	ip_session_tell_stops(s, "detach");
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
 	if (!sum->recorded) {
@@ -163,6 +192,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	sum->filtered = stats.filtered;
 	if (ip_filters_any(&s->options->filters))
 		ip_trace_add_filtered(s->trace, stats.filtered);
+	if (reason && !strcmp(reason, IP_END_SIZE_LIMIT))
+		ip_trace_add_limit(s->trace, sum->limit, sum->limit_by);
 	sum->plain = stats.plain;
 	sum->written = ip_trace_bytes(s->trace);
 	if (ip_trace_compresses(s->trace) && stats.plain)
@@ -177,7 +208,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	ip_watch_clear(s->watch, s->trace);
 	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
 	if (s->options->live_line)
-		fputs("\r\033[K", stderr);
+		ip_print(stderr, "\r\033[K");
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	if (s->pulse) {
@@ -185,7 +216,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, &pulse);
 	}
-	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, reason) < 0)
+	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
+			    reason) < 0)
 		return -1;
 	/* the clock's rate is known for sure by the end only: a recording that was resumed may have been too short before */
 	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
@@ -200,6 +232,7 @@ void ip_session_clear(struct ip_session *s)
 	ip_family_destroy(s->family);
 	ip_control_destroy(s->control);
 	ip_watch_destroy(s->watch);
+	ip_thread_watch_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
 	ip_drops_destroy(s->drops);

@@ -10,6 +10,7 @@
 #include "hotpatcher/change.h"
 #include "hotpatcher/flip.h"
 #include "hotpatcher/foreign.h"
+#include "hotpatcher/kernel_worker.h"
 #include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 
@@ -34,7 +35,7 @@ static void note_holds(struct ip_session *s, const char *kind, const struct ip_f
 			ip_trace_add_stop(s->trace, kind, &stop);
 	}
 	result->pages = flipped->pages;
-	result->threads = ip_proc_status(s->target->pid, "Threads");
+	result->threads = ip_user_threads(s->target->pid);
 }
 
 /* Prepares and carries out; what may work a moment later is tried again. */

@@ -47,6 +47,7 @@ struct ip_session {
 	struct ip_follow *follow;
 	struct ip_become *become;	 /* NULL: no exec is being followed */
 	struct ip_control *control;	 /* NULL: nobody can change the session */
+	struct ip_thread_watch *threads; /* over those that come while it records; NULL: not yet */
 	struct ip_watch *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
 	struct ip_pace pace;		 /* of its turns */
@@ -58,13 +59,14 @@ struct ip_session {
 	uint32_t changes;		 /* of the selection, by request */
 	uint64_t flip_after_ns,
 		flip_wait_ns; /* changes without a stop have failed: not before then; so long was waited last. 0: they have not */
-	uint64_t watch_ns;		 /* when to look again whether the target is under seccomp */
-	uint8_t *counted;		 /* bits, by number: in the summary's functions and sites */
+	uint64_t watch_ns;			  /* when to look again whether the target is under seccomp */
+	uint8_t *counted;			  /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
 	bool live;				  /* sites of the target's present image may be live */
 	bool records;				  /* some function fills rings */
 	bool launched;				  /* by iprobe run, which knows of exec by itself */
 	bool execed;   /* the target is another program now: nothing of it is ours */
+	bool mixed;    /* a thread has come that has no thread area of its own */
 	bool confined; /* the target has come under seccomp, and its clock is read by system calls */
 	bool write_failed;
 	bool is_others; /* resume: what the area holds is still the killed iprobe's; it stays where we fail */
@@ -107,13 +109,17 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 #define IP_SESSION_TRY_NS    5000000ull	  /* between tries to stop, or to flip */
 void ip_session_nap(uint64_t ns);
 
-#define IP_SESSION_TRIES 4 /* of a stop whose failure may not last */
+#define IP_SESSION_TRIES	4  /* of a stop whose failure may not last, */
+#define IP_SESSION_ATTACH_TRIES 25 /* and at the start, where nothing waits to be collected */
 
 /* The plan's sites have gone live: into the summary's functions and sites, where they are not there yet. */
 void ip_session_count(struct ip_session *s, const struct ip_plan *plan);
 
 /* One more stop, into the summary. */
 void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop);
+
+/* The same, into the summary and the trace, for all stops that nobody has been told of yet; kind: of those that have none of their own. */
+void ip_session_tell_stops(struct ip_session *s, const char *kind);
 
 /* All its stops, into the summary and the trace; kind: "attach", "detach", "change"... */
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
@@ -166,14 +172,15 @@ void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace);
 int ip_session_note_change(struct ip_session_summary *summary, const struct ip_control_reply *reply,
 			   const char *text, size_t size);
 
-/* Serves a request for a snapshot into dir. */
 /* Writes what has been counted up to now. live.c */
 int ip_session_serve_counts(struct ip_session *s);
-/* Asks the session of a process for something that is no change. nobody: what to do where there is none. *ret_text: the caller's. 0, or -1
- * with an error. live.c */
-int ip_session_request(pid_t pid, uint32_t flags, const char *text, const char *nobody,
+/* Asks the session of a process for something that is no change. directory: goes along; -1: none. nobody: what to do where
+ * there is none. *ret_text: the caller's. 0, or -1 with an error. live.c */
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory, const char *nobody,
 		       struct ip_control_reply *ret, char **ret_text);
-int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply);
+/* Serves a request for a snapshot, to be made in the directory by that name. */
+int ip_session_snapshot(struct ip_session *s, int directory, const char *name,
+			struct ip_control_reply *reply);
 
 void ip_session_clear(struct ip_session *s);
 

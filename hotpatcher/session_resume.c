@@ -15,6 +15,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/bounds.h"
 #include "hotpatcher/foreign.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/site_state.h"
@@ -62,7 +63,7 @@ static int look_after(struct ip_session *s)
 	int ret = -1;
 
 	if (ip_modules_load(s->target, &s->modules) < 0 ||
-	    ip_plan_match(&s->modules, &s->selections, &plan) < 0)
+	    ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0)
 		return -1;
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
 		goto out;
@@ -79,36 +80,45 @@ out:
 
 int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 {
-	uint32_t session = s->area->header->session;
+	uint32_t session = __atomic_load_n(&s->area->header->session, __ATOMIC_RELAXED);
+	struct ip_rt_private own;
 	struct ip_gate gate;
 	uint64_t max_size;
 
+	if (ip_bounds_read(s->target, &own) < 0)
+		return -1;
 	/* what had been added up went with the iprobe */
-	if (s->area->header->modes & IP_MODE_PAYLOADS)
-		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone on with: iprobe "
+	if (own.modes & IP_MODE_PAYLOADS)
+		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone "
+				"on with: iprobe "
 				"report shows what was saved, iprobe detach %d puts the sites back",
 				s->target->pid, s->target->pid);
-	if (s->area->header->modes & IP_MODE_OVERWRITE)
-		return ip_error("pid %d: its session keeps the newest events only (--overwrite), and such a one cannot be gone on with: iprobe "
+	if (own.modes & IP_MODE_OVERWRITE)
+		return ip_error("pid %d: its session keeps the newest events only (--overwrite), and such a "
+				"one cannot be gone on with: iprobe "
 				"detach %d puts the sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
 	/* what was left out was chosen and counted there, too */
-	if (s->area->header->modes & IP_MODE_CAREFUL)
-		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be gone on with: iprobe detach "
+	if (own.modes & IP_MODE_CAREFUL)
+		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be "
+				"gone on with: iprobe detach "
 				"%d puts the sites back, or attach anew without --resume",
 				s->target->pid, s->target->pid);
-	ip_clock_select(s->area->header->modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
+	ip_clock_select(own.modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
 	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
 	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)
 		return -1;
 	*options = *s->options;
-	options->follow_fork = s->area->header->follow == session;
+	options->follow_fork = own.follow == session;
 	s->options = options;
 	s->start = *ip_trace_start(s->trace);
 	s->is_others = true;
-	if (ip_trace_rotates(s->trace) && s->options->max_size && ip_trace_set_max_size(s->trace, s->options->max_size) < 0)
+	if (ip_trace_rotates(s->trace) && s->options->max_size &&
+	    ip_trace_set_max_size(s->trace, s->options->max_size) < 0)
 		return -1;
-	if (ip_area_resume(s->area, s->target->pid) < 0 || take_selections(s) < 0 ||
+	s->area->modes = own.modes;
+	s->area->may_read = own.may_read;
+	if (ip_area_resume(s->area, s->target->pid, session) < 0 || take_selections(s) < 0 ||
 	    ip_session_begin(s, s->options->max_size ? s->options->max_size : max_size) < 0)
 		return -1;
 	ip_collector_resume(s->collector);

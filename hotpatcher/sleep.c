@@ -5,10 +5,13 @@
  *   1. syscall says that the thread sleeps, and in which call.
  *   2. schedstat: how often it has come to a CPU. 3. syscall again. 4. sched: when it ran last, and how often it has given its CPU
  *      away. 5. schedstat again: the same as in 2, so it slept from 3 to 5, and 4 tells of this sleep.
- *   6. The clock of its CPU: we go there, have the kernel bring our own entry up to date, and read that.
+ *   6. The clock of its CPU, where we run on that just now: we have the kernel bring our own entry up to date, and read it.
+ *   7. When the thread has stopped: its own entry is a reading of the clock of the CPU that it has come to. Then 6 once more.
+ *   8. Where it has come to another CPU than it slept on: a few of the other threads, all of which have stopped just now, may show that
+ *      one's clock. Everything stands still meanwhile, so they are few.
  */
-#include "hotpatcher/permit.h"
 #include "hotpatcher/sleep.h"
+#include "hotpatcher/permit.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -24,6 +27,8 @@
 
 #include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+
+#define OTHERS 16 /* threads asked in one stop */
 
 static uint64_t now_ns(void)
 {
@@ -87,14 +92,15 @@ static int read_turns(pid_t pid, pid_t tid, uint64_t *ret)
 		       : -1;
 }
 
-/* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold anything. */
-static long cpu_of(pid_t pid, pid_t tid)
+/* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold anything. Its state is field 3. */
+static long cpu_of(pid_t pid, pid_t tid, char *ret_state)
 {
 	char text[1024];
 	const char *at;
 
 	if (read_of_thread(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
 		return -1;
+	*ret_state = at[1] ? at[2] : 'X';
 	for (int field = 2; field < 39 && at; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtol(at, NULL, 10) : -1;
@@ -120,81 +126,137 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 	return wait.limit == IP_WAIT_OTHER || wait.limit == IP_WAIT_ENDLESS ? -1 : number;
 }
 
-/* Step 6, on that CPU. The time of CLOCK_MONOTONIC is taken last: too late rather than too early. */
-static int read_clock(long cpu, int64_t *ret_ahead)
+/* The clock may have stood still between an earlier reading and the sleep. */
+static bool is_of_use(const struct ip_cpu_clock *clock, const struct ip_sleep *t)
 {
-	cpu_set_t before, one;
-	struct timespec used;
-	char text[8192];
-	uint64_t ran;
-	int64_t ahead;
-	int ret = -1;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(before), &before) < 0 ||
-	    sched_setaffinity(0, sizeof(one), &one) < 0)
-		return -1;
-	for (int i = 0; i < 2; i++) {
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
-		if (read_text("/proc/thread-self/sched", text, sizeof(text)) < 0 ||
-		    number_of(text, "se.exec_start", &ran) < 0 || !ran)
-			break;
-		ahead = now_ns() - ran;
-		if (ret < 0 || ahead < *ret_ahead)
-			*ret_ahead = ahead;
-		ret = 0;
-	}
-	sched_setaffinity(0, sizeof(before), &before);
-	return ret;
+	return clock && clock->cpu == t->cpu && clock->said >= t->ran;
 }
 
-/* NULL: unknown. */
-static const struct ip_cpu_clock *clock_of(struct ip_sleeps *s, long cpu)
+static struct ip_cpu_clock *clock_of(const struct ip_sleeps *s, long cpu)
 {
-	struct ip_cpu_clock *clock;
-
 	for (size_t i = 0; i < s->nclocks; i++)
 		if (s->clocks[i].cpu == cpu)
-			return s->clocks[i].known ? &s->clocks[i] : NULL;
-	clock = realloc(s->clocks, (s->nclocks + 1) * sizeof(*clock));
-	if (!clock)
-		return NULL;
-	s->clocks = clock;
-	clock += s->nclocks++;
-	*clock = (struct ip_cpu_clock){.cpu = cpu};
-	clock->known = read_clock(cpu, &clock->ahead_ns) == 0;
-	return clock->known ? clock : NULL;
+			return &s->clocks[i];
+	return NULL;
+}
+
+/* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late rather than too early. */
+static void note_clock(struct ip_sleeps *s, long cpu, uint64_t said, const struct ip_sleep *t)
+{
+	const struct ip_cpu_clock reading = {cpu, said, now_ns() - said};
+	struct ip_cpu_clock *known = clock_of(s, cpu);
+	void *grown;
+
+	if (known) {
+		if (!is_of_use(known, t) || reading.ahead_ns < known->ahead_ns)
+			*known = reading;
+		return;
+	}
+	grown = realloc(s->clocks, (s->nclocks + 1) * sizeof(*s->clocks));
+	if (!grown)
+		return;
+	s->clocks = grown;
+	s->clocks[s->nclocks++] = reading;
+}
+
+/* When we ran last, which is now, and how often we have been moved to another CPU. */
+static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
+{
+	char text[8192];
+
+	return read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
+			       number_of(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
+			       number_of(text, "se.nr_migrations", ret_moves) == 0
+		       ? 0
+		       : -1;
+}
+
+/* Step 6. Where we are moved meanwhile nobody knows which CPU's clock we have read. */
+static void read_own_clock(struct ip_sleeps *s, const struct ip_sleep *t)
+{
+	uint64_t ran, moves, later, moves_later;
+	struct timespec used;
+
+	if (is_of_use(clock_of(s, t->cpu), t) || sched_getcpu() != t->cpu)
+		return;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
+	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu && read_own(&later, &moves_later) == 0 &&
+	    moves == moves_later)
+		note_clock(s, t->cpu, ran, t);
+}
+
+/* Step 7. Where the thread has not come to a CPU since, this says nothing of a clock. */
+static void read_stopped(struct ip_sleeps *s, const struct ip_sleep *t)
+{
+	char text[8192];
+	char state;
+	uint64_t ran;
+	long cpu = cpu_of(s->pid, t->tid, &state);
+
+	if (cpu >= 0 && read_of_thread(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
+	    number_of(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
+		note_clock(s, cpu, ran, t);
+}
+
+/* Step 8. Those that have not stopped yet may have slept for as long: what they show says little. */
+static void read_others(struct ip_sleeps *s, const struct ip_sleep *t)
+{
+	const struct dirent *entry;
+	char name[64], text[8192], state;
+	uint64_t ran;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", s->pid);
+	_cleanup_closedir_ DIR *dir = opendir(name);
+	while (s->asked < OTHERS && dir && !is_of_use(clock_of(s, t->cpu), t) && (entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (!tid || tid == t->tid)
+			continue;
+		s->asked++;
+		if (cpu_of(s->pid, tid, &state) == t->cpu && state == 't' &&
+		    read_of_thread(s->pid, tid, "sched", text, sizeof(text)) == 0 &&
+		    number_of(text, "se.exec_start", &ran) == 0 && ran >= t->ran)
+			note_clock(s, t->cpu, ran, t);
+	}
+}
+
+static void reckon_since(struct ip_sleeps *s, struct ip_sleep *t)
+{
+	const struct ip_cpu_clock *clock;
+
+	read_stopped(s, t);
+	read_own_clock(s, t); /* a thread that slept where we run goes elsewhere when it wakes up */
+	read_others(s, t);
+	clock = clock_of(s, t->cpu);
+	if (is_of_use(clock, t))
+		t->since_ns = t->ran + clock->ahead_ns;
+	if (t->since_ns > t->looked_ns)
+		t->since_ns = t->looked_ns;
 }
 
 /* Steps 2 to 6. */
 static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_sleep *t)
 {
-	const struct ip_cpu_clock *clock;
-	uint64_t turns, ran, limit;
+	uint64_t turns, limit;
 	struct iovec ours = {t->time, sizeof(t->time)}, theirs = {.iov_len = sizeof(t->time)};
-	char text[8192];
-	long cpu;
+	char text[8192], state;
 
 	if (read_turns(pid, t->tid, &t->turns) < 0 || !t->turns)
 		return;
 	t->number = sleeps_in(pid, t->tid, narrow, &limit);
 	if (t->number < 0 || read_of_thread(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
-	    number_of(text, "se.exec_start", &ran) < 0 ||
+	    number_of(text, "se.exec_start", &t->ran) < 0 ||
 	    number_of(text, "nr_voluntary_switches", &t->given_away) < 0)
 		return;
-	cpu = cpu_of(pid, t->tid);
+	t->cpu = cpu_of(pid, t->tid, &state);
 	theirs.iov_base = (void *)(uintptr_t)limit;
 	if (limit && process_vm_readv(t->tid, &ours, 1, &theirs, 1, 0) != sizeof(t->time))
 		return;
 	if (read_turns(pid, t->tid, &turns) < 0 || turns != t->turns)
 		return;
-	clock = clock_of(s, cpu);
 	t->seen = true;
-	t->since_ns = ran && clock ? ran + clock->ahead_ns : 0;
 	t->looked_ns = now_ns();
-	if (t->since_ns > t->looked_ns)
-		t->since_ns = t->looked_ns;
+	read_own_clock(s, t);
 }
 
 static void look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *s)
@@ -225,6 +287,7 @@ void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
 	struct dirent *entry;
 	char name[64];
 
+	ret->pid = pid;
 	ret->looked_ns = now_ns();
 	if (tid) {
 		look(pid, tid, narrow, ret);
@@ -243,10 +306,12 @@ struct ip_sleep ip_sleeps_find(struct ip_sleeps *s, pid_t tid)
 	for (size_t i = 0; i < s->n; i++) {
 		size_t at = (s->hint + i) % s->n;
 
-		if (s->items[at].tid == tid) {
-			s->hint = at + 1;
-			return s->items[at];
-		}
+		if (s->items[at].tid != tid)
+			continue;
+		s->hint = at + 1;
+		if (s->items[at].seen && s->items[at].ran && !s->items[at].since_ns)
+			reckon_since(s, &s->items[at]);
+		return s->items[at];
 	}
 	return (struct ip_sleep){.tid = tid, .number = -1, .looked_ns = s->looked_ns};
 }

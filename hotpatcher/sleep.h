@@ -3,9 +3,15 @@
  * Since when a thread has been waiting in a system call: seen from outside, before it is stopped.
  *
  * The kernel does not tell when a call began, nor when its time limit ends. It tells when the thread ran last: se.exec_start in
- * /proc/PID/task/TID/sched, in the clock of the CPU it ran on, which stands still while that CPU serves interrupts or belongs to another
- * machine. We read that clock on the same CPU now; so the time found is never before the thread fell asleep, and after it
- * by no more than that CPU has been away since.
+ * /proc/PID/task/TID/sched, in the clock of the CPU it ran on, which stands still while that CPU serves
+ * interrupts or belongs to another machine. What that clock says now is learnt without going there, since a
+ * CPU may be busy with real-time threads, or be isolated. Each thread that has run on that CPU after the sleep
+ * began shows a reading that is not after now:
+ *   - the sleeping thread itself, once it is stopped: it wakes up where it slept, as a rule;
+ *   - we, where it slept on the CPU that we run on;
+ *   - other threads that were stopped with it.
+ * So the time found is never before the thread fell asleep, and after it by no more than that CPU has been away since, and by what
+ * passed between its stop and our question. Where no reading is to be had, it is unknown.
  *
  * That the sleep which was seen is the one that our stop breaks off is told by counts: since then the thread came to a CPU
  * once (schedstat), or gave it away once (status).
@@ -22,7 +28,9 @@ struct ip_sleep {
 	long number;	    /* of the call that is our concern and that it slept in; -1: none */
 	uint64_t looked_ns; /* CLOCK_MONOTONIC */
 	bool seen;	    /* the rest counts */
-	uint64_t since_ns;  /* not before it fell asleep; 0: unknown */
+	long cpu;	    /* that it slept on */
+	uint64_t ran;	    /* in the clock of that CPU: when it ran last */
+	uint64_t since_ns;  /* not before it fell asleep; 0: unknown. Set by ip_sleeps_find() */
 	uint64_t turns, given_away;
 	uint64_t time
 		[2]; /* what lay where the call has its limit as a struct timespec or timeval, if anywhere */
@@ -30,14 +38,16 @@ struct ip_sleep {
 
 /* All zero to begin with. */
 struct ip_sleeps {
+	pid_t pid;
 	struct ip_sleep *items;
 	size_t n, capacity, hint;
+	unsigned asked;	    /* other threads, for readings of clocks */
 	uint64_t looked_ns; /* when the list was made */
 	struct ip_cpu_clock {
 		long cpu;
-		int64_t ahead_ns; /* CLOCK_MONOTONIC less the CPU's */
-		bool known;
-	} * clocks; /* read at most once each */
+		uint64_t said;	  /* when it was read */
+		int64_t ahead_ns; /* CLOCK_MONOTONIC less the CPU's, or more */
+	} * clocks;		  /* of the CPUs that a reading is known of */
 	size_t nclocks;
 };
 
@@ -45,7 +55,7 @@ struct ip_sleeps {
  * it sleeps in a call that is our concern. Nothing is wrong with a thread that cannot be looked at: it was not seen. */
 void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret);
 
-/* What was seen of the thread. */
+/* What was seen of the thread, which has stopped meanwhile. */
 struct ip_sleep ip_sleeps_find(struct ip_sleeps *sleeps, pid_t tid);
 
 /* Whether the thread, which has stopped meanwhile, slept from the look until we woke it up. */

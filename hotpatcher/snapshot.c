@@ -2,24 +2,16 @@
 /*
  * Snapshots: both ends. The session writes them, since it knows what the numbers in the rings mean; while it does the threads go on.
  */
-#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/dir.h"
 #include "common/error.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/session_internal.h"
-
-/* Whether both are the same directory: that of the session must stay its own. */
-static bool is_same(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct ip_window_counts *counts)
 {
@@ -27,12 +19,12 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct i
 		return -1;
 	ip_trace_add_overwritten(trace, counts->overwritten);
 	ip_session_add_names(s, trace);
-	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved, "snapshot");
+	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved, 0, "snapshot");
 }
 
-int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control_reply *reply)
+int ip_session_snapshot(struct ip_session *s, int directory, const char *name, struct ip_control_reply *reply)
 {
-	_cleanup_free_ char *old = NULL;
+	struct ip_dir_place place;
 	struct ip_window_counts counts;
 	struct ip_trace *trace;
 	bool down;
@@ -48,14 +40,15 @@ int ip_session_snapshot(struct ip_session *s, const char *dir, struct ip_control
 				s->target->pid, s->options->dir);
 	if (!s->collector || !s->summary->recorded)
 		return ip_error("pid %d: its session does not record yet: try again", s->target->pid);
-	if (*dir != '/' || asprintf(&old, "%s.old", dir) < 0)
+	if (directory < 0 || !ip_dir_is_name(name))
 		return ip_error("the request is damaged");
-	/* what is at DIR.old would be removed */
-	if (is_same(dir, s->options->dir) || is_same(old, s->options->dir))
-		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
-				s->target->pid, s->options->dir);
+	/* the request's descriptor goes with the request */
+	place.parent = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+	if (place.parent < 0)
+		return ip_error_errno("cannot hold the directory of %s", name);
+	strcpy(place.name, name);
 	down = ip_permit_put_down();
-	made = ip_trace_clone(s->trace, dir, &trace);
+	made = ip_trace_clone(s->trace, &place, &trace);
 	ip_permit_take_up(down);
 	if (made < 0)
 		return -1;
@@ -77,12 +70,18 @@ int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapsh
 {
 	_cleanup_free_ char *text = NULL, *nobody = NULL;
 	struct ip_control_reply reply;
+	struct ip_dir_place place;
+	int done;
 
 	if (asprintf(&nobody, "iprobe attach --overwrite %d begins one", pid) < 0) {
 		nobody = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_session_request(pid, IP_CONTROL_SNAPSHOT, dir, nobody, &reply, &text) < 0)
+	if (ip_dir_locate(dir, &place) < 0)
+		return -1;
+	done = ip_session_request(pid, IP_CONTROL_SNAPSHOT, place.name, place.parent, nobody, &reply, &text);
+	ip_dir_place_close(&place);
+	if (done < 0)
 		return -1;
 	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.overwritten, reply.torn};
 	return 0;

@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/stay.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,15 +14,32 @@
 #define FIRST_MAX_NS 100000000ull
 #define EVERY_NS     20000000l
 
-static timer_t timer;
-static pid_t owner; /* the process that has made the timer; 0: none has */
-static unsigned depth;
+static timer_t timers[2];
+static pid_t owner; /* the process that has made the timers; 0: none has */
+static volatile unsigned depth;
 static const int numbers[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 static struct sigaction before[3]; /* theirs */
 static volatile sig_atomic_t noted[3];
 
+/* They take turns. */
+static void start_timers(uint64_t first_ns)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct itimerspec from = {{.tv_nsec = 2 * EVERY_NS},
+						{.tv_nsec = first_ns + i * EVERY_NS}};
+
+		timer_settime(timers[i], 0, &from, NULL);
+	}
+}
+
+/* One that was taken away while it waited to be delivered never comes again by itself. */
 static void on_continue(int number)
 {
+	int error = errno;
+
+	if (depth && owner == getpid())
+		start_timers(EVERY_NS);
+	errno = error;
 }
 
 static void on_stop(int number)
@@ -38,8 +56,12 @@ static bool make(void)
 
 	if (owner == getpid())
 		return true;
-	if (sigaction(SIGCONT, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+	if (sigaction(SIGCONT, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timers[0]) < 0)
 		return false;
+	if (timer_create(CLOCK_MONOTONIC, &event, &timers[1]) < 0) {
+		timer_delete(timers[0]);
+		return false;
+	}
 	owner = getpid();
 	return true;
 }
@@ -47,7 +69,6 @@ static bool make(void)
 void ip_stay_begin(uint64_t deadline_ns)
 {
 	uint64_t first = deadline_ns < FIRST_MAX_NS ? deadline_ns + 1 : FIRST_MAX_NS;
-	const struct itimerspec from = {{.tv_nsec = EVERY_NS}, {.tv_nsec = first}};
 	const struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
 
 	if (depth++)
@@ -58,7 +79,7 @@ void ip_stay_begin(uint64_t deadline_ns)
 			sigaction(numbers[i], &action, NULL);
 	}
 	if (make())
-		timer_settime(timer, 0, &from, NULL); /* 2 */
+		start_timers(first); /* 2 */
 }
 
 void ip_stay_end(void)
@@ -68,8 +89,8 @@ void ip_stay_end(void)
 
 	if (!depth || --depth)
 		return;
-	if (owner == getpid())
-		timer_settime(timer, 0, &never, NULL);
+	for (size_t i = 0; i < 2 && owner == getpid(); i++)
+		timer_settime(timers[i], 0, &never, NULL);
 	/* 3. One that comes meanwhile is the same as the one that was noted: both stop us once, when they are let in */
 	sigemptyset(&these);
 	for (size_t i = 0; i < 3; i++)

@@ -13,31 +13,25 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/arch/x86_64/regs.h"
+#include "common/units.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
-#include "hotpatcher/permit.h"
 #include "hotpatcher/stay.h"
 #include "hotpatcher/stop_internal.h"
 #include "hotpatcher/tick.h"
 
-#define PASSES 4 /* listings before the first INTERRUPT, at most: a target may make threads all the time */
-
-uint64_t ip_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
+#define RELEASE_NS	10000u	/* that letting one thread go takes */
+#define TICK_MIN_NS	100000u /* between looks at the time, of a thread that is waited for */
+#define THREAD_LEAST_NS 8000	/* that stopping one and letting it go take at least */
+#define PASSES		4 /* listings before the first INTERRUPT, at most: a target may make threads all the time */
 
 void ip_stop_order(struct ip_stopped_thread *threads, size_t n)
 {
-	struct ip_stopped_thread *running = calloc(n ? n : 1, sizeof(*running));
+	struct ip_stopped_thread *running = n ? calloc(n, sizeof(*running)) : NULL;
 	size_t blocked = 0, nrunning = 0;
 
 	if (!running)
-		return; /* in any order, then */
+		return; /* none, or in any order, then */
 	for (size_t i = 0; i < n; i++)
 		if (threads[i].running)
 			running[nrunning++] = threads[i];
@@ -47,8 +41,7 @@ void ip_stop_order(struct ip_stopped_thread *threads, size_t n)
 	free(running);
 }
 
-/* Why a thread may not stop. */
-static const char *why_late(pid_t tid)
+const char *ip_stop_why_late(pid_t pid, pid_t tid)
 {
 	char name[64], where[64] = "";
 
@@ -57,7 +50,7 @@ static const char *why_late(pid_t tid)
 	if (file && fgets(where, sizeof(where), file) &&
 	    (strstr(where, "refrigerator") || strstr(where, "freez")))
 		return "it is frozen by its cgroup's freezer: thaw that first";
-	return "uninterruptible sleep or vfork? Try again";
+	return ip_stop_is_asleep(pid, tid) ? "uninterruptible sleep or vfork?" : "it got no CPU in time";
 }
 
 /* Waits for thread i. 0; -1: the deadline has passed. */
@@ -69,59 +62,126 @@ int ip_stop_wait_for(struct ip_stop *stop, size_t i)
 		int status;
 		pid_t got = waitpid(t->tid, &status, __WALL);
 
-		if (got == t->tid)
+		if (got == t->tid) {
 			ip_stop_note(stop, t, status);
-		else if (errno == ECHILD)
+		} else if (errno == ECHILD) {
 			t->gone = true;
-		else if (ip_now_ns() > stop->deadline_ns)
+			/* a thread that executes a program has become the leader: it will tell of
+			 * that, and must be let go then */
+			if (t->tid != t->pid)
+				ip_stop_hold(stop->target, t->pid);
+		} else if (ip_now_ns() > stop->deadline_ns ||
+			   (ip_now_ns() - stop->began_ns > stop->max_ns / 4 &&
+			    ip_stop_is_asleep(t->pid, t->tid))) {
 			return -1;
-		else if (
-			ip_stop_has_ended(
-				t->pid,
-				t->tid)) { /* a leader, which its tracer sees end with the last thread only */
+		} else if (ip_stop_has_ended(t->pid, t->tid)) {
+			/* a leader, which its tracer sees end with the last thread only */
 			t->gone = true;
 			ip_stop_hold(stop->target, t->tid);
+		} else {
+			ip_stop_reap(stop);
 		}
 		t = &stop->threads[i];
 	}
 	return 0;
 }
 
-/* Step 3, for the running or the blocked threads. */
-static int stop_some(struct ip_stop *stop, bool running)
+/* Of the time allowed, what gathering may take: the rest is for the caller, and for letting go. */
+static uint64_t gather_ns(const struct ip_stop *stop)
+{
+	const uint64_t rest = stop->reserve_ns + stop->max_ns / 16 + stop->n * RELEASE_NS,
+		       least = stop->max_ns / 4;
+
+	return rest + least < stop->max_ns ? stop->max_ns - rest : least;
+}
+
+static bool is_late(const struct ip_stop *stop)
+{
+	return stop->began_ns && ip_now_ns() > stop->deadline_ns;
+}
+
+/* What cannot be done in time whatever happens is not begun. */
+static int check_limit(const struct ip_stop *stop)
+{
+	const pid_t pid = stop->target->pid;
+	const long threads = ip_proc_status(pid, "Threads");
+	char limit[16];
+
+	if (threads <= 0 || threads * THREAD_LEAST_NS <= stop->max_ns)
+		return 0;
+	return ip_error(
+		"pid %d: %ld thread%s cannot be stopped and let go within %s: allow more (--max-stop)", pid,
+		threads, threads == 1 ? "" : "s", ip_format_ns(stop->max_ns, limit));
+}
+
+static void note_late(struct ip_stop *stop, pid_t asleep)
+{
+	stop->late = true;
+	stop->target->asleep = asleep;
+	stop->target->starved = !asleep;
+	stop->target->nstarved += !asleep;
+}
+
+static int refuse_late(struct ip_stop *stop)
+{
+	note_late(stop, 0);
+	return ip_error("pid %d: its threads could not be gathered in time: nothing was changed; try again",
+			stop->target->pid);
+}
+
+/* Step 3, for the blocked threads, the running ones, or all. */
+static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 {
 	for (size_t i = 0; i < stop->n; i++) {
 		struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (t->stopped || t->gone || t->running != running)
+		if (t->stopped || t->gone || !(t->running ? running : blocked))
 			continue;
 		if (!stop->began_ns) {
 			stop->began_ns = ip_now_ns();
 			stop->began_tsc = ip_clock_now();
+			stop->deadline_ns = stop->began_ns + gather_ns(stop);
 		}
-		if (running && !stop->running_began_ns)
+		if (t->running && !stop->running_began_ns)
 			stop->running_began_ns = ip_now_ns();
 		if (stop->lend && !t->raised)
 			t->raised = ip_guard_raise(t->tid);
 		ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
 		t->asked = true;
+		if (is_late(stop))
+			return refuse_late(stop);
 	}
 	for (size_t i = 0; i < stop->n; i++) {
-		if (stop->threads[i].running != running || ip_stop_wait_for(stop, i) == 0)
+		const struct ip_stopped_thread *t = &stop->threads[i];
+
+		if (!(t->running ? running : blocked))
 			continue;
-		stop->late = true;
-		return ip_error("pid %d: thread %d did not stop in time: nothing was changed (%s)",
-				stop->target->pid, stop->threads[i].tid, why_late(stop->threads[i].tid));
+		if (ip_stop_wait_for(stop, i) == 0) {
+			if (is_late(stop))
+				return refuse_late(stop);
+			continue;
+		}
+		t = &stop->threads[i];
+		note_late(stop, ip_stop_is_asleep(t->pid, t->tid) ? t->tid : 0);
+		return ip_error("pid %d: thread %d did not stop in time: nothing was changed (%s); try again",
+				stop->target->pid, t->tid, ip_stop_why_late(t->pid, t->tid));
 	}
 	return 0;
 }
 
 static int stop_all(struct ip_stop *stop)
 {
+	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two evils */
+	const bool at_once = !stop->lend && stop->target->nstarved;
+	uint64_t tick = stop->max_ns / 16;
 	int ret;
 
-	ip_tick_start();
-	ret = stop_some(stop, false) < 0 ? -1 : stop_some(stop, true);
+	tick = tick > IP_TICK_NS ? IP_TICK_NS : tick < TICK_MIN_NS ? TICK_MIN_NS : tick;
+	ip_tick_start(tick);
+	if (at_once)
+		ret = stop_some(stop, true, true);
+	else
+		ret = stop_some(stop, true, false) < 0 ? -1 : stop_some(stop, false, true);
 	ip_tick_stop();
 	return ret;
 }
@@ -130,7 +190,9 @@ static int gather(struct ip_stop *stop)
 {
 	int found = 0;
 
-	if (ip_stop_find_kin(stop) < 0)
+	if (ip_target_image_is_gone(stop->target)) /* then nobody needs to be stopped */
+		return ip_stop_refuse_image(stop);
+	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 || ip_stop_find_kin(stop) < 0)
 		return -1;
 	ip_sleeps_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->sleeps); /* 0 */
 	for (int i = 0; i < PASSES && (found = ip_stop_seize_new(stop)) > 0; i++)
@@ -152,34 +214,51 @@ static int gather(struct ip_stop *stop)
 	return ip_error("pid %d has ended", stop->target->pid);
 }
 
-/* Nobody can change its credentials any more, and no thread's number can come to mean another: what was allowed when we looked must be so
- * now (permit.h). A thread that has ended is nobody's. */
-static int check_permit(const struct ip_stop *stop)
+int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns, struct ip_stop *ret)
 {
-	for (size_t i = 0; i < stop->n; i++)
-		if (stop->threads[i].stopped && ip_permit_check_thread(stop->threads[i].pid, stop->threads[i].tid) < 0)
-			return -1;
-	return 0;
-}
-
-int ip_stop_begin(struct ip_target *target, uint64_t deadline_ns, struct ip_stop *ret)
-{
-	*ret = (struct ip_stop){.target = target, .deadline_ns = ip_now_ns() + deadline_ns};
-	ip_stay_begin(deadline_ns);
-	if (gather(ret) == 0 && check_permit(ret) == 0)
+	*ret = (struct ip_stop){.target = target, .max_ns = max_ns, .reserve_ns = reserve_ns};
+	if (ip_now_ns() < target->rest_until_ns) {
+		ret->late = true;
+		return ip_error("pid %d: it was stopped in vain just now, and is to run for a while before "
+				"the next try: nothing was changed; try again",
+				target->pid);
+	}
+	target->max_stop_ns = max_ns;
+	ip_stay_begin(max_ns);
+	target->asleep = 0;
+	target->starved = false;
+	if (gather(ret) == 0 && ip_stop_decide(ret, true) == 0) {
+		ret->whole = true;
+		target->nstarved = 0;
+		ip_stop_change(ret);
 		return 0;
-	ip_stop_adopt_strays(ret);
+	}
+	ret->failed = true;
 	ip_stop_end(ret);
 	return -1;
 }
 
 int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret)
 {
-	*ret = (struct ip_stop){.target = target, .deadline_ns = ip_now_ns() + deadline_ns};
+	*ret = (struct ip_stop){.target = target, .max_ns = deadline_ns};
+	/* one that still runs and is ours could execute a program, and take the leader's number in
+	 * the midst of it */
+	if (tid == target->pid && target->nheld) {
+		errno = ESRCH;
+		return -1;
+	}
+	/* it would have to be left behind, and stand alone when it wakes up */
+	if (ip_stop_is_asleep(target->pid, tid)) {
+		errno = EAGAIN;
+		return -1;
+	}
 	ip_sleeps_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
 	ip_stay_begin(deadline_ns);
-	if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0) {
+	ip_tick_start(IP_TICK_NS);
+	if (ip_stop_seize(ret, tid, PTRACE_O_TRACEEXEC) < 0) {
 		int error = errno;
+
+		ip_tick_stop();
 
 		ip_stay_end();
 		ip_sleeps_clear(&ret->sleeps);
@@ -187,9 +266,11 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		return -1;
 	}
 	if (ip_stop_add(ret, target->pid, tid, false) == 0 && stop_all(ret) == 0 && ret->threads[0].stopped &&
-	    check_permit(ret) == 0)
+	    ip_stop_decide(ret, false) == 0) {
+		ip_stop_change(ret);
 		return 0;
-	ip_stop_end(ret);
+	}
+	ip_stop_end_look(ret);
 	errno = ESRCH;
 	return -1;
 }
@@ -201,6 +282,6 @@ int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint
 	if (ip_stop_one(target, tid, deadline_ns, &stop) < 0)
 		return -1;
 	*ret_pc = stop.threads[0].pc;
-	ip_stop_end(&stop);
+	ip_stop_end_look(&stop);
 	return 0;
 }

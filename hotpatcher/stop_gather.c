@@ -15,10 +15,12 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/kernel_worker.h"
 #include "hotpatcher/kin.h"
 #include "hotpatcher/stop_internal.h"
+#include "hotpatcher/tick.h"
 
-#define OPTIONS	   (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define KIN_LOOKS  4 /* kin that is about to become another program does so in this many looks */
 #define KIN_NAP_NS 2000000l
 
@@ -45,9 +47,41 @@ static int judge_refusal(pid_t pid, pid_t tid, int error)
 		tid, strerror(error));
 }
 
-/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones, or -1. */
+/* Links of /proc/PID/task: one for each thread, besides its own two. */
+static nlink_t links_of(pid_t pid)
+{
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	return stat(name, &st) == 0 ? st.st_nlink : 0;
+}
+
+static bool is_known_worker(const struct ip_stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->nworkers; i++)
+		if (stop->workers[i] == tid)
+			return true;
+	return false;
+}
+
+static int add_worker(struct ip_stop *stop, pid_t tid)
+{
+	if (is_known_worker(stop, tid))
+		return 0;
+	if (ip_grow(&stop->workers, stop->nworkers, sizeof(*stop->workers)) < 0)
+		return -1;
+	stop->workers[stop->nworkers++] = tid;
+	return 0;
+}
+
+/* Steps 1, 2 and 4 for one process: seizes every thread not known yet. The number of new ones, or -1. A worker that ends while it is
+ * listed hides those behind it: then the counts before and after differ from each other or from what was listed. */
 static int seize_process(struct ip_stop *stop, pid_t pid)
 {
+	const nlink_t links = links_of(pid);
+	size_t listed = 2;
+	bool workers = false;
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	char name[64];
@@ -59,12 +93,21 @@ static int seize_process(struct ip_stop *stop, pid_t pid)
 		return pid == stop->target->pid ? ip_error("pid %d has ended", pid) : 0;
 	while ((entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		struct ip_task_look look;
 		bool running;
 
+		listed += tid != 0;
 		if (!tid || ip_stop_find(stop, tid))
 			continue;
-		running = !stop->began_ns && ip_stop_state_of(dirfd(dir), entry->d_name) == 'R';
-		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) < 0) {
+		look = ip_task_look(dirfd(dir), pid, entry->d_name, is_known_worker(stop, tid));
+		if (look.kernel_worker) {
+			workers = true;
+			if (add_worker(stop, tid) < 0)
+				return -1;
+			continue;
+		}
+		running = !stop->began_ns && look.state == 'R';
+		if (ip_stop_seize(stop, tid, IP_STOP_OPTIONS) < 0) {
 			int refusal = judge_refusal(pid, tid, errno);
 
 			if (refusal < 0)
@@ -77,34 +120,35 @@ static int seize_process(struct ip_stop *stop, pid_t pid)
 			return -1;
 		found++;
 	}
+	if (workers && (links != listed || links != links_of(pid)))
+		vanished = 1;
 	return found + vanished;
 }
 
 int ip_stop_seize_new(struct ip_stop *stop)
 {
-	int found = seize_process(stop, stop->target->pid);
+	int found;
 
+	ip_tick_start(IP_TICK_NS);
+	found = seize_process(stop, stop->target->pid);
 	for (size_t i = 0; found >= 0 && i < stop->nkin; i++) {
 		int more = seize_process(stop, stop->kin[i]);
 
 		found = more < 0 ? -1 : found + more;
 	}
+	ip_tick_stop();
 	return found;
 }
 
-/* Step 4, the short way: /proc/PID/task has one link for each thread, besides its own two. A leader that has ended counts. */
+/* Step 4, the short way. A leader that has ended counts; so do workers: with them all threads are listed. */
 static bool has_all(const struct ip_stop *stop, pid_t pid)
 {
+	const nlink_t links = links_of(pid);
 	size_t stopped = 0;
-	struct stat st;
-	char name[64];
 
-	snprintf(name, sizeof(name), "/proc/%d/task", pid);
-	if (stat(name, &st) < 0)
-		return false;
 	for (size_t i = 0; i < stop->n; i++)
 		stopped += stop->threads[i].pid == pid && stop->threads[i].stopped;
-	return st.st_nlink == stopped + 2 || (st.st_nlink == stopped + 3 && ip_stop_has_ended(pid, pid));
+	return links == stopped + 2 || (links == stopped + 3 && ip_stop_has_ended(pid, pid));
 }
 
 bool ip_stop_is_complete(const struct ip_stop *stop)

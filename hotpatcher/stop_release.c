@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Letting threads go: step 6 of stop.h, and what a stop had to leave behind.
+ * Letting threads go: step 10 of stop.h, and what a stop had to leave behind.
  */
 #include <errno.h>
 #include <signal.h>
@@ -9,11 +9,24 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "common/print.h"
+#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
+#include "hotpatcher/image.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/stay.h"
 #include "hotpatcher/stop_internal.h"
 #include "hotpatcher/tick.h"
 
+#define HELD_LOOK_NS	  1000000ull
+#define SECOND_NS	  1000000000ull
+#define MOST_A_SECOND	  5		 /* stops of the greatest length, or as much in shorter ones */
+#define REST		  3		 /* the target runs so many times as long as a try has stopped it, */
+#define ASLEEP_REST	  19		 /* and where a thread is asleep */
+#define PATIENCE_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
+#define OTHER_PATIENCE_NS 5000000000ull
+#define SAY_NS		  1000000000ull
+#define LATE_LOOK_NS	  200000l
 #define RELEASE_NS                                                                                           \
 	50000000ull /* how long threads that were not stopped yet are waited for in order to let them go */
 
@@ -31,15 +44,29 @@ static void let_strays_go(void)
 			return;
 		if (waitpid(info.si_pid, &status, __WALL | WNOHANG) != info.si_pid)
 			return;
-		if (WIFSTOPPED(status))
-			ptrace(PTRACE_DETACH, info.si_pid, 0, ip_stop_signal_of(status));
+		if (!WIFSTOPPED(status))
+			continue;
+		if (ip_permit_check_thread(info.si_pid, info.si_pid) == 0)
+			ip_restart_plainly(NULL, info.si_pid, status);
+		ptrace(PTRACE_DETACH, info.si_pid, 0, ip_stop_signal_of(status));
 	}
+}
+
+/* Nothing was decided about it, and where it is not ours to trace, nothing is written. */
+static void let_go(const struct ip_target *target, pid_t tid, int status)
+{
+	if (ip_image_is_same(target, tid) || ip_permit_check_thread(target->pid, tid) == 0)
+		ip_restart_plainly(target, tid, status);
+	ptrace(PTRACE_DETACH, tid, 0, ip_stop_signal_of(status));
 }
 
 void ip_stop_let_go(struct ip_target *target)
 {
+	struct ip_stop_record record = {.tsc = ip_clock_now(), .threads = 1, .failed = true};
+	const uint64_t looked = target->held_looked_ns;
 	size_t left = 0;
 
+	target->held_looked_ns = ip_now_ns();
 	for (size_t i = 0; i < target->nheld; i++) {
 		pid_t tid = target->held[i], got;
 		int status;
@@ -48,8 +75,12 @@ void ip_stop_let_go(struct ip_target *target)
 		if (got == 0)
 			target->held[left++] = tid;
 		else if (got == tid && WIFSTOPPED(status))
-			ptrace(PTRACE_DETACH, tid, 0, ip_stop_signal_of(status));
-		else if (got == tid && tid == target->pid) {
+			let_go(target, tid, status);
+		if (got == tid && WIFSTOPPED(status)) {
+			/* it has stood for no longer than since the last look */
+			record.ns = ip_now_ns() - looked;
+			ip_stop_was_in_vain(target, "late", &record);
+		} else if (got == tid && tid == target->pid) {
 			target->exited = true;
 			target->exit_status = status;
 		}
@@ -62,24 +93,144 @@ void ip_stop_let_go(struct ip_target *target)
 	}
 }
 
-/* Before step 6, after a failure only: DETACH needs a stopped thread. Those that do not stop are kept for later. */
-static void catch_up(struct ip_stop *stop)
+void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struct ip_stop_record *record)
 {
-	stop->deadline_ns = ip_now_ns() + RELEASE_NS;
-	ip_tick_start();
+	const uint64_t max_ns = target->max_stop_ns ? target->max_stop_ns : 1, now = ip_now_ns(),
+		       period = SECOND_NS / MOST_A_SECOND * record->ns / max_ns;
+	uint64_t rest = (target->asleep ? ASLEEP_REST : REST) * record->ns;
+
+	if (period > record->ns + rest)
+		rest = period - record->ns;
+	if (target->rest_until_ns < now)
+		target->rest_until_ns = now;
+	target->rest_until_ns += rest;
+	ip_stop_log_add(&target->stops, kind, record);
+}
+
+uint64_t ip_stop_rest_ns(const struct ip_target *target, uint64_t least_ns)
+{
+	const uint64_t now = ip_now_ns(),
+		       rest = target->rest_until_ns > now ? target->rest_until_ns - now : 0;
+
+	return rest > least_ns ? rest : least_ns;
+}
+
+bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said)
+{
+	const uint64_t ns = ip_now_ns() - began_ns;
+
+	if (ns > (target->asleep || target->starved ? PATIENCE_NS : OTHER_PATIENCE_NS))
+		return false;
+	if (ns < SAY_NS || *said)
+		return true;
+	if (target->asleep)
+		ip_print(stderr,
+			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
+			 "stands meanwhile\n",
+			 target->pid, target->asleep);
+	else if (target->starved)
+		ip_print(stderr,
+			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the limit: "
+			 "trying on to put its sites back\n",
+			 target->pid);
+	*said = target->asleep || target->starved;
+	return true;
+}
+
+void ip_stop_nap(struct ip_target *target, uint64_t ns)
+{
+	const uint64_t end = ip_now_ns() + ns;
+
+	for (uint64_t now; (now = ip_now_ns()) < end;) {
+		uint64_t left = end - now, step = target->nheld && left > HELD_LOOK_NS ? HELD_LOOK_NS : left;
+
+		nanosleep(&(struct timespec){step / 1000000000, step % 1000000000}, NULL);
+		ip_stop_let_go(target);
+	}
+}
+
+/* Of those that have been told to stop, takes note of who has. Others may have been waited for meanwhile. */
+static void sweep(struct ip_stop *stop)
+{
+	int status;
+
+	for (size_t i = 0; i < stop->n; i++) {
+		struct ip_stopped_thread *t = &stop->threads[i];
+
+		if (t->asked && !t->stopped && !t->gone &&
+		    waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid)
+			ip_stop_note(stop, t, status);
+	}
+}
+
+/* Behind step 10, after a failure only, when those that stood run again: DETACH needs a stopped thread. Each is let go as soon as it has
+ * stopped; who does not is kept for later. */
+static void let_late_go(struct ip_stop *stop)
+{
+	const struct timespec nap = {.tv_nsec = LATE_LOOK_NS};
+	struct ip_stop_record record = {.tsc = ip_clock_now(), .failed = true};
+	uint64_t looked = ip_now_ns(), last = looked;
+	const uint64_t limit = looked + RELEASE_NS;
+	size_t left = 1;
+
+	ip_stop_adopt_strays(stop);
 	for (size_t i = 0; i < stop->n; i++)
 		if (!stop->threads[i].stopped && !stop->threads[i].gone && !stop->threads[i].asked)
 			ptrace(PTRACE_INTERRUPT, stop->threads[i].tid, 0, 0);
-	for (size_t i = 0; i < stop->n; i++)
-		if (ip_stop_wait_for(stop, i) < 0) {
-			ip_stop_hold(stop->target, stop->threads[i].tid);
-			stop->threads[i].gone = true;
+	while (left && ip_now_ns() < limit) {
+		left = 0;
+		for (size_t i = 0; i < stop->n; i++) {
+			struct ip_stopped_thread *t = &stop->threads[i];
+			int status;
+			pid_t got;
+
+			if (t->stopped || t->gone)
+				continue;
+			got = waitpid(t->tid, &status, __WALL | WNOHANG);
+			if (got == t->tid) {
+				ip_guard_restore(t->raised);
+				t->raised = 0;
+				ip_stop_note(stop, t, status);
+				t = &stop->threads[i];
+				if (!t->gone) {
+					let_go(stop->target, t->tid, status);
+					/* it has stood for no longer than since the last look */
+					if (ip_now_ns() - last > record.ns)
+						record.ns = ip_now_ns() - last;
+					record.threads++;
+				}
+				t->gone = true;
+			} else if (got < 0) {
+				t->gone = true;
+				if (t->tid != t->pid)
+					ip_stop_hold(stop->target, t->pid);
+			} else if (ip_stop_has_ended(t->pid, t->tid)) {
+				t->gone = true;
+				ip_stop_hold(stop->target, t->tid);
+			} else {
+				left++;
+			}
 		}
-	ip_tick_stop();
+		if (left)
+			nanosleep(&nap, NULL);
+		last = looked;
+		looked = ip_now_ns();
+	}
+	if (record.threads)
+		ip_stop_was_in_vain(stop->target, "late", &record);
+	for (size_t i = 0; i < stop->n; i++) {
+		struct ip_stopped_thread *t = &stop->threads[i];
+
+		if (!t->stopped && !t->gone)
+			ip_stop_hold(stop->target, t->tid);
+		ip_guard_restore(t->raised);
+		t->raised = 0;
+	}
+	stop->target->held_looked_ns = ip_now_ns();
 }
 
-/* Step 6 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of ours: until then the process cannot
- * end, nor exec. */
+/* Step 10 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of
+ * ours: until then the process cannot end, nor exec. */
 static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 {
 	int status;
@@ -96,7 +247,11 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 
 		if (got == t->tid && !WIFSTOPPED(status))
 			ip_stop_note(stop, t, status);
-		else if (got < 0)
+		else if (got == t->tid) {
+			/* a thread that executes a program has its number now */
+			ptrace(PTRACE_DETACH, t->tid, 0, ip_stop_signal_of(status));
+			t->gone = true;
+		} else if (got < 0)
 			t->gone = true;
 		else
 			nanosleep(&nap, NULL);
@@ -105,34 +260,58 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 
 uint64_t ip_stop_end(struct ip_stop *stop)
 {
+	struct ip_target *target = stop->target;
+	struct ip_stop_record record = {.tsc = stop->began_tsc, .failed = true};
 	uint64_t length;
-	bool all = true;
+	bool all = true, broken = false;
 
 	for (size_t i = 0; i < stop->n; i++)
 		all &= stop->threads[i].stopped || stop->threads[i].gone;
 	if (!all)
-		catch_up(stop);
+		sweep(stop);
+	for (size_t i = 0; i < stop->n; i++) {
+		stop->stood += stop->threads[i].stopped;
+		broken |= stop->threads[i].stopped && stop->threads[i].broken;
+	}
+	if (broken)
+		ip_stop_restart_plainly(stop);
 	for (size_t i = 0; i < stop->n; i++)
-		if (stop->threads[i].running)
+		if (stop->threads[i].running && stop->threads[i].stopped)
 			release(stop, &stop->threads[i]);
 	if (stop->running_began_ns)
 		stop->running_ns = ip_now_ns() - stop->running_began_ns;
 	for (size_t i = 0; i < stop->n; i++)
-		if (!stop->threads[i].running)
+		if (!stop->threads[i].running && stop->threads[i].stopped)
 			release(stop, &stop->threads[i]);
 	length = stop->began_ns ? ip_now_ns() - stop->began_ns : 0;
+	if (stop->failed && stop->stood) {
+		record.ns = length;
+		record.running_ns = stop->running_ns;
+		record.threads = stop->stood;
+		ip_stop_was_in_vain(target, NULL, &record);
+	}
+	if (!all || stop->failed)
+		let_late_go(stop);
 	ip_boost_end(&stop->boost);
 	ip_sleeps_clear(&stop->sleeps);
 	free(stop->threads);
 	free(stop->kin);
+	free(stop->workers);
 	stop->threads = NULL;
-	stop->kin = NULL;
-	stop->n = stop->capacity = stop->nkin = 0;
-	if (stop->target->nheld)
-		ip_stop_let_go(stop->target);
-	if (stop->target->nheld && !stop->target->stay)
-		stop->target->stay = true; /* until they are ours no more */
+	stop->kin = stop->workers = NULL;
+	stop->n = stop->capacity = stop->nkin = stop->nworkers = 0;
+	if (target->nheld || stop->failed)
+		ip_stop_let_go(target);
+	if (target->nheld && !target->stay)
+		target->stay = true; /* until they are ours no more */
 	else
 		ip_stay_end();
 	return length;
+}
+
+void ip_stop_end_look(struct ip_stop *stop)
+{
+	struct ip_stop_log *log = &stop->target->stops;
+
+	ip_stop_log_look(log, ip_stop_end(stop));
 }

@@ -17,6 +17,7 @@
 #include "common/grow.h"
 #include "hotpatcher/kin.h"
 #include "hotpatcher/stop_internal.h"
+#include "hotpatcher/tick.h"
 
 /* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
  * INTERRUPT and events are PTRACE_EVENT stops. */
@@ -32,6 +33,8 @@ void ip_stop_hold(struct ip_target *target, pid_t tid)
 	if (!grown)
 		return;
 	target->held = grown;
+	if (!target->nheld)
+		target->held_looked_ns = ip_now_ns();
 	target->held[target->nheld++] = tid;
 }
 
@@ -82,7 +85,8 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 		ip_stop_hold(stop->target, child);
 }
 
-/* Takes note of a status of a thread. The leader's exit status is kept: it may be our own child. */
+/* Takes note of a status of a thread, and changes nothing of it. The leader's exit status is kept:
+ * it may be our own child. */
 void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
 {
 	pid_t pid = t->pid, tid = t->tid;
@@ -98,11 +102,61 @@ void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
 	t->stopped = true;
 	t->signal = ip_stop_signal_of(status);
 	t->by_us = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
-	if (ip_restart_stopped(stop->target, tid, status, &stop->sleeps, &t->pc, &t->left) < 0)
-		t->pc = 0;
+	t->status = status;
+	t->broken = true; /* until it is known better */
+	ip_stop_look(stop, t);
+	if (status >> 16 == PTRACE_EVENT_EXEC && pid == stop->target->pid)
+		stop->executed = true;
 	if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_FORK ||
 	    status >> 16 == PTRACE_EVENT_VFORK)
 		meet_child(stop, pid, tid); /* t may have moved */
+}
+
+static void reap_one(pid_t tid)
+{
+	siginfo_t info = {0};
+
+	/* of a tracee the kernel hands out stops whether WSTOPPED asks for them or not: a look first, or the stop that the gathering waits
+	 * for is lost */
+	if (waitid(P_PID, tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid &&
+	    info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		waitid(P_PID, tid, &info, WEXITED | WNOHANG | __WALL);
+}
+
+/* A thread that executes another program waits in the midst of that until all other threads have
+ * ended, which those that we trace have not before we have taken note; and until it is through the
+ * kernel keeps us in PTRACE_SEIZE. So what has ended is taken note of there, too: who is asked for
+ * later is gone. Not the leader's status, which may be our own child's; the kernel does not wait
+ * for that. */
+static void reap(void *data)
+{
+	const struct ip_stop *stop = data;
+	const int error = errno;
+
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].tid != stop->threads[i].pid && !stop->threads[i].gone)
+			reap_one(stop->threads[i].tid);
+	for (size_t i = 0; i < stop->target->nheld; i++)
+		if (stop->target->held[i] != stop->target->pid)
+			reap_one(stop->target->held[i]);
+	errno = error;
+}
+
+void ip_stop_reap(struct ip_stop *stop)
+{
+	reap(stop);
+}
+
+int ip_stop_seize(struct ip_stop *stop, pid_t tid, unsigned long options)
+{
+	int ret, error;
+
+	ip_tick_calls(reap, stop);
+	ret = ptrace(PTRACE_SEIZE, tid, 0, options);
+	error = errno;
+	ip_tick_calls(NULL, NULL);
+	errno = error;
+	return ret;
 }
 
 /* State letter of a thread; 'X' where it is gone. task: /proc/PID/task. */

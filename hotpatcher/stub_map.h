@@ -23,13 +23,16 @@ struct ip_stub_map {
 	uint32_t *payload_offsets; /* by probe, in bytes; 0: it has none */
 	uint32_t *payloads;	   /* by probe: which of them, from 0 */
 	uint32_t npayloads;
+	/* Stubs with the second number of the function, for tail exits of which the call goes on (plan_choice.h): */
+	uint32_t *jump_offsets; /* by probe, in bytes; 0: it has none */
 };
 
 /* Whether values can be recorded at a probe: registers are as the ABI has them, or its arguments are known. */
 bool ip_probe_has_values(const struct ip_pl_probe *probe);
 
 /* Probes of one function, instance, kind and set of registers share a stub; a site of form JUMP has its own.
- * Payload stubs lie behind all others; those of points are never shared, since each has its arguments elsewhere. */
+ * Payload stubs lie behind these; those of points are never shared, since each has its arguments elsewhere. Behind those are the
+ * ones with second numbers. */
 int ip_stub_map_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_map *ret);
 void ip_stub_map_clear(struct ip_stub_map *map);
 

@@ -32,8 +32,12 @@ static struct ip_area_module *find_entry(const struct ip_area *area, const struc
 uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module *module)
 {
 	const struct ip_area_module *entry = find_entry(area, module);
+	uint32_t first = entry ? __atomic_load_n(&entry->first_number, __ATOMIC_RELAXED) : 0;
+	uint64_t numbers =
+		module->list ? (uint64_t)IP_NUMBERS_PER_FUNCTION * module->list->header->nfunctions : 0;
 
-	return entry ? entry->first_number : 0;
+	/* no number that it leads to is larger than any can be */
+	return first + numbers > IP_NUMBER_MAX ? 0 : first;
 }
 
 bool ip_area_has_stubs(const struct ip_area *area, uint64_t start)
@@ -75,9 +79,11 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
 		    m->build_id_size != module->elf->build_id_size ||
 		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
-		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size, reach))
+		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size,
+			     reach))
 			continue;
-		if (ip_modules_build_id_at(target, m->load_bias, m->load_bias, id) == module->elf->build_id_size &&
+		if (ip_modules_build_id_at(target, m->load_bias, m->load_bias, id) ==
+			    module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
 			continue; /* another copy is there still */
 		if (area->elsewhere && area->elsewhere(area->elsewhere_data, target, m))
@@ -118,15 +124,19 @@ static int new_entry(struct ip_area *area, const struct ip_target *target, const
 				     .build_id_size = module->elf->build_id_size};
 	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
 	/* not into a room that may be another's memory in a moment */
-	if (!module->may_go && module->room_size >= IP_POOL_HEAD && size <= module->room_size - IP_POOL_HEAD &&
+	if (!module->may_go && module->room_size >= IP_POOL_HEAD &&
+	    size <= module->room_size - IP_POOL_HEAD &&
 	    reaches(module, module->room, module->room_size, arch->reach)) {
 		m->stubs = module->room + IP_POOL_HEAD;
 		m->pool = IP_POOL_OWN;
 		goto found;
 	}
 	for (unsigned p = 0; p < IP_POOLS; p++) {
-		uint64_t used = h->stubs_used[p] > IP_POOL_HEAD ? h->stubs_used[p] : IP_POOL_HEAD;
+		uint64_t used = __atomic_load_n(&h->stubs_used[p], __ATOMIC_RELAXED);
 
+		if (used > anchor->pools[p].size)
+			continue;
+		used = used > IP_POOL_HEAD ? used : IP_POOL_HEAD;
 		used = (used + IP_STUB_ALIGN - 1) & ~(uint64_t)(IP_STUB_ALIGN - 1);
 		if (!anchor->pools[p].size || used > anchor->pools[p].size ||
 		    size > anchor->pools[p].size - used ||
@@ -152,6 +162,13 @@ static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_
 	return m->pool == IP_POOL_OWN ? module->room : anchor->pools[m->pool].address;
 }
 
+static void copy_entry(struct ip_area_module *to, const struct ip_area_module *from)
+{
+	memcpy(to, from, sizeof(*to));
+	/* nothing of it is read from there again */
+	__asm__ volatile("" : : "r"(to) : "memory");
+}
+
 /* Whether the stubs lie in the pool that their entry names: else the area was scribbled over. */
 static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_module *module,
 		       const struct ip_area_module *m, uint64_t size)
@@ -162,7 +179,8 @@ static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_module
 		return false;
 	start = pool_address(anchor, module, m);
 	room = m->pool == IP_POOL_OWN ? module->room_size : anchor->pools[m->pool].size;
-	return m->stubs >= start + IP_POOL_HEAD && m->stubs - start <= room && size <= room - (m->stubs - start);
+	return m->stubs >= start + IP_POOL_HEAD && m->stubs - start <= room &&
+	       size <= room - (m->stubs - start);
 }
 
 static int write_pool_head(const struct ip_target *target, uint64_t pool)
@@ -228,23 +246,24 @@ static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t poo
 	uint8_t bytes[64];
 
 	if (c->form == IP_FORM_JUMP) {
-		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1], pool + IP_POOL_JUMP_SLOT(c->kind), number,
-				    c->address + c->length, bytes) < 0)
+		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1], pool + IP_POOL_JUMP_SLOT(c->kind),
+				    number, c->address + c->length, bytes) < 0)
 			return -1;
 		return writer_add(w, stub, bytes, arch->jump_stub_size);
 	}
-	if (arch->stub(c->regs, stub, anchor->hooks[c->kind - 1][c->regs], pool + IP_POOL_SLOT(c->kind, c->regs),
-		       number, bytes) < 0)
+	if (arch->stub(c->regs, stub, anchor->hooks[c->kind - 1][c->regs],
+		       pool + IP_POOL_SLOT(c->kind, c->regs), number, bytes) < 0)
 		return -1;
 	return writer_add(w, stub, bytes, arch->stub_size);
 }
 
 /* The stub of a site whose values are recorded: it passes a payload number instead. */
-static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool, const struct ip_change *c,
-			      uint32_t payload, uint64_t stub)
+static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
+			      const struct ip_change *c, uint32_t payload, uint64_t stub)
 {
 	bool jump = c->form == IP_FORM_JUMP;
-	uint64_t hook = w->target->anchor.payload_hooks[c->kind - 1][jump], slot = pool + IP_POOL_PAYLOAD_SLOT(c->kind, jump);
+	uint64_t hook = w->target->anchor.payload_hooks[c->kind - 1][jump],
+		 slot = pool + IP_POOL_PAYLOAD_SLOT(c->kind, jump);
 	uint8_t bytes[64];
 	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
 		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);
@@ -253,20 +272,21 @@ static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint
 }
 
 /* Gives the module's payload stubs their numbers, for good, and says what they mean in this session: nothing yet. */
-static int number_payloads(struct ip_area *area, const struct ip_area_module *m, const struct ip_stub_map *map,
-			   uint32_t *ret_first)
+static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
+			   const struct ip_stub_map *map, uint32_t *ret_first)
 {
 	uint32_t *first = &area->firsts[m - area->modules];
-	uint32_t used = area->header->npayloads ? area->header->npayloads : 1;
+	const uint32_t said = __atomic_load_n(&area->header->npayloads, __ATOMIC_RELAXED),
+		       used = said ? said : 1;
 
-	if (!*first) {
+	if (!__atomic_load_n(first, __ATOMIC_RELAXED)) {
 		if (used > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - used)
 			return ip_error("too many functions to record values of: restart the process");
 		*first = used;
 		area->header->npayloads = used + map->npayloads;
 	}
-	*ret_first = *first; /* once: the target may change it */
-	if (*ret_first > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - *ret_first)
+	*ret_first = __atomic_load_n(first, __ATOMIC_RELAXED); /* once: the target may change it */
+	if (!*ret_first || *ret_first > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - *ret_first)
 		return ip_error("the runtime's memory is damaged (payload numbers)");
 	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
 		return -1;
@@ -278,23 +298,26 @@ static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
 }
 
 /* The changes [first, last) are those of one module. */
-static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area, const struct ip_arch *arch,
-		       size_t first, size_t last, struct wanted *wanted, struct writer *w)
+static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
+		       const struct ip_arch *arch, size_t first, size_t last, struct wanted *wanted,
+		       struct writer *w)
 {
 	const struct ip_module *module = plan->functions[plan->function_of[first]].module;
 	uint32_t nfunctions = module->list->header->nfunctions;
-	struct ip_area_module *m = find_entry(area, module);
+	struct ip_area_module *entry = find_entry(area, module), is, *m = &is;
 	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
 	struct ip_stub_map map;
 	int ret = -1;
 
 	if (ip_stub_map_make(module->list, arch, &map) < 0)
 		return ip_error_prefix("%s", module->path);
-	if (!m && module->may_go)
-		m = take_over_entry(area, target, module, arch->reach);
-	if (!m && new_entry(area, target, module, arch, map.size, &m) < 0)
+	if (!entry && module->may_go)
+		entry = take_over_entry(area, target, module, arch->reach);
+	if (!entry && new_entry(area, target, module, arch, map.size, &entry) < 0)
 		goto out;
-	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions || !m->first_number ||
+	copy_entry(&is, entry); /* the target may change it: what is checked is what is written to */
+	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions ||
+	    !m->first_number ||
 	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
 		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid, module->path);
 		goto out;
@@ -307,7 +330,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		if (f->module == module)
 			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
 	}
-	if (plan->program_of && number_payloads(area, m, &map, &first_payload) < 0) {
+	if (plan->program_of && number_payloads(area, entry, &map, &first_payload) < 0) {
 		ip_error_prefix("%s", module->path);
 		goto out;
 	}
@@ -315,9 +338,11 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 		struct ip_change *c = &plan->changes[i];
 		uint32_t probe = plan->probe_of[i];
 		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
+		uint64_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
 
-		wanted[i - first] =
-			(struct wanted){m->stubs + (values ? map.payload_offsets[probe] : map.offsets[probe]), i};
+		if (plan->functions[plan->function_of[i]].jumps)
+			offset = map.jump_offsets[probe];
+		wanted[i - first] = (struct wanted){m->stubs + offset, i};
 		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub, c->new_bytes) < 0)
 			goto out;
 	}
@@ -327,18 +352,20 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 
 		if (i && wanted[i].stub == wanted[i - 1].stub)
 			continue;
-		if (plan->program_of && plan->program_of[change] && map.payload_offsets[plan->probe_of[change]]) {
+		if (plan->program_of && plan->program_of[change] &&
+		    map.payload_offsets[plan->probe_of[change]]) {
 			uint32_t payload = first_payload + map.payloads[plan->probe_of[change]];
 
-			area->payloads[payload] = (struct ip_payload){
-				plan->functions[plan->function_of[change]].number, first_program + plan->program_of[change]};
-			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change],
-					       payload, wanted[i].stub) < 0)
+			area->payloads[payload] =
+				(struct ip_payload){plan->functions[plan->function_of[change]].number,
+						    first_program + plan->program_of[change]};
+			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m),
+					       &plan->changes[change], payload, wanted[i].stub) < 0)
 				goto out;
 			continue;
 		}
-		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change], plan->functions[plan->function_of[change]].number,
-			       wanted[i].stub) < 0)
+		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change],
+			       plan->functions[plan->function_of[change]].number, wanted[i].stub) < 0)
 			goto out;
 	}
 	ret = writer_flush(w);

@@ -23,7 +23,9 @@
 #include "common/elf_file.h"
 #include "common/error.h"
 #include "common/note.h"
+#include "hotpatcher/image.h"
 #include "hotpatcher/permit.h"
+#include "hotpatcher/target_files.h"
 
 static void maps_clear(struct ip_maps *maps)
 {
@@ -110,20 +112,6 @@ const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t addre
 			high = middle;
 	}
 	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
-}
-
-long ip_proc_status(pid_t pid, const char *key)
-{
-	_cleanup_fclose_ FILE *file = NULL;
-	char name[64], line[512];
-	size_t length = strlen(key);
-
-	snprintf(name, sizeof(name), "/proc/%d/status", pid);
-	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, length) && line[length] == ':')
-			return strtol(line + length + 1, NULL, 10);
-	return -1;
 }
 
 /* The file of the thread, not of the process, which adds up what all threads have used. */
@@ -294,7 +282,8 @@ static void explain_refusal(pid_t pid)
 			 "CAP_SYS_PTRACE, which root has outside of containers",
 			 pid, more, pid);
 	else
-		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it (kernel.yama.ptrace_scope; iprobed would "
+		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it "
+			 "(kernel.yama.ptrace_scope; iprobed would "
 			 "help), it has made itself undumpable (prctl, setuid), or "
 			 "lives in another user namespace: tracing it needs CAP_SYS_PTRACE",
 			 pid);
@@ -352,16 +341,14 @@ void ip_target_close(struct ip_target *target)
 /* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's address. */
 static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
 {
+	_cleanup_close_ int fd = -1;
 	struct ip_elf_file *elf;
-	char name[4200];
+	bool exact;
 	int found;
 
-	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", pid, m->start, m->end);
-	if (ip_elf_open(name, &elf) < 0) {
-		snprintf(name, sizeof(name), "/proc/%d/root%s", pid, m->path);
-		if (ip_elf_open(name, &elf) < 0)
-			return -1;
-	}
+	fd = ip_target_open_mapping(pid, m, &exact);
+	if (fd < 0 || ip_elf_open_fd(fd, m->path, &elf) < 0)
+		return -1;
 	found = ip_elf_symbol(elf, IP_ANCHOR_SYMBOL, ret_vaddr);
 	ip_elf_close(elf);
 	return found;
@@ -418,7 +405,8 @@ static bool is_injected_at(const struct ip_target *target, size_t i)
 
 	return code->end == data->start && !code->inode && !data->inode && !memcmp(code->perms, "r-xp", 4) &&
 	       !memcmp(data->perms, "rw-p", 4) && data->path[0] != '/' &&
-	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) && magic == IP_RT_MAGIC;
+	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) &&
+	       magic == IP_RT_MAGIC;
 }
 
 /* 1 found, 0 none. */
@@ -501,10 +489,12 @@ static int find_anchor(struct ip_target *target)
 		return 0;
 	}
 	if (find_injected_anchor(target, &target->anchor_address)) {
-		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) < 0)
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
 			return -1;
 		if (target->anchor.abi != IP_RT_ABI)
-			return ip_error("pid %d: the runtime that an iprobe has put into it speaks ABI %u, this iprobe %u: use the "
+			return ip_error("pid %d: the runtime that an iprobe has put into it speaks ABI %u, "
+					"this iprobe %u: use the "
 					"iprobe that did",
 					target->pid, target->anchor.abi, IP_RT_ABI);
 		target->has_runtime = target->injected = true;
@@ -537,8 +527,9 @@ int ip_target_refresh(struct ip_target *target)
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
 			target->closed = true;
 		if (fd < 0)
-			return ip_error(target->one_image ? "pid %d has ended, or executes another program now"
-							  : "pid %d has ended",
+			return ip_error(target->one_image
+						? "pid %d has ended, or executes another program now"
+						: "pid %d has ended",
 					target->pid);
 		if (!allowed || ip_permit_check(target->pid) < 0) {
 			close(fd);
@@ -548,6 +539,7 @@ int ip_target_refresh(struct ip_target *target)
 		close(target->mem);
 		target->mem = fd;
 		target->images++;
+		target->random_at = 0;
 	}
 	if (maps_read(target->pid, &target->maps) < 0)
 		return -1;
@@ -555,6 +547,8 @@ int ip_target_refresh(struct ip_target *target)
 		return ip_error("pid %d has ended", target->pid);
 	if (read_arch(target) < 0)
 		return -1;
+	if (!target->random_at)
+		ip_image_remember(target);
 	return find_anchor(target);
 }
 
@@ -604,6 +598,31 @@ int ip_target_read(const struct ip_target *target, uint64_t address, void *buffe
 	return 0;
 }
 
+static const char unwritable[4096] __attribute__((aligned(4096))) = {'a'};
+
+bool ip_target_may_write_text(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	char byte = 'b';
+
+	return fd >= 0 && pwrite(fd, &byte, 1, (off_t)(uintptr_t)unwritable) == 1 &&
+	       *(const volatile char *)unwritable == 'b';
+}
+
+static int refuse_write(const struct ip_target *target, uint64_t address)
+{
+	int error = errno;
+
+	if ((error == EIO || error == EFAULT || error == EACCES || error == EPERM) &&
+	    !ip_target_may_write_text())
+		return ip_error(
+			"pid %d: cannot write %#lx: this kernel lets nobody write to read-only pages through "
+			"/proc/PID/mem; boot it with proc_mem.force_override=always",
+			target->pid, address);
+	errno = error;
+	return ip_error_errno("pid %d: cannot write %#lx", target->pid, address);
+}
+
 int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size)
 {
 	for (size_t done = 0; done < size;) {
@@ -612,7 +631,7 @@ int ip_target_write(const struct ip_target *target, uint64_t address, const void
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n ? ip_error_errno("pid %d: cannot write %#lx", target->pid, address + done)
+			return n ? refuse_write(target, address + done)
 				 : ip_error("pid %d has ended", target->pid);
 		done += n;
 	}

@@ -11,7 +11,9 @@
 
 #include "common/arch/arch.h"
 #include "common/elf_file.h"
+#include "common/proc.h"
 #include "common/rt_abi.h"
+#include "hotpatcher/stop_log.h"
 
 struct ip_mapping {
 	uint64_t start, end, offset;
@@ -33,31 +35,40 @@ struct ip_room {
 
 struct ip_target {
 	pid_t pid;
-	pid_t inner_pid; /* as it sees itself */
+	pid_t inner_pid;	    /* as it sees itself */
 	const struct ip_arch *arch; /* of its programs */
-	int pidfd;	 /* -1 where the kernel has none */
-	int mem;	 /* /proc/PID/mem, read-write unless opened read-only */
+	int pidfd;		    /* -1 where the kernel has none */
+	int mem;		    /* /proc/PID/mem, read-write unless opened read-only */
 	struct ip_maps maps;
+	uint64_t random_at; /* where the image has the random bytes of its exec (image.h); 0: unknown */
 	bool has_runtime;
 	bool linked_in; /* the runtime is part of a static program; it may be asleep (ip_wake) */
 	bool injected;	/* iprobe put it there (inject.h); it may be asleep too */
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
-	struct ip_room *rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
+	struct ip_room *
+		rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
 	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
 	size_t nheld;
-	unsigned images; /* how often refreshing has found another program in it */
+	uint64_t held_looked_ns; /* when they were last looked after */
+	pid_t asleep; /* a thread in uninterruptible sleep, because of which the last stop failed; 0: none */
+	bool starved; /* the last stop failed since threads got no CPU in time */
+	unsigned nstarved;	  /* how many in a row did */
+	uint64_t max_stop_ns;	  /* of the last stop, as asked for */
+	uint64_t rest_until_ns;	  /* after a stop in vain: until then it is not stopped again */
+	struct ip_stop_log stops; /* that nobody has been told of */
+	unsigned images;	  /* how often refreshing has found another program in it */
 	bool one_image; /* never to be that of another program: once the present one is gone every use fails */
-	pid_t lender; /* a thread that has just been borrowed, and is the first to be so again; 0: none */
-	bool stay; /* ip_stay_end() is due when none is held any more */
+	pid_t lender;	/* a thread that has just been borrowed, and is the first to be so again; 0: none */
+	bool stay;	/* ip_stay_end() is due when none is held any more */
 	struct {
 		size_t n;
 		pid_t tid; /* of the last one */
 		long number;
-	} renewed; /* system calls whose time limit a stop had to let begin anew (restart.h) */
-	bool exited;	 /* a stop saw it end */
-	bool closed;	 /* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
+	} renewed;   /* system calls whose time limit a stop had to let begin anew (restart.h) */
+	bool exited; /* a stop saw it end */
+	bool closed; /* it executes a program that we may not touch (setuid, unreadable): for us it has ended */
 	int exit_status; /* as from waitpid, where it is our child and a stop reaped it; else -1 */
 };
 
@@ -80,6 +91,9 @@ bool ip_target_alive(const struct ip_target *target);
 int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size);
 int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size);
 
+/* Whether /proc/PID/mem may write to pages that are not writable, tried on ourselves: kernels from 6.12 on can forbid it. */
+bool ip_target_may_write_text(void);
+
 /* Whether the address lies in one of the target's pools or rooms for stubs. */
 bool ip_target_is_stub(const struct ip_target *target, uint64_t address);
 
@@ -96,8 +110,5 @@ bool ip_proc_is_zombie(pid_t pid);
 
 /* The id of a process or thread in its own namespace. */
 pid_t ip_proc_inner_pid(pid_t pid);
-
-/* Value of a "Key:" line of /proc/PID/status as a number; -1 where there is none. */
-long ip_proc_status(pid_t pid, const char *key);
 
 #endif

@@ -10,13 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_NS 5000000l
-
 static timer_t timer;
 static pid_t owner; /* the thread that has made the timer; 0: none has */
 
+static void (*what)(void *);
+static void *whose;
+
 static void on_tick(int number)
 {
+	if (what)
+		what(whose);
 }
 
 /* Timers do not go over to children. */
@@ -40,9 +43,18 @@ static bool make(void)
 	return true;
 }
 
-void ip_tick_start(void)
+void ip_tick_calls(void (*function)(void *data), void *data)
 {
-	const struct itimerspec every = {{.tv_nsec = TICK_NS}, {.tv_nsec = TICK_NS}};
+	what = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	whose = data;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	what = function;
+}
+
+void ip_tick_start(uint64_t every_ns)
+{
+	const struct itimerspec every = {{.tv_nsec = every_ns}, {.tv_nsec = every_ns}};
 
 	if (make())
 		timer_settime(timer, 0, &every, NULL);

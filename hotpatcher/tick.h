@@ -6,7 +6,14 @@
 #ifndef IP_TICK_H
 #define IP_TICK_H
 
-void ip_tick_start(void);
+#include <stdint.h>
+
+#define IP_TICK_NS 5000000u /* as a rule */
+
+void ip_tick_start(uint64_t every_ns);
+/* What each tick is to do besides, in a signal handler: for system calls that start again by
+ * themselves. NULL: nothing. */
+void ip_tick_calls(void (*function)(void *data), void *data);
 void ip_tick_stop(void);
 
 #endif

@@ -4,14 +4,11 @@
  */
 #include "hotpatcher/trace.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <ftw.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -19,57 +16,53 @@
 #include "common/squeeze.h"
 #include "hotpatcher/trace_internal.h"
 
-/* Whether path is a directory that we may move away: a trace of ours, or empty. */
-static bool is_trace_or_empty(const char *path)
+/* Opens what stands at the name, which must be a trace of ours that nobody writes, or empty. -1: there is nothing; -2 with an error. */
+static int open_trace(int parent, const char *name, const char *path)
 {
-	_cleanup_closedir_ DIR *dir = NULL;
-	_cleanup_free_ char *session = NULL;
-	struct dirent *entry;
+	_cleanup_close_ int fd = ip_dir_open(parent, name);
 
-	if (asprintf(&session, "%s/%s", path, IP_TRACE_SESSION) >= 0 && access(session, F_OK) == 0)
-		return true;
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			return false;
-	return dir;
+	if (fd < 0 && errno == ENOENT)
+		return -1;
+	if (fd < 0 && errno == EPERM)
+		ip_error("%s is another user's: name another directory with -o", path);
+	else if (fd < 0 || !ip_trace_dir_is_one(fd))
+		ip_error("%s exists and is not a trace of iprobe: name another directory with -o", path);
+	else if (ip_journal_is_locked(fd))
+		ip_error("%s is being written by another iprobe: name another directory with -o", path);
+	else
+		return ip_steal_fd(&fd);
+	return -2;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-static int make_room(const char *dir, bool *ret_moved)
+/* What was there before becomes DIR.old, and what was DIR.old goes: both are looked at before either is touched. *ret_moved: the former,
+ * or -1. */
+static int make_room(const char *dir, const struct ip_dir_place *place, int *ret_moved)
 {
 	_cleanup_free_ char *old = NULL;
-	struct stat st;
+	_cleanup_close_ int there = open_trace(place->parent, place->name, dir), before = -1;
+	char name[NAME_MAX + 1];
 
-	*ret_moved = false;
-	if (lstat(dir, &st) < 0)
-		return 0;
-	if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(dir))
-		return ip_error("%s exists and is not a trace of iprobe: name another directory with -o",
-				dir);
-	if (ip_journal_is_locked(dir))
-		return ip_error("%s is being written by another iprobe: name another directory with -o", dir);
-	if (asprintf(&old, "%s.old", dir) < 0)
+	*ret_moved = -1;
+	if (there < 0)
+		return there + 1;
+	if (asprintf(&old, "%s.old", dir) < 0) {
+		old = NULL;
 		return ip_error("out of memory");
-	if (lstat(old, &st) == 0) {
-		if (!S_ISDIR(st.st_mode) || !is_trace_or_empty(old))
-			return ip_error(
-				"%s exists and is not a trace of iprobe: move it away, or name another "
-				"directory with -o",
-				old);
-		if (ip_journal_is_locked(old))
-			return ip_error(
-				"%s is being written by another iprobe: name another directory with -o", old);
-		if (nftw(old, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
-			return ip_error_errno("cannot remove %s", old);
 	}
-	if (rename(dir, old) < 0)
+	if (snprintf(name, sizeof(name), "%s.old", place->name) >= (int)sizeof(name))
+		return ip_error("%s: the name is too long", old);
+	before = open_trace(place->parent, name, old);
+	if (before < -1 || (before >= 0 && (ip_trace_dir_check(before, old) < 0 ||
+					    ip_trace_dir_remove(place->parent, name, before, old) < 0)))
+		return -1;
+	if (ip_dir_rename(place->parent, place->name, name) < 0)
 		return ip_error_errno("cannot keep %s as %s", dir, old);
-	*ret_moved = true;
+	if (!ip_dir_is_at(place->parent, name, there)) {
+		/* not what we have looked at: back with it */
+		ip_dir_rename(place->parent, name, place->name);
+		return ip_error("%s: another has been put in its place meanwhile", dir);
+	}
+	*ret_moved = ip_steal_fd(&there);
 	return 0;
 }
 
@@ -108,7 +101,7 @@ struct ip_trace *ip_trace_new(const char *dir)
 	struct ip_trace *trace = calloc(1, sizeof(*trace));
 
 	if (trace) {
-		trace->dirfd = -1;
+		trace->dirfd = trace->old = trace->place.parent = -1;
 		trace->dir = strdup(dir);
 		trace->known = calloc(1, (IP_NUMBER_MAX + 8) / 8);
 		trace->text_out = open_memstream(&trace->text, &trace->text_size);
@@ -125,29 +118,43 @@ struct ip_trace *ip_trace_new(const char *dir)
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret)
 {
-	struct ip_trace *trace;
-	bool moved;
+	struct ip_dir_place place;
 
-	if (make_room(dir, &moved) < 0)
+	return ip_dir_locate(dir, &place) < 0 ? -1
+					      : ip_trace_create_at(&place, dir, pid, command, start, ret);
+}
+
+int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
+		       const struct ip_clock_reading *start, struct ip_trace **ret)
+{
+	struct ip_trace *trace = ip_trace_new(dir);
+	int inner;
+
+	if (!trace) {
+		ip_dir_place_close(place);
 		return -1;
-	trace = ip_trace_new(dir);
-	if (!trace)
+	}
+	trace->place = *place;
+	place->parent = -1;
+	if (make_room(dir, &trace->place, &trace->old) < 0) {
+		ip_trace_close(trace);
 		return -1;
-	trace->moved_old = moved;
+	}
 	trace->command = strdup(command);
 	trace->pid = pid;
 	trace->start = *start;
 	if (!trace->command) {
-		ip_trace_close(trace);
+		ip_trace_discard(trace);
 		return ip_error("out of memory");
 	}
-	if (mkdir(dir, 0777) == 0)
-		trace->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (trace->dirfd < 0 || mkdirat(trace->dirfd, IP_TRACE_SUBDIR, 0777) < 0) {
+	trace->dirfd = ip_dir_make(trace->place.parent, trace->place.name);
+	inner = trace->dirfd < 0 ? -1 : ip_dir_make(trace->dirfd, IP_TRACE_SUBDIR);
+	if (inner < 0) {
 		ip_error_errno("cannot make the trace directory %s", dir);
 		ip_trace_discard(trace);
 		return -1;
 	}
+	close(inner);
 	if (getrandom(trace->uuid, sizeof(trace->uuid), 0) != sizeof(trace->uuid))
 		memcpy(trace->uuid, start, sizeof(trace->uuid));
 	*ret = trace;
@@ -167,6 +174,9 @@ void ip_trace_close(struct ip_trace *trace)
 		fclose(trace->text_out);
 	if (trace->dirfd >= 0)
 		close(trace->dirfd);
+	if (trace->old >= 0)
+		close(trace->old);
+	ip_dir_place_close(&trace->place);
 	for (size_t i = 0; i < trace->nselections; i++)
 		free(trace->selections[i]);
 	ip_journal_close(trace->journal);
@@ -177,6 +187,7 @@ void ip_trace_close(struct ip_trace *trace)
 	free(trace->labels);
 	free(trace->modules);
 	free(trace->known);
+	free(trace->silent);
 	free(trace->text);
 	free(trace->ending);
 	free(trace->dir);
@@ -186,15 +197,21 @@ void ip_trace_close(struct ip_trace *trace)
 
 void ip_trace_discard(struct ip_trace *trace)
 {
-	_cleanup_free_ char *old = NULL;
+	_cleanup_free_ char *why = NULL;
+	char old[NAME_MAX + 1];
 
 	if (!trace)
 		return;
+	why = strdup(ip_error_message());
 	if (trace->dirfd >= 0)
-		nftw(trace->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	if (trace->moved_old && asprintf(&old, "%s.old", trace->dir) >= 0)
-		rename(old, trace->dir); /* fails where the directory could not be removed: then both stay */
+		ip_trace_dir_remove(trace->place.parent, trace->place.name, trace->dirfd, trace->dir);
+	/* where the directory could not be removed both stay */
+	if (trace->old >= 0 && snprintf(old, sizeof(old), "%s.old", trace->place.name) < (int)sizeof(old) &&
+	    ip_dir_is_at(trace->place.parent, old, trace->old))
+		ip_dir_rename(trace->place.parent, old, trace->place.name);
 	ip_trace_close(trace);
+	if (why)
+		ip_error("%s", why); /* what has led here */
 }
 
 int ip_trace_compress(struct ip_trace *trace)
@@ -220,7 +237,7 @@ uint64_t ip_trace_bytes(const struct ip_trace *trace)
 	return trace->bytes;
 }
 
-const char *ip_trace_dir(const struct ip_trace *trace)
+int ip_trace_dirfd(const struct ip_trace *trace)
 {
-	return trace->dir;
+	return trace->dirfd;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/dir.h"
 #include "common/trace_format.h"
 #include "hotpatcher/clock.h"
 #include "hotpatcher/journal.h"
@@ -20,6 +21,10 @@ struct ip_trace;
  * else in the way is refused. command: of the target, for people. */
 int ip_trace_create(const char *dir, pid_t pid, const char *command, const struct ip_clock_reading *start,
 		    struct ip_trace **ret);
+
+/* The same at a place, which is the trace's from now on, however it ends. dir: what people call it. */
+int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
+		       const struct ip_clock_reading *start, struct ip_trace **ret);
 
 /* Its streams will be compressed (common/squeeze.h). Before the journal, and any packet. -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
@@ -84,8 +89,8 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 /* What the functions of a plan that has been bound do, where it is not to log (enum ip_duty). */
 int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan);
 /* The functions with these two numbers lost their probes because they were hot (drops.h); their calls are counted from then on, or not. */
-void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted, uint64_t per_second,
-			  uint64_t own_ticks, unsigned percent);
+void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
+			  uint64_t per_second, uint64_t own_ticks, unsigned percent);
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop);
 /* A library came or went, just now; what: "load", "unload". */
 void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module);
@@ -100,6 +105,8 @@ struct ip_pulse_stats;
 void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
 /* Times are another clock's than the TSC's. */
 void ip_trace_add_clock(struct ip_trace *trace, const char *name);
+/* It ended at so many bytes, and whose word that was. */
+void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by);
 /* What the session leaves out ("depth 3"), and how many events it has left out in the end. */
 void ip_trace_add_filter(struct ip_trace *trace, const char *text);
 /* The modules without probes. */
@@ -110,8 +117,9 @@ int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name);
 /* The session overwrites: events that are not in the trace because newer ones are. */
 void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events);
 
-/* A new directory for the same session: all that is known so far, and no packets. */
-int ip_trace_clone(const struct ip_trace *trace, const char *dir, struct ip_trace **ret);
+/* A new directory for the same session, at a place, which is the new trace's from now on, however it ends: all that is known so
+ * far, and no packets. Refused where it would take the place of the session's own. */
+int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, struct ip_trace **ret);
 
 /* Writes metadata and session file as far as they are known, each atomically (new file, rename). */
 int ip_trace_sync(struct ip_trace *trace);
@@ -123,7 +131,7 @@ int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, si
 
 /* The last words: calibrated clock, totals, reason. Writes all. */
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
-		    const char *reason);
+		    uint64_t invalid, const char *reason);
 void ip_trace_close(struct ip_trace *trace);
 
 /* Removes the directory again, brings back the one that was kept as DIR.old for it, and closes. NULL is fine.
@@ -136,14 +144,15 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 			  const uint64_t *words, size_t n, const struct ip_progress *progress);
 /* The same of a compressed stream in two steps: header is filled in and numbered; later, in the order of the numbers, what
  * has become of it is appended. */
-int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header, size_t n);
+int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
+			    size_t n);
 int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
 			     const struct ip_progress *progress);
 /* The slot has come that far, without a packet. */
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress);
 
 uint64_t ip_trace_bytes(const struct ip_trace *trace); /* of packets that are there */
-const char *ip_trace_dir(const struct ip_trace *trace);
+int ip_trace_dirfd(const struct ip_trace *trace);      /* its */
 
 /* "command line" of a process, arguments separated by blanks, as people would type it (malloc'ed, never
  * NULL). */

@@ -23,7 +23,7 @@ static int copy_file(const struct ip_trace *from, const struct ip_trace *to, con
 	if (asprintf(&path, "%s/%s", IP_TRACE_SUBDIR, name) < 0)
 		return ip_error("out of memory");
 	in = openat(from->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	out = openat(to->dirfd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	out = ip_file_make(to->dirfd, path, O_WRONLY);
 	if (in < 0 || out < 0 || fstat(in, &st) < 0)
 		return ip_error_errno("cannot copy %s/%s to %s", from->dir, path, to->dir);
 	for (off_t done = 0; done < st.st_size;)
@@ -35,7 +35,7 @@ static int copy_file(const struct ip_trace *from, const struct ip_trace *to, con
 /* The copies of probe lists. */
 static int copy_lists(const struct ip_trace *from, const struct ip_trace *to)
 {
-	int fd = openat(from->dirfd, IP_TRACE_SUBDIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = ip_dir_open(from->dirfd, IP_TRACE_SUBDIR);
 	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 
@@ -69,11 +69,26 @@ static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
 	return 0;
 }
 
-int ip_trace_clone(const struct ip_trace *trace, const char *dir, struct ip_trace **ret)
+/* What is at NAME becomes NAME.old, and what is at that goes: neither may be the session's own. */
+static bool is_in_the_way(const struct ip_trace *trace, const struct ip_dir_place *place)
+{
+	char old[NAME_MAX + 1];
+
+	return ip_dir_is_at(place->parent, place->name, trace->dirfd) ||
+	       (snprintf(old, sizeof(old), "%s.old", place->name) < (int)sizeof(old) &&
+		ip_dir_is_at(place->parent, old, trace->dirfd));
+}
+
+int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, struct ip_trace **ret)
 {
 	struct ip_trace *clone;
 
-	if (ip_trace_create(dir, trace->pid, trace->command, &trace->start, &clone) < 0)
+	if (is_in_the_way(trace, place)) {
+		ip_dir_place_close(place);
+		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
+				trace->pid, trace->dir);
+	}
+	if (ip_trace_create_at(place, place->name, trace->pid, trace->command, &trace->start, &clone) < 0)
 		return -1;
 	if (trace->squeezer && ip_trace_compress(clone) < 0) {
 		ip_trace_discard(clone);

@@ -32,7 +32,8 @@ static FILE *open_new(struct ip_trace *trace, const char *name, char **ret_tempo
 		*ret_temporary = NULL;
 		return NULL;
 	}
-	fd = openat(trace->dirfd, *ret_temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	unlinkat(trace->dirfd, *ret_temporary, 0); /* of one that was killed */
+	fd = ip_file_make(trace->dirfd, *ret_temporary, O_WRONLY);
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out && fd >= 0)
 		close(fd);
@@ -78,8 +79,8 @@ static int write_session(struct ip_trace *trace)
 	if (trace->text_size)
 		fwrite(trace->text, 1, trace->text_size, out);
 	if (trace->more_stops.n)
-		fprintf(out, "more_stops\t%lu\nmore_stops_ns\t%lu\nmore_stops_longest_ns\t%lu\n", trace->more_stops.n,
-			trace->more_stops.ns, trace->more_stops.longest_ns);
+		fprintf(out, "more_stops\t%lu\nmore_stops_ns\t%lu\nmore_stops_longest_ns\t%lu\n",
+			trace->more_stops.n, trace->more_stops.ns, trace->more_stops.longest_ns);
 	if (trace->ending)
 		fputs(trace->ending, out);
 	return commit(trace, out, temporary, IP_TRACE_SESSION);
@@ -144,15 +145,15 @@ int ip_trace_sync_new(struct ip_trace *trace)
 }
 
 int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
-		    const char *reason)
+		    uint64_t invalid, const char *reason)
 {
 	struct ip_clock_reading now;
 
 	ip_clock_read(&now);
 	trace->tsc_end = now.tsc;
 	trace->hz = ip_clock_hz(&trace->start, &now, 50000000);
-	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\nend\t%s\n", events, lost,
-		     unserved, reason) < 0) {
+	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\ninvalid\t%lu\nend\t%s\n", events,
+		     lost, unserved, invalid, reason) < 0) {
 		trace->ending = NULL;
 		return ip_error("out of memory");
 	}

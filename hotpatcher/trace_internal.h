@@ -10,19 +10,21 @@
 
 #include "common/ctf_metadata.h"
 #include "common/pieces.h"
+#include "common/trace_dir.h"
 #include "hotpatcher/trace.h"
 #include "hotpatcher/trace_rotate.h"
 
 struct ip_trace_stream {
 	int fd;
-	uint32_t piece; /* the newest that it has a packet in; 0: the trace is not in pieces */
-	uint64_t packets, size; /* size: of the file, or of that piece's */
-	uint64_t prepared; /* packets that have a number, those not yet written included */
+	uint32_t piece;		     /* the newest that it has a packet in; 0: the trace is not in pieces */
+	uint64_t packets, size;	     /* size: of the file, or of that piece's */
+	uint64_t prepared;	     /* packets that have a number, those not yet written included */
 	struct ip_progress progress; /* of the slot, as it was written last */
 };
 
 struct ip_trace {
 	char *dir;
+	struct ip_dir_place place; /* where it was made; none where it was opened again */
 	int dirfd;
 	uint8_t uuid[16];
 	pid_t pid;
@@ -43,6 +45,8 @@ struct ip_trace {
 	size_t nmodules;
 	uint8_t *known; /* bitmap of numbers written */
 	size_t nfunctions;
+	uint8_t *silent,
+		*jumps; /* bits by number: told to be silent; where its tail exits lead has been told. One block of memory */
 	uint32_t nsignatures;
 	uint32_t nlibraries; /* that came or went */
 	uint32_t nstops;
@@ -52,11 +56,11 @@ struct ip_trace {
 	char *ending;
 	struct ip_journal *journal;
 	struct ip_trace_rotation *rotation; /* it keeps the newest; NULL: it keeps everything */
-	struct ip_squeezer *squeezer; /* streams are compressed; NULL: they are plain */
+	struct ip_squeezer *squeezer;	    /* streams are compressed; NULL: they are plain */
 	char **selections; /* where the trace was opened again: the session's, in their order */
 	size_t nselections;
 	size_t synced_size; /* of text, when it was written last */
-	bool moved_old;	    /* what was there is DIR.old now */
+	int old;	    /* what was there before, and is DIR.old now; -1: nothing was */
 };
 
 /* Room for the stream. -1 with an error. */
@@ -73,7 +77,8 @@ struct ip_trace *ip_trace_new(const char *dir);
 void ip_trace_put_value(FILE *out, const char *value);
 
 /* stream-N, or stream-N.zst; stream-N-PIECE where it is in pieces. */
-void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece, char ret[IP_STREAM_NAME_MAX]);
+void ip_trace_stream_name(const struct ip_trace *trace, uint32_t stream, uint32_t piece,
+			  char ret[IP_STREAM_NAME_MAX]);
 
 /* Closes the descriptors of streams; they are opened again as they get packets. */
 void ip_trace_close_streams(struct ip_trace *trace);

@@ -57,8 +57,8 @@ static void unescape(char *text)
 	while (*text) {
 		unsigned c;
 
-		if (text[0] == '\\' && text[1] == 'x' && isxdigit((unsigned char)text[2]) && isxdigit((unsigned char)text[3]) &&
-		    sscanf(text + 2, "%2x", &c) == 1) {
+		if (text[0] == '\\' && text[1] == 'x' && isxdigit((unsigned char)text[2]) &&
+		    isxdigit((unsigned char)text[3]) && sscanf(text + 2, "%2x", &c) == 1) {
 			*out++ = c;
 			text += 4;
 		} else {
@@ -119,8 +119,8 @@ static int add_function(struct ip_trace *trace, char **fields, const struct path
 /* One line, without its end. */
 static int read_line(struct ip_trace *trace, char *line, struct paths *paths)
 {
-	static const char *const heads[] = {"iprobe-session", "host",	   "kernel",  "pid",
-					    "start_realtime", "tsc_start", "tsc_end", "tsc_hz", "ends"};
+	static const char *const heads[] = {"iprobe-session", "host",	 "kernel", "pid", "start_realtime",
+					    "tsc_start",      "tsc_end", "tsc_hz", "ends"};
 	_cleanup_free_ char *copy = strdup(line);
 	char *fields[FIELDS], *rest = copy, *field;
 	size_t n = 0;
@@ -162,7 +162,8 @@ static int read_session(struct ip_trace *trace)
 	struct paths paths = {0};
 	size_t capacity = 0;
 	ssize_t n;
-	int ret = 0, fd = openat(trace->dirfd, IP_TRACE_SESSION, O_RDONLY | O_CLOEXEC);
+	int ret = 0,
+	    fd = openat(trace->dirfd, IP_TRACE_SESSION, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	file = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!file)
@@ -200,7 +201,7 @@ static int cut_off(struct ip_trace *trace, uint32_t stream, const struct ip_jour
 	if (size == UINT64_MAX || size <= e->size)
 		return 0;
 	ip_trace_stream_name(trace, stream, e->piece, name);
-	fd = openat(trace->dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(trace->dirfd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
 	if (fd < 0 || ftruncate(fd, e->size) < 0)
 		return ip_error_errno("cannot cut %s/%s off", trace->dir, name);
 	return 0;
@@ -236,7 +237,13 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 
 	if (!trace)
 		return -1;
-	trace->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ip_dir_locate(dir, &trace->place) < 0)
+		goto fail;
+	trace->dirfd = ip_dir_open(trace->place.parent, trace->place.name);
+	if (trace->dirfd < 0 && errno == EPERM) {
+		ip_error("the trace %s is another user's (-o names it)", dir);
+		goto fail;
+	}
 	if (trace->dirfd < 0) {
 		ip_error_errno("cannot open the trace %s (-o names it)", dir);
 		goto fail;
@@ -246,7 +253,8 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 		ip_error("%s is not a recording that was broken off (-o names it)", dir);
 	else if (opened < 0)
 		ip_error_prefix("%s", dir);
-	else if (head.pid != pid || (head.session != session && head.next != session) || head.started != ip_started_at(pid))
+	else if (head.pid != pid || (head.session != session && head.next != session) ||
+		 head.started != ip_started_at(pid))
 		opened = ip_error("%s is the trace of another session, of pid %d", dir, head.pid);
 	if (opened)
 		goto fail;
@@ -254,7 +262,8 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 	trace->start = head.start;
 	memcpy(trace->uuid, head.uuid, sizeof(trace->uuid));
 	if ((head.compressed && ip_trace_compress(trace) < 0) ||
-	    (head.pieces && ip_rotation_reopen(trace, head.pieces, head.max_size) < 0) || read_session(trace) < 0 || read_streams(trace) < 0)
+	    (head.pieces && ip_rotation_reopen(trace, head.pieces, head.max_size) < 0) ||
+	    read_session(trace) < 0 || read_streams(trace) < 0)
 		goto fail;
 	*ret_max_size = head.max_size;
 	*ret = trace;

@@ -82,7 +82,8 @@ static int new_rotation(struct ip_trace *trace, unsigned pieces, uint64_t max_si
 		return ip_error("out of memory");
 	trace->rotation = r;
 	r->most = pieces;
-	r->fd = openat(trace->dirfd, IP_TRACE_PIECES, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0666);
+	r->fd = openat(trace->dirfd, IP_TRACE_PIECES, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags,
+		       0600);
 	if (r->fd < 0)
 		return ip_error_errno("cannot open %s/%s", trace->dir, IP_TRACE_PIECES);
 	return ip_trace_set_max_size(trace, max_size);

@@ -45,7 +45,8 @@ static int copy_list(struct ip_trace *trace, const struct ip_module *module, con
 	size = functions_end > size ? functions_end : size;
 	if (asprintf(&name, "%s/%s.probes", IP_TRACE_SUBDIR, id) < 0)
 		return ip_error("out of memory");
-	fd = openat(trace->dirfd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	unlinkat(trace->dirfd, name, 0); /* of a session that was broken off, and goes on */
+	fd = ip_file_make(trace->dirfd, name, O_WRONLY);
 	if (fd < 0)
 		return ip_error_errno("cannot make %s/%s", trace->dir, name);
 	for (uint64_t done = 0; done < size;) {
@@ -144,44 +145,12 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	putc('\t', trace->text_out);
 	ip_trace_put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
 	fprintf(trace->text_out, "\t%u\t%s%s\t%u\n", function->line,
-		f->inlined	? "i"
+		f->jumps	? "j"
+		: f->inlined	? "i"
 		: f->entry_only ? ""
 				: "-",
 		f->entry_only ? "e" : "", f->frame == UINT32_MAX ? 0 : f->frame);
 	return 0;
-}
-
-int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
-		      const struct ip_area *area)
-{
-	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
-
-	if (!index)
-		return ip_error("out of memory");
-	for (size_t i = 0; i < plan->nfunctions; i++) {
-		const struct ip_plan_function *f = &plan->functions[i];
-
-		if (!index[f->module_index]) {
-			int at = add_module(trace, f->module, ip_plan_first_number(area, f->module));
-
-			if (at < 0)
-				return -1;
-			index[f->module_index] = at + 1;
-		}
-		if (add_function(trace, f, index[f->module_index] - 1) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
-{
-	if (trace->nsignatures == SIGNATURES_MAX)
-		return 0;
-	fprintf(trace->text_out, "signature\t%u\t", ++trace->nsignatures);
-	ip_trace_put_value(trace->text_out, text);
-	putc('\n', trace->text_out);
-	return trace->nsignatures;
 }
 
 static int by_number(const void *a, const void *b)
@@ -205,6 +174,96 @@ static void put_numbers(FILE *out, uint32_t *numbers, size_t n)
 	putc('\n', out);
 }
 
+static bool is_set(const uint8_t *bits, uint32_t number)
+{
+	return bits[number / 8] & 1 << number % 8;
+}
+
+/* Tells which of the plan's functions are silent, or not any more. */
+static int add_silent(struct ip_trace *trace, const struct ip_plan *plan, bool silent)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(plan->nfunctions + 1, sizeof(*numbers));
+	size_t n = 0;
+
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->number > IP_NUMBER_MAX || f->silent != silent ||
+		    is_set(trace->silent, f->number) == silent)
+			continue;
+		trace->silent[f->number / 8] ^= 1 << f->number % 8;
+		numbers[n++] = f->number;
+	}
+	if (n) {
+		fprintf(trace->text_out, "%s\t", silent ? "silent" : "shown");
+		put_numbers(trace->text_out, numbers, n);
+	}
+	return 0;
+}
+
+/* Where tail exits lead on to, once for each function: what it was bound to at first holds. */
+static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		     const struct ip_area *area)
+{
+	if (!trace->silent) {
+		trace->silent = calloc(2, IP_NUMBER_MAX / 8 + 1);
+		trace->jumps = trace->silent + IP_NUMBER_MAX / 8 + 1;
+	}
+	if (!trace->silent)
+		return ip_error("out of memory");
+	if (add_silent(trace, plan, true) < 0 || add_silent(trace, plan, false) < 0)
+		return -1;
+	for (size_t i = 0; i < plan->njumps; i++) {
+		const struct ip_plan_jump *jump = &plan->jumps[i];
+		uint64_t from = ip_plan_first_number(area, &modules->items[jump->module_index]) +
+				(uint64_t)IP_NUMBERS_PER_FUNCTION * jump->function + 1,
+			 to = ip_plan_first_number(area, &modules->items[jump->to_module]) +
+			      (uint64_t)IP_NUMBERS_PER_FUNCTION * jump->to_function;
+
+		if (from <= IP_NUMBER_MAX && to <= IP_NUMBER_MAX && !is_set(trace->jumps, from))
+			fprintf(trace->text_out, "jump\t%lu\t%lu\n", from, to);
+	}
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].jumps && plan->functions[i].number <= IP_NUMBER_MAX)
+			trace->jumps[plan->functions[i].number / 8] |= 1 << plan->functions[i].number % 8;
+	return 0;
+}
+
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		      const struct ip_area *area)
+{
+	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
+
+	if (!index)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (!index[f->module_index]) {
+			int at = add_module(trace, f->module, ip_plan_first_number(area, f->module));
+
+			if (at < 0)
+				return -1;
+			index[f->module_index] = at + 1;
+		}
+		if (add_function(trace, f, index[f->module_index] - 1) < 0)
+			return -1;
+	}
+	return add_jumps(trace, plan, modules, area);
+}
+
+int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
+{
+	if (trace->nsignatures == SIGNATURES_MAX)
+		return 0;
+	fprintf(trace->text_out, "signature\t%u\t", ++trace->nsignatures);
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+	return trace->nsignatures;
+}
+
 int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
 {
 	_cleanup_free_ uint32_t *numbers = NULL;
@@ -219,6 +278,20 @@ int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, 
 	fprintf(trace->text_out, "%s\t%lu\t", what, tsc);
 	put_numbers(trace->text_out, numbers, plan->nfunctions);
 	return 0;
+}
+
+/* Which measured functions end by tail calls: what was measured ends there. numbers: room for all. */
+static void add_tails(struct ip_trace *trace, const struct ip_plan *plan, uint32_t *numbers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].tails && ip_plan_measures(&plan->functions[i]))
+			numbers[n++] = plan->functions[i].number;
+	if (!n)
+		return;
+	fputs("tails\t", trace->text_out);
+	put_numbers(trace->text_out, numbers, n);
 }
 
 int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
@@ -238,16 +311,17 @@ int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
 		fprintf(trace->text_out, "payload\t%s\t", ip_duty_name(duty));
 		put_numbers(trace->text_out, numbers, n);
 	}
+	add_tails(trace, plan, numbers);
 	return 0;
 }
 
-void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted, uint64_t per_second,
-			  uint64_t own_ticks, unsigned percent)
+void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
+			  uint64_t per_second, uint64_t own_ticks, unsigned percent)
 {
 	uint32_t number = ip_trace_knows(trace, first) ? first : first + 1;
 
-	fprintf(trace->text_out, "dropped\t%lu\t%u\t%s\t%lu\t%lu\t%u\n", tsc, number, counted ? "count" : "idle", per_second,
-		own_ticks, percent);
+	fprintf(trace->text_out, "dropped\t%lu\t%u\t%s\t%lu\t%lu\t%u\n", tsc, number,
+		counted ? "count" : "idle", per_second, own_ticks, percent);
 }
 
 int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
@@ -260,8 +334,8 @@ int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_
 			trace->more_stops.longest_ns = stop->ns;
 		return 0;
 	}
-	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu\n", kind, stop->tsc, stop->ns,
-		stop->threads, stop->pages, stop->sites);
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu%s\n", kind, stop->tsc, stop->ns,
+		stop->threads, stop->pages, stop->sites, stop->failed ? "\tfailed" : "");
 	return 0;
 }
 
@@ -301,7 +375,8 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats)
 {
 	if (stats)
-		fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", stats->late, stats->latest, stats->refreshes, stats->cpu_ns);
+		fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", stats->late, stats->latest,
+			stats->refreshes, stats->cpu_ns);
 	else
 		fputs("coarse\t0\t0\t0\t0\n", trace->text_out);
 }
@@ -309,6 +384,11 @@ void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *st
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain)
 {
 	fprintf(trace->text_out, "compressed\tzstd\t%lu\n", plain);
+}
+
+void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by)
+{
+	fprintf(trace->text_out, "limit\t%lu\t%s\n", bytes, by);
 }
 
 void ip_trace_add_clock(struct ip_trace *trace, const char *name)
@@ -326,7 +406,8 @@ void ip_trace_add_rotated(struct ip_trace *trace)
 	struct ip_trace_rotated r;
 
 	ip_trace_rotated(trace, &r);
-	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces, r.packets, r.bytes, r.tsc);
+	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces, r.packets, r.bytes,
+		r.tsc);
 }
 
 int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)

@@ -66,7 +66,8 @@ static int stream_fd(struct ip_trace *trace, uint32_t stream)
 		if (i)
 			ip_trace_close_streams(trace);
 		trace->streams[stream].fd =
-			openat(trace->dirfd, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+			openat(trace->dirfd, name,
+			       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
 	}
 	if (trace->streams[stream].fd < 0)
 		return ip_error_errno("cannot make %s/%s", trace->dir, name);

@@ -7,12 +7,15 @@
 #include <time.h>
 
 #include "common/error.h"
+#include "common/print.h"
 #include "common/units.h"
+#include "hotpatcher/bounds.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/child_libraries.h"
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/thread_areas.h"
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
@@ -45,11 +48,11 @@ static void show_live_line(struct ip_session *s, uint64_t now)
 		snprintf(left, sizeof(left), ", %.1f s left",
 			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9 : 0.0);
 	}
-	fprintf(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
-		ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
-					(now - s->shown_ns + 1),
-				rate),
-		ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
+	ip_print(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
+		 ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
+					 (now - s->shown_ns + 1),
+				 rate),
+		 ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
 	s->shown_ns = now;
 	s->shown_events = total;
 }
@@ -60,17 +63,30 @@ static void watch_confinement(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
-	if (!s->area->header->may_read || now < s->watch_ns)
+	if (!s->area->may_read || now < s->watch_ns)
 		return;
 	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
-		if ((s->area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) == IP_MODE_MONOTONIC) {
+		if ((s->area->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) == IP_MODE_MONOTONIC) {
 			__atomic_store_n(&s->area->clock->now, ip_clock_now() + STANDSTILL, __ATOMIC_RELEASE);
 			s->confined = true;
 		}
-		__atomic_store_n(&s->area->header->may_read, 0, __ATOMIC_RELEASE);
+		ip_bounds_set_reading(s->target, s->area, false);
 		s->summary->value_gaps.no_reading |= s->options->values.args || s->options->values.retval;
 	}
 	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
+}
+
+/* Threads that would be recorded as others. */
+static void watch_threads(struct ip_session *s)
+{
+	if (!s->threads)
+		s->threads = ip_thread_watch_create();
+	if (!s->threads || s->mixed || s->execed || s->become)
+		return;
+	if (ip_thread_watch_turn(s->threads, s->target, s->options->no_stop) < 0) {
+		ip_print(stderr, "iprobe: %s: the recording ends\n", ip_error_message());
+		s->mixed = true;
+	}
 }
 
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
@@ -133,7 +149,7 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 /* How long we may sleep for the sake of what comes by no descriptor. */
 static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 {
-	uint64_t longest = s->area->header->may_read ? CONFINEMENT_NS : IP_PACE_MAX_NS;
+	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_PACE_MAX_NS;
 
 	/* the next image of a command waits for us; wrappers execute at their start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
@@ -181,9 +197,10 @@ const char *ip_session_turn(struct ip_session *s)
 	int taken = ip_collector_poll(s->collector);
 
 	if (grows < 0)
-		fprintf(stderr, "iprobe: %s\n", ip_error_message());
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
+	watch_threads(s);
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
 	ip_drops_turn(s);
@@ -212,6 +229,8 @@ const char *ip_session_turn(struct ip_session *s)
 		return reason;
 	if (s->confined)
 		return IP_END_CONFINED;
+	if (s->mixed)
+		return IP_END_AREAS;
 	if (ip_filters_stopped(&s->options->filters, s->area))
 		return IP_END_STOP_ON;
 	if (ip_collector_full(s->collector))

@@ -16,19 +16,20 @@
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 
 #define SYMBOL "iprobe_payload"
 
 int ip_user_check_file(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct ip_elf_file *elf;
-	uint64_t value;
+	uint64_t value, size;
+	_cleanup_close_ int fd = ip_open_regular(path, &size);
 	int found;
 
 	if (fd < 0)
-		return ip_error_errno("--payload user: cannot open %s", path);
+		return ip_error_prefix("--payload user");
 	if (ip_elf_open_fd(fd, path, &elf) < 0)
 		return -1;
 	found = ip_elf_symbol(elf, SYMBOL, &value);

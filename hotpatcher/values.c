@@ -156,7 +156,7 @@ static int plan_functions(struct planner *p, const struct ip_target *target, siz
 		uint64_t begin = p->module->list->functions[probe->function].address;
 
 		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
-		    (probe->kind == IP_PROBE_EXIT && !begin))
+		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
 			continue;
 		places[n++] = (struct place){probe->kind == IP_PROBE_ENTRY ? probe->offset : begin, function};
 		p->functions[function].wanted = true;
@@ -296,7 +296,7 @@ int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const s
 	gaps->no_reading |= ip_values_is_confined(target);
 	/* where it is the clock that is read by calls, it has to be put ahead first: watch_confinement() in turn.c */
 	if ((area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) != IP_MODE_MONOTONIC)
-		__atomic_store_n(&area->header->may_read, !gaps->no_reading, __ATOMIC_RELEASE);
+		area->may_read = !gaps->no_reading;
 	ret = 0;
 out:
 	free(p.functions);

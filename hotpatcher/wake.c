@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 #include "hotpatcher/borrow_search.h"
+#include "hotpatcher/own_code.h"
 
 #define LIMIT_NS 2000000000ull /* so long a thread is looked for */
 #define RUN_NS                                                                                               \
@@ -43,12 +44,15 @@ static int run(struct ip_target *target, struct ip_borrowed *b, uint64_t *ret_he
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 	const uint64_t waking = target->anchor_address + offsetof(struct ip_rt_anchor, waking), nobody = 0;
+	const struct ip_borrow_place place = place_of(target);
 	struct ip_wake block = {.mask = b->mask, .tid = b->tid};
-	int ret;
+	int ret = ip_own_code_check_place(target,
+					  &place); /* it stands, so the image is the one that was opened */
 
 	ip_arch_way_back(&b->regs, &block);
 	/* 3. Whoever said that it was at it is gone, or is not in this process. */
-	ret = a->waking ? ip_target_write(target, waking, &nobody, sizeof(a->waking)) : 0;
+	if (ret == 0)
+		ret = a->waking ? ip_target_write(target, waking, &nobody, sizeof(a->waking)) : 0;
 	if (ret == 0)
 		ret = ip_target_write(target, a->wake_block, &block, sizeof(block));
 	if (ret == 0)
@@ -70,10 +74,12 @@ static int is_needed(struct ip_target *target)
 
 static int wake(struct ip_target *target, uint64_t *ret_held_ns)
 {
+	struct ip_confined confined = {.pidfd = target->pidfd};
 	const struct ip_borrow_search search = {.place = place_of(target),
 						.which = ip_borrow_anyone,
 						.needed = is_needed,
-						.limit_ns = LIMIT_NS};
+						.limit_ns = LIMIT_NS,
+						.confined = &confined};
 	struct ip_borrowed b;
 	int got = ip_borrow_search(target, &search, &b); /* 2 */
 
@@ -101,6 +107,8 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 		return 0;
 	if (!ip_borrow_is_sound(target, &place))
 		return ip_error("pid %d: its runtime is damaged", target->pid);
+	if (ip_own_code_check(target, place.code) < 0 || ip_own_code_check_place(target, &place) < 0)
+		return -1;
 	if (ip_proc_status(target->pid, "Seccomp") > 0 && !ip_borrow_may_suspend_seccomp())
 		return ip_error("pid %d: its runtime sleeps, and waking it takes system calls for which its "
 				"seccomp filter "
@@ -111,6 +119,10 @@ int ip_wake(struct ip_target *target, uint64_t *ret_held_ns)
 	fd = ip_borrow_lock(target->pid);
 	if (fd < 0 || wake(target, ret_held_ns) < 0)
 		return -1;
+	if (target->anchor.error == IP_RT_NO_TSC)
+		return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's hooks do: it would be "
+				"ended by its first event",
+				target->pid);
 	if (target->anchor.error)
 		return ip_error("pid %d: its runtime could not set itself up (%s)", target->pid,
 				strerror(target->anchor.error));

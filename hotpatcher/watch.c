@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/print.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/clock.h"
@@ -520,12 +521,12 @@ static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
 		return;
 	w->told_ns = now;
 	name = ip_demangle(w->functions[g->first->function].name, false);
-	fprintf(stderr,
-		"%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
-		"calls are missing while "
-		"that lasts\n",
-		w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
-		ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
+	ip_print(stderr,
+		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
+		 "calls are missing while "
+		 "that lasts\n",
+		 w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
+		 ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
 }
 
 /* Step 3. It stays pending, or off, until its sites are found live. */

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "hotpatcher/collector_internal.h"
 
+#define COPIES_MOST   2	 /* of a snapshot: times what the rings hold */
 #define RESERVE_SHARE 16 /* of the sub-buffers, one in so many is held back for threads that come */
 
 /* A packet, or (n 0) only what was lost since the one before. */
@@ -280,6 +281,13 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&b->slot, __ATOMIC_RELAXED) != r->slot ||
 		    __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED) != r->ordinal) {
+			ret->torn++;
+			packets_clear(&own);
+			holes = 0;
+			continue;
+		}
+		/* a target that names them after another thread each time might have us copy them without end */
+		if (list->bytes + own.bytes > COPIES_MOST * c->window->most) {
 			ret->torn++;
 			packets_clear(&own);
 			holes = 0;

@@ -23,6 +23,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/print.h"
 #include "hotpatcher/pass_fds.h"
 #include "hotpatcher/permit.h"
 
@@ -58,8 +59,8 @@ static int set_caps(uint64_t all)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Becomes who asked, with what capabilities shall survive the exec: those of one who may trace other users' processes, and of one who then leaves
- * the user's ids, too (permit.h). */
+/* Becomes who asked, but for the real and the saved user id, with what capabilities shall survive the exec: those of one who may trace other
+ * users' processes, and of one who leaves root's ids then (permit.h). */
 static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 {
 	const struct ip_ids *ids = &who->facts.ids;
@@ -71,16 +72,15 @@ static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 		/* uid 0 shall be no more than its capabilities say: an exec would give root everything */
 		if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS) < 0 ||
 		    setgroups(who->ngroups, who->groups) < 0 ||
-		    setresgid(ids->rgid, ids->rgid, ids->rgid) < 0 ||
-		    setresuid(ids->ruid, ids->ruid, ids->ruid) < 0)
+		    setresgid(ids->rgid, ids->rgid, ids->rgid) < 0 || setresuid(-1, ids->ruid, -1) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 			return -1;
 	} else if (ids->ruid != geteuid() || ids->rgid != getegid()) {
 		errno = EPERM;
 		return -1;
 	}
 	keep = ours & (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
-		       (kind != IP_PERMIT_OWN ? BIT(CAP_DAC_OVERRIDE) : 0) |
-		       (kind == IP_PERMIT_MEMBER ? BIT(CAP_SETUID) : 0));
+		       (kind != IP_PERMIT_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE) : 0) |
+		       (getuid() == 0 ? BIT(CAP_SETUID) : 0));
 	if (set_caps(keep) < 0)
 		return -1;
 	for (int cap = 0; cap < 64; cap++)
@@ -91,7 +91,7 @@ static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 
 static void fail(const char *what)
 {
-	dprintf(STDERR_FILENO, "iprobe: iprobed cannot start a worker: %s: %s\n", what, strerror(errno));
+	ip_print(stderr, "iprobe: iprobed cannot start a worker: %s: %s\n", what, strerror(errno));
 	_exit(1);
 }
 
@@ -212,6 +212,9 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 	/* as him, so that he cannot be put into a directory that is closed to him */
 	if (fchdir(DIRECTORY_FD) < 0)
 		fail("the directory that was sent");
+	/* the new image is root's until it is not dumpable any more: else its files in /proc were his for a moment */
+	if (getuid() == 0 && setresuid(0, 0, 0) < 0)
+		fail("ids");
 	fexecve(PROGRAM_FD, argv, env);
 	fail("cannot execute iprobe");
 }
@@ -230,7 +233,7 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	argv[n++] = (char *)ip_request_name(r->what);
 	for (size_t i = 0; i < r->noptions; i++)
 		argv[n++] = r->options[i];
-	if (r->what == IP_REQUEST_ATTACH && *r->directory) {
+	if (*r->directory) {
 		argv[n++] = (char *)"-o";
 		argv[n++] = (char *)r->directory;
 	}
@@ -238,7 +241,8 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	snprintf(number, sizeof(number), "%d", r->pid);
 	argv[n++] = number;
 	argv[n] = NULL;
-	permit = ip_permit_text(kind_of(w), TARGET_FD, w->entry);
+	permit = ip_permit_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_PERMIT_STAYS,
+				TARGET_FD, w->entry);
 	if (!permit || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", permit) < 0)
 		variable = NULL;
 	if (!variable) {
@@ -255,7 +259,8 @@ pid_t ip_worker_start(const struct ip_worker *w)
 int ip_worker_limit(void)
 {
 	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |
-				BIT(CAP_SETPCAP) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_KILL);
+				BIT(CAP_SETPCAP) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_KILL) |
+				BIT(CAP_CHECKPOINT_RESTORE);
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	uint64_t ours;

@@ -4,6 +4,7 @@
  *
  *   1. It has the ids and groups of who asked, so every file that it makes or opens is judged by the kernel as if he did it himself:
  *      there is no path and no symbolic link by which he could have it write where he may not, and what it writes is his.
+ *      Its user ids are root's until its image has begun (permit.h, step 5).
  *   2. Beyond what he has it has CAP_SYS_PTRACE, and CAP_SYS_NICE, which makes stops short. Where
  *      the target is another user's (members of the group, root) also CAP_DAC_OVERRIDE, put down but for opening what /proc shows to that user
  *      alone. It has a permit (permit.h) that keeps it to what he may

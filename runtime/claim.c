@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked child, the session. System calls: gettid and getpid,
- * none where self.h does without.
+ * A thread's first event in a session: its slot (step 1 of record.c), and before that, in a forked child, the session. No system call
+ * is made where self.h knows of the ids of threads.
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/meters.h"
@@ -11,12 +11,11 @@
 
 /*
  * A forked child. The kernel has wiped its gate, so it is silent; its text is its parent's, live sites included, so that its next hook
- * comes here. Where the session follows forks (the area, which parent and child share, says so) it opens the gate by itself, with
+ * comes here. Where the session follows forks it opens the gate by itself, with
  * a number of its own: the slot that its thread has inherited is the parent's, and belongs to another number. So it records
- * from its first call on, nobody stops it, and the parent does not notice. Else it counts itself once, without a system call, so
- * that the hotpatcher looks for it and puts its sites back.
+ * from its first call on, nobody stops it, and the parent does not notice. Else it has nothing to do with the area, which need not be there.
  *
- *   1. follow is read; 0: silent.
+ *   1. Its own memory, a copy of its parent's, says whether children have the area. Only then follow is read; 0: silent.
  *   2. whose the gate is, then the number, from nobody's to ours: another thread of the child may be at it, too.
  *   3. follow is read again. The hotpatcher ends a session by clearing it first and closing the gates of all children that
  *      it finds then: who opened too late to be found sees the change here, and closes again.
@@ -31,15 +30,11 @@ uint32_t rt_follow(void)
 
 	if (!gate)
 		return 0;
-	session = __atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST);
-	if (!session) {
-		if (!gate->told) {
-			gate->told = 1;
-			__atomic_fetch_add(&rt_header->nforked, 1, __ATOMIC_RELAXED);
-		}
+	session = __atomic_load_n(&rt_private.follow, __ATOMIC_SEQ_CST);
+	if (!session || __atomic_load_n(&rt_header->follow, __ATOMIC_SEQ_CST) != session)
 		return 0;
-	}
 	gate->pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
+	rt_self_check_tid(gate->pid);
 	gate->base = session;
 	do
 		number = IP_SESSION_NUMBER(__atomic_add_fetch(&rt_header->last_session, 1, __ATOMIC_SEQ_CST));
@@ -94,7 +89,7 @@ struct ip_slot *rt_claim_slot(void)
 		    !__atomic_compare_exchange_n(&slot->state, &expected, IP_SLOT_CLAIMING, 0,
 						 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		slot->modes = rt_header->modes;
+		slot->modes = *(volatile uint32_t *)&rt_private.modes;
 		slot->cur = cur_of_none(slot, 0);
 		slot->guard = 0;
 		slot->last_sp = 0;
@@ -104,8 +99,8 @@ struct ip_slot *rt_claim_slot(void)
 		slot->tail = 0;
 		slot->tid = tid;
 		slot->pid = pid;
-		slot->meters = 0;
 		slot->block = 0;
+		rt_blocks[i] = NULL;
 		if (slot->modes & IP_MODE_PAYLOADS)
 			rt_meters_take(slot);
 		slot->session = slot->modes & IP_MODES_MARKED ? session | IP_SESSION_MARK : session;

@@ -27,15 +27,19 @@
 #include "common/trace_format.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/frames.h"
+#include "runtime/payload.h"
+
+#define PAGE 4096ull
 
 static inline void leave_out(struct ip_slot *slot)
 {
 	cpu_increment_local(&slot->filtered);
 }
 
+/* How large the frame is says the area: what it leads to need not be there. */
 uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp)
 {
-	uintptr_t at;
+	uintptr_t at, ret = 0;
 
 	if (flags & IP_RULE_SITE)
 		at = sp - sizeof(uintptr_t);
@@ -43,7 +47,9 @@ uint64_t rt_call_site(uint32_t flags, uint32_t frame, uint64_t sp)
 		at = sp + frame - sizeof(uintptr_t);
 	else
 		return 0;
-	return *(const volatile uintptr_t *)at;
+	if (flags & IP_RULE_SITE || at / PAGE == (sp - sizeof(uintptr_t)) / PAGE || at / PAGE == sp / PAGE)
+		return *(const volatile uintptr_t *)at;
+	return rt_read(at, &ret, sizeof(ret)) == sizeof(ret) ? ret : 0;
 }
 
 /* Step 2. Whether the event is to be recorded. */
@@ -75,25 +81,32 @@ static int is_time(uint32_t number, uint32_t kind)
 /* Writes the entries that are held back below index end. */
 static void write_held(struct ip_slot *slot, struct memory *m, uint32_t end)
 {
-	while (m->held < end && m->held < FRAMES_MAX) {
-		struct frame *frame = &m->frames[m->held];
+	uint32_t i;
+
+	while ((i = m->held) < end && i < FRAMES_MAX) {
+		struct frame *frame = frame_at(m, i);
 		struct rt_event event = {.time = frame->time,
 					 .sp = frame->sp,
 					 .caller = frame->caller,
 					 .number = frame->number,
 					 .kind = IP_PROBE_ENTRY};
 
+		if (frame->jump) {
+			event.sp = frame->caller;
+			event.caller = 0;
+			event.kind = IP_PROBE_TAIL_EXIT;
+		}
 		if (frame->state != FRAME_HELD) {
-			m->held++;
+			m->held = i + 1;
 			continue;
 		}
-		m->at = m->held;
+		m->at = i;
 		cpu_store_order();
 		m->writing = *(volatile uint64_t *)&slot->cur;
 		cpu_store_order();
 		frame->state = rt_put(slot, &event, 0) ? FRAME_WRITTEN : FRAME_LOST;
 		cpu_store_order();
-		m->held++;
+		m->held = i + 1;
 		slot->held--;
 		cpu_store_order();
 		m->writing = 0;
@@ -107,7 +120,7 @@ static void write_old(struct ip_slot *slot, struct memory *m, uint64_t now)
 	uint32_t end = m->held;
 
 	/* inner calls are younger */
-	for (uint32_t i = m->held; i < m->n && i < FRAMES_MAX && now - m->frames[i].time >= least; i++)
+	for (uint32_t i = end, n = depth_of(m); i < n && now - frame_at(m, i)->time >= least; i++)
 		end = i + 1;
 	write_held(slot, m, end);
 }
@@ -115,20 +128,22 @@ static void write_old(struct ip_slot *slot, struct memory *m, uint64_t now)
 /* Takes the frames from index keep on off: they were left without an exit. */
 static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
 {
-	while (m->n > keep) {
-		struct frame *frame = &m->frames[m->n - 1];
+	uint32_t n;
+
+	while ((n = depth_of(m)) > keep) {
+		struct frame *frame = frame_at(m, n - 1);
 
 		if (frame->state == FRAME_HELD) {
 			slot->held--;
 			leave_out(slot);
-		} else if (frame->state == FRAME_WRITTEN) {
+		} else if (frame->state == FRAME_WRITTEN && !frame->jump) {
 			struct left *left = &m->left[m->next++ % LEFT_MAX];
 
 			left->sp = frame->sp;
 			left->group = group_of(frame->number);
 			left->used = 1;
 		}
-		m->n--;
+		take_off(m);
 	}
 	if (m->held > keep)
 		m->held = keep;
@@ -137,18 +152,57 @@ static void leave(struct ip_slot *slot, struct memory *m, uint32_t keep)
 /* Takes off what is gone when a frame begins at sp; room: what it needs below its caller's. The base of the new one. */
 static uint32_t make_way(struct ip_slot *slot, struct memory *m, uint64_t sp, uint64_t room)
 {
-	uint32_t i = m->n, base;
+	uint32_t n = depth_of(m), i = n, base;
 
 	while (i && !is_same_stack(m, i - 1, sp)) /* a stack below: those on top of it have been left */
 		i = outermost(m, i - 1);
 	if (!i)
-		return m->n; /* a stack of its own: what is open stays so */
+		return n; /* a stack of its own: what is open stays so */
 	base = outermost(m, i - 1);
-	while (i > base && m->frames[i - 1].sp < sp + room)
+	while (i > base && frame_at(m, i - 1)->sp < sp + room &&
+	       !(frame_at(m, i - 1)->jump && frame_at(m, i - 1)->sp == sp))
 		i--;
-	if (i < m->n)
+	if (i < n)
 		leave(slot, m, i);
 	return base;
+}
+
+/* A call that goes on in a function which it has been in before: a loop. What came since is given up; index i: where it was entered. */
+static void enter_again(struct ip_slot *slot, struct memory *m, uint32_t i, const struct rt_event *event)
+{
+	uint32_t n, state = frame_at(m, i)->state;
+
+	if (state == FRAME_WRITTEN)
+		write_held(slot, m, depth_of(m));
+	while ((n = depth_of(m)) > i + 1) {
+		if (frame_at(m, n - 1)->state == FRAME_HELD) {
+			slot->held--;
+			leave_out(slot);
+		}
+		take_off(m);
+	}
+	if (m->held > i + 1)
+		m->held = i + 1;
+	if (state == FRAME_WRITTEN)
+		rt_put(slot, event, 0);
+	else if (state == FRAME_LOST)
+		cpu_increment_local(&slot->lost);
+	else
+		leave_out(slot);
+}
+
+/* The frame of the same function in the chain on top; FRAMES_MAX: none. */
+static uint32_t find_in_chain(const struct memory *m, uint32_t number)
+{
+	uint32_t group = group_of(number), i = depth_of(m);
+
+	while (i--) {
+		if (!frame_at(m, i)->jump && group_of(frame_at(m, i)->number) == group)
+			return i;
+		if (!frame_at(m, i)->jump && !is_joined(m, i))
+			break;
+	}
+	return FRAMES_MAX;
 }
 
 static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
@@ -156,52 +210,64 @@ static void enter(struct ip_slot *slot, struct memory *m, const struct rt_event 
 	struct ip_filters *f = rt_filters;
 	struct ip_rule rule = rule_of(event->number);
 	uint32_t base = make_way(slot, m, event->sp, rule.flags & IP_RULE_INLINED ? 0 : 8),
-		 every = rule.every;
-	struct frame *frame;
-	uint16_t state = FRAME_WRITTEN;
+		 every = rule.every, n = depth_of(m);
+	uint32_t joined = n && frame_at(m, n - 1)->jump && frame_at(m, n - 1)->sp == event->sp, again;
+	uint8_t state = FRAME_WRITTEN, before = joined ? frame_at(m, n - 1)->state : FRAME_HELD;
 
-	if (f->depth && m->n >= f->depth)
+	if (!joined && rule.flags & IP_RULE_SILENT) {
+		leave_out(slot);
+		return;
+	}
+	again = joined ? find_in_chain(m, event->number) : FRAMES_MAX;
+	if (again < FRAMES_MAX) {
+		enter_again(slot, m, again, event);
+		return;
+	}
+	if (before != FRAME_HELD)
+		state = before == FRAME_OUT ? FRAME_OUT : FRAME_WRITTEN;
+	else if (f->depth && !joined && calls_of(m) >= f->depth)
 		state = FRAME_OUT;
-	else if (every > 1 && m->n < FRAMES_MAX &&
+	else if (every > 1 && !joined && n < FRAMES_MAX &&
 		 __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)
 		state = FRAME_OUT;
 	else if (f->min_ticks && !event->payload && !(rule.flags & IP_RULE_NO_EXIT))
 		state = FRAME_HELD;
-	if (rule.flags & IP_RULE_NO_EXIT || m->n >= FRAMES_MAX) {
+	if (rule.flags & IP_RULE_NO_EXIT || n >= FRAMES_MAX) {
 		/* no exit will tell of it, or there is no room for what it has to know */
 		m->over += !(rule.flags & IP_RULE_NO_EXIT);
 		if (state == FRAME_OUT) {
 			leave_out(slot);
 			return;
 		}
-		write_held(slot, m, m->n);
+		write_held(slot, m, n);
 		rt_put(slot, event, 0);
 		return;
 	}
 	m->over = 0;
 	if (state == FRAME_WRITTEN) {
-		write_held(slot, m, m->n);
+		write_held(slot, m, n);
 		if (!rt_put(slot, event, 0))
 			state = FRAME_LOST;
 	}
-	frame = &m->frames[m->n];
-	*frame = (struct frame){event->time, event->sp, event->caller, event->number, base, state};
+	*frame_at(m, n) =
+		(struct frame){event->time, event->sp, event->caller, event->number, base, state, 0};
+	m->chained += joined;
 	cpu_store_order();
-	m->n++;
+	m->n = n + 1;
 	if (state == FRAME_OUT)
 		leave_out(slot);
 	else if (state == FRAME_HELD)
 		slot->held++;
-	if (state != FRAME_HELD && m->held == m->n - 1)
-		m->held = m->n;
+	if (state != FRAME_HELD && m->held == n)
+		m->held = n + 1;
 }
 
 /* An exit that belongs to no open frame. */
 static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
-	uint32_t group = group_of(event->number);
+	uint32_t group = group_of(event->number), n = depth_of(m);
 
-	if (m->over && m->n && event->sp <= m->frames[m->n - 1].sp) {
+	if (m->over && n && event->sp <= frame_at(m, n - 1)->sp) {
 		m->over--;
 		if (rt_filters->depth) /* which leaves no more frames than there is room for */
 			leave_out(slot);
@@ -221,9 +287,36 @@ static void exit_of_none(struct ip_slot *slot, struct memory *m, const struct rt
 	leave_out(slot); /* it began before the recording did, or was left out */
 }
 
+/* The call of the topmost frame goes on where it jumps to: what the jump is is what the call is. There is room. */
+static void jump(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
+{
+	uint32_t n = depth_of(m);
+	const struct frame *call = frame_at(m, n - 1);
+	uint8_t state = call->state;
+
+	if (state == FRAME_WRITTEN) {
+		write_held(slot, m, n);
+		if (!rt_put(slot, event, 0))
+			state = FRAME_LOST;
+	} else if (state == FRAME_LOST) {
+		cpu_increment_local(&slot->lost);
+	} else if (state == FRAME_OUT) {
+		leave_out(slot);
+	}
+	*frame_at(m, n) =
+		(struct frame){event->time, call->sp, event->sp, event->number, call->base, state, 1};
+	m->chained++;
+	cpu_store_order();
+	m->n = n + 1;
+	if (state == FRAME_HELD)
+		slot->held++;
+	else if (m->held == n)
+		m->held = n + 1;
+}
+
 static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
-	uint32_t i = find(m, event), state;
+	uint32_t i = find(m, event), state, base, n;
 
 	if (i >= FRAMES_MAX) {
 		exit_of_none(slot, m, event);
@@ -231,17 +324,28 @@ static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_e
 	}
 	leave(slot, m, i + 1);
 	m->over = 0;
-	state = m->frames[i].state;
+	if (rule_of(event->number).flags & IP_RULE_JUMP && depth_of(m) < FRAMES_MAX) {
+		jump(slot, m, event);
+		return;
+	}
+	/* it ends with those that have jumped to it */
+	base = base_of_chain(m, i);
+	if (base < i && frame_at(m, base)->state == FRAME_WRITTEN)
+		write_held(slot, m, depth_of(m));
+	state = frame_at(m, i)->state;
+	for (; (n = depth_of(m)) > base; take_off(m))
+		if (frame_at(m, n - 1)->state == FRAME_HELD) {
+			slot->held--;
+			leave_out(slot);
+		}
+	i = base;
 	if (state == FRAME_HELD) {
-		slot->held--;
-		leave_out(slot);
 		leave_out(slot);
 	} else if (state == FRAME_LOST) {
 		cpu_increment_local(&slot->lost);
 	} else if (state == FRAME_OUT) {
 		leave_out(slot);
 	}
-	m->n = i;
 	if (m->held > i)
 		m->held = i;
 	if (state == FRAME_WRITTEN)
@@ -251,17 +355,17 @@ static void leave_call(struct ip_slot *slot, struct memory *m, const struct rt_e
 /* Step 3. */
 static void sift(struct ip_slot *slot, struct memory *m, const struct rt_event *event)
 {
-	if (m->n > FRAMES_MAX)
-		m->n = FRAMES_MAX;
-	if (m->held > m->n)
-		m->held = m->n;
+	uint32_t n = m->n = depth_of(m);
+
+	if (m->held > n)
+		m->held = n;
 	write_old(slot, m, event->time);
 	if (event->kind == IP_PROBE_ENTRY) {
 		enter(slot, m, event);
 	} else if (event->kind == IP_PROBE_POINT) {
 		uint32_t every = rule_of(event->number).every;
 
-		if ((rt_filters->depth && m->n > rt_filters->depth) ||
+		if ((rt_filters->depth && calls_of(m) > rt_filters->depth) ||
 		    (every > 1 &&
 		     __atomic_fetch_add(&rt_rules[event->number].count, 1, __ATOMIC_RELAXED) % every)) {
 			leave_out(slot);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "runtime/arch/cpu.h"
+#include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
 
 #define MREMAP_MAYMOVE	   1
@@ -17,6 +18,7 @@
 #define MREMAP_DONTUNMAP   4
 #define MADV_POPULATE_READ 22
 #define ENOMEM		   12
+#define EINVAL		   22
 #define SWITCH_TRIES	   100000
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
@@ -60,7 +62,10 @@ static int32_t stage(struct ip_flip *flip, struct ip_flip_piece *piece)
 static int32_t drop(struct ip_flip *flip, struct ip_flip_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
-	long ret = piece->staged ? cpu_syscall(SYS_munmap, piece->staged, piece->size, 0, 0) : 0;
+	long ret;
+
+	rt_pmu_forget_page(piece->staged); /* where it is a counter's */
+	ret = piece->staged ? cpu_syscall(SYS_munmap, piece->staged, piece->size, 0, 0) : 0;
 
 	add_since(&flip->changing_ns, began);
 	if (FAILED(ret))
@@ -125,6 +130,28 @@ static int32_t close_counter(const struct ip_flip_piece *piece)
 	return 0;
 }
 
+/* The area, and nothing else, whatever the entry says. */
+static int32_t inherit(const struct ip_flip_piece *piece, uint32_t is)
+{
+	long ret;
+
+	if (piece->at != iprobe_rt_anchor.area || piece->size != iprobe_rt_anchor.area_size)
+		return EINVAL;
+	ret = rt_area_keep(is);
+	return FAILED(ret) ? -ret : 0;
+}
+
+/* In a child: the area is replaced at once, so that a hook that is late finds memory. */
+static int32_t disown(const struct ip_flip_piece *piece)
+{
+	long ret;
+
+	if (piece->at != iprobe_rt_anchor.area || piece->size != iprobe_rt_anchor.area_size)
+		return EINVAL;
+	ret = rt_area_disown();
+	return FAILED(ret) ? -ret : 0;
+}
+
 /* The first failure ends it: iprobe, or the next one, sees to the rest. */
 static void flip_all(struct ip_flip *flip)
 {
@@ -146,6 +173,15 @@ static void flip_all(struct ip_flip *flip)
 			break;
 		case IP_FLIP_CLOSE:
 			piece->error = close_counter(piece);
+			break;
+		case IP_FLIP_INHERIT:
+			piece->error = inherit(piece, 1);
+			break;
+		case IP_FLIP_WITHHOLD:
+			piece->error = inherit(piece, 0);
+			break;
+		case IP_FLIP_DISOWN:
+			piece->error = disown(piece);
 			break;
 		case IP_FLIP_REVERT:
 			piece->error = stage(flip, piece);

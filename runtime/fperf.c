@@ -33,8 +33,10 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_internal.h"
 #include "runtime/fperf_pmu.h"
+#include "runtime/meters.h"
 #include "runtime/rt.h"
 
+#define CELL_MOST	 IP_FPERF_CELL_SIZE(IP_FPERF_EVENTS)
 #define BELOW		 (1ull << 20) /* as in meters.c */
 #define NEAR		 (64ull << 10)
 #define SIGNAL_FRAME_MIN 512
@@ -62,7 +64,12 @@ static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
 
 static struct ip_fperf_control *control_of(struct ip_meters *shared, const struct ip_fperf_frame *f)
 {
-	return (struct ip_fperf_control *)((char *)shared + f->place);
+	return rt_room(shared, f->place, sizeof(struct ip_fperf_control));
+}
+
+static struct ip_fperf_cell *cell_of(struct ip_meters *m, uint64_t place)
+{
+	return rt_room(m, place, CELL_MOST);
 }
 
 /* Its function has not been without probes since it began. */
@@ -81,8 +88,8 @@ int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, u
 /* A call that is no sample, inside of an open one of the same function. */
 void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp)
 {
-	for (uint32_t i = at->thread->top; i > 0; i--) {
-		struct ip_fperf_frame *f = &at->thread->frames[i - 1];
+	for (uint32_t i = rt_fperf_top(at->thread); i > 0; i--) {
+		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, i - 1);
 
 		if (f->place != place)
 			continue;
@@ -94,15 +101,14 @@ void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp)
 /* Nothing open is above from. */
 void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from)
 {
-	for (uint32_t i = from; i < at->thread->top; i++) {
-		uint64_t place = at->thread->frames[i].place;
+	for (uint32_t i = from, top = rt_fperf_top(at->thread); i < top; i++) {
+		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, i);
 
-		if (at->thread->frames[i].flags & IP_FPERF_PAUSE)
+		if (f->flags & IP_FPERF_PAUSE)
 			continue;
-		((struct ip_fperf_cell *)((char *)m + place))->cut++;
-		if (is_current(shared, &at->thread->frames[i]))
-			__atomic_fetch_sub(&control_of(shared, &at->thread->frames[i])->open, 1,
-					   __ATOMIC_RELAXED);
+		cell_of(m, f->place)->cut++;
+		if (is_current(shared, f))
+			__atomic_fetch_sub(&control_of(shared, f)->open, 1, __ATOMIC_RELAXED);
 	}
 	at->thread->top = from;
 }
@@ -181,13 +187,13 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
 	struct reading now;
-	uint32_t top = t->top;
+	uint32_t top = rt_fperf_top(t);
 
 	cpu_increment_local(
 		&at->cell->calls); /* a handler on top of us may count too, if its duty is COUNT */
 	t->entries++;
 	/* 1 */
-	while (top && rt_fperf_is_dead(shared, &t->frames[top - 1], IP_DUTY_OFFSET(word), sp))
+	while (top && rt_fperf_is_dead(shared, rt_fperf_frame(t, top - 1), IP_DUTY_OFFSET(word), sp))
 		top--;
 	rt_fperf_cut_from(at, m, shared, top);
 	if (!rt_fperf_is_sample(at, &begin)) {
@@ -199,7 +205,7 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	if (!t->ready)
 		begin += rt_fperf_learn_bias(at);
 	at->cell->begun++;
-	f = &t->frames[top];
+	f = rt_fperf_frame(t, top);
 	f->sp = sp;
 	f->place = IP_DUTY_OFFSET(word);
 	f->within = f->flags = 0;
@@ -220,8 +226,8 @@ uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint6
 	uint32_t best = 0, turn = *(volatile uint32_t *)&at->control->turn;
 	uint64_t nearest = NEAR;
 
-	for (uint32_t i = t->top; i > 0; i--) {
-		struct ip_fperf_frame *f = &t->frames[i - 1];
+	for (uint32_t i = rt_fperf_top(t); i > 0; i--) {
+		struct ip_fperf_frame *f = rt_fperf_frame(t, i - 1);
 		uint64_t away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
 
 		if (f->place != place || f->turn != turn)
@@ -291,7 +297,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 	}
 	rt_fperf_pmu_since(at, found - 1, &now, &pmu);
 	rt_fperf_cut_from(at, m, shared, found);
-	f = &t->frames[found - 1];
+	f = rt_fperf_frame(t, found - 1);
 	t->top = found - 1;
 	hooks_ticks = rt_fperf_spent(at) - f->ticks;
 	passed = rt_fperf_to_ns(at->header, net(entered - f->start.began, t->path + hooks_ticks));
@@ -329,8 +335,9 @@ uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place
 	uint32_t offset = IP_DUTY_OFFSET(word);
 	struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
 			.thread = (struct ip_fperf_thread *)((char *)m + place),
-			.control = (struct ip_fperf_control *)((char *)shared + offset),
-			.cell = (struct ip_fperf_cell *)((char *)m + offset)};
+			.control = rt_room(shared, offset, sizeof(struct ip_fperf_control)),
+			.cell = cell_of(m, offset)};
+	uint32_t pmu = *(volatile uint32_t *)&rt_private.fperf_pmu;
 	uint64_t begin = 0, *last = NULL;
 
 	if (!place || at.header->abi != IP_FPERF_ABI)
@@ -339,9 +346,9 @@ uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place
 	if (!number || at.thread->top || at.header->exclusive)
 		begin = cpu_clock();
 	cpu_store_order();
-	if (at.header->pmu && at.header->reads & IP_FPERF_READS_PMU) {
-		at.set = (const struct ip_pmu_set *)((char *)shared + at.header->pmu);
-		at.pmu = (struct ip_pmu_thread *)((char *)m + at.header->pmu);
+	if (pmu && *(volatile uint32_t *)&rt_private.fperf_reads & IP_FPERF_READS_PMU) {
+		at.set = (const struct ip_pmu_set *)((char *)shared + pmu);
+		at.pmu = (struct ip_pmu_thread *)((char *)m + pmu);
 		at.tid = rt_slots[m->slot % IP_AREA_SLOTS].tid;
 	}
 	if (!number)

@@ -20,20 +20,23 @@
 /* Whether a frame is on top, and a sample. */
 static int is_counting(const struct ip_fperf_thread *t)
 {
-	return t->top && !(t->frames[t->top - 1].flags & IP_FPERF_PAUSE);
+	uint32_t top = rt_fperf_top(t);
+
+	return top && !(t->frames[top - 1].flags & IP_FPERF_PAUSE);
 }
 
 /* What the topmost sample has counted is added up: up to now, which was read first of all in this hook. */
 static void pause(const struct at *at, const struct reading *now)
 {
 	struct ip_fperf_thread *t = at->thread;
-	struct ip_fperf_frame *f = &t->frames[t->top - 1];
+	uint32_t top = rt_fperf_top(t) - 1;
+	struct ip_fperf_frame *f = rt_fperf_frame(t, top);
 	uint64_t hooks = rt_fperf_spent(at) - t->since_ticks;
 	int64_t passed = now->entered - t->since.began - t->path - hooks;
 	struct rt_pmu_values pmu;
 
 	passed = passed < 0 ? 0 : (int64_t)rt_fperf_to_ns(at->header, passed);
-	rt_fperf_pmu_since(at, t->top - 1, now, &pmu);
+	rt_fperf_pmu_since(at, top, now, &pmu);
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
 		uint32_t source = at->header->source[e];
 		uint64_t value = 0, less = t->bias[e];
@@ -61,7 +64,7 @@ static uint64_t *go_on(const struct at *at, uint64_t begin)
 	struct reading now;
 
 	rt_fperf_read_at_entry(at, &now);
-	rt_fperf_note(at, t->top - 1, &t->since, &now);
+	rt_fperf_note(at, rt_fperf_top(t) - 1, &t->since, &now);
 	rt_fperf_spend(at, cpu_clock() - begin);
 	t->since_ticks = rt_fperf_spent(at);
 	return &t->since.began;
@@ -70,10 +73,11 @@ static uint64_t *go_on(const struct at *at, uint64_t begin)
 /* Rule 8, seen at an entry with sp, or 0. */
 static int is_spoiled(const struct at *at, struct ip_meters *shared, uint32_t place, uint64_t sp)
 {
-	const struct ip_fperf_thread *t = at->thread;
+	struct ip_fperf_thread *t = at->thread;
+	uint32_t top = rt_fperf_top(t);
 
-	return t->top && (!rt_fperf_may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
-			  (sp && rt_fperf_is_dead(shared, &t->frames[t->top - 1], place, sp)));
+	return top && (!rt_fperf_may_read(at) || t->whole != *(volatile uint32_t *)&at->header->whole ||
+		       (sp && rt_fperf_is_dead(shared, rt_fperf_frame(t, top - 1), place, sp)));
 }
 
 /* Rule 6. */
@@ -111,7 +115,7 @@ uint64_t *rt_fperf_enter_exclusive(const struct at *at, struct ip_meters *m, str
 		pause(at, &now);
 	if (!t->top)
 		t->whole = *(volatile uint32_t *)&at->header->whole;
-	f = &t->frames[t->top];
+	f = rt_fperf_frame(t, rt_fperf_top(t));
 	*f = (struct ip_fperf_frame){.sp = sp,
 				     .place = IP_DUTY_OFFSET(word),
 				     .turn = *(volatile uint32_t *)&at->control->turn,
@@ -153,7 +157,7 @@ uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, str
 		return NULL;
 	}
 	if (counted) {
-		const struct ip_fperf_frame *f = &t->frames[found - 1];
+		const struct ip_fperf_frame *f = rt_fperf_frame(t, found - 1);
 
 		pause(at, &now);
 		at->cell->sequence++;

@@ -42,7 +42,21 @@ struct at {
 /* Calls of the kernel are allowed. They are not any more where one has failed, which is a filter's doing: so iprobe need not have noticed it. */
 static inline int rt_fperf_may_read(const struct at *at)
 {
-	return !at->header->reads || *(volatile uint32_t *)&rt_header->may_read;
+	(void)at;
+	return !*(volatile uint32_t *)&rt_private.fperf_reads || rt_may_read();
+}
+
+/* Open frames. Like all that lies in the area this may be somebody else's word. */
+static inline uint32_t rt_fperf_top(const struct ip_fperf_thread *t)
+{
+	uint32_t top = *(const volatile uint32_t *)&t->top;
+
+	return top < IP_FPERF_DEPTH ? top : IP_FPERF_DEPTH;
+}
+
+static inline struct ip_fperf_frame *rt_fperf_frame(struct ip_fperf_thread *t, uint32_t i)
+{
+	return &t->frames[i < IP_FPERF_DEPTH ? i : IP_FPERF_DEPTH - 1];
 }
 
 static inline uint32_t rt_fperf_events_of(const struct ip_fperf_header *h)

@@ -26,6 +26,7 @@
 #include <linux/perf_event.h>
 
 #include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
 
 #define PAGE	     4096ul
 #define LOW	     512 /* descriptors are moved there, or to half of the limit */
@@ -53,9 +54,11 @@ static uint64_t this_image(void)
 
 static uint32_t counters_of(const struct ip_pmu_set *set)
 {
-	uint32_t n = *(const volatile uint32_t *)&set->ncounters;
+	uint32_t n = *(const volatile uint32_t *)&set->ncounters,
+		 most = *(volatile uint32_t *)&rt_private.fperf_counters;
 
-	return n < IP_PMU_COUNTERS ? n : IP_PMU_COUNTERS;
+	most = most < IP_PMU_COUNTERS ? most : IP_PMU_COUNTERS;
+	return n < most ? n : most;
 }
 
 static uint64_t id_of(long fd)
@@ -63,6 +66,43 @@ static uint64_t id_of(long fd)
 	uint64_t id = 0;
 
 	return cpu_syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, &id, 0) == 0 ? id : 0;
+}
+
+/* Pages of counters that this process has mapped: what the area says is one is compared with them before it is used. By address, in the
+ * next place that is free; 1: was used, and is not any more. */
+#define PAGES	   8192u
+#define PAGES_NEAR 32u
+
+static uint64_t pages[PAGES];
+
+static uint64_t *place_of(uint64_t page, uint64_t what)
+{
+	for (uint32_t i = 0; page && i < PAGES_NEAR; i++) {
+		uint64_t *place = &pages[(page / PAGE + i) % PAGES], there = cpu_load_word(place);
+
+		if (there == what || (there == 1 && !what))
+			return place;
+	}
+	return NULL;
+}
+
+int rt_pmu_note_page(uint64_t page)
+{
+	for (uint64_t *place; (place = place_of(page, 0));) {
+		uint64_t there = cpu_load_word(place);
+
+		if (there <= 1 &&
+		    __atomic_compare_exchange_n(place, &there, page, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return 1;
+	}
+	return 0;
+}
+
+int rt_pmu_forget_page(uint64_t page)
+{
+	uint64_t *place = place_of(page, page);
+
+	return place && __atomic_compare_exchange_n(place, &page, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Step 3. */
@@ -80,8 +120,10 @@ static void close_fd(struct ip_pmu_held *h)
 
 static void unmap(struct ip_pmu_held *h)
 {
-	if (h->page)
-		cpu_syscall(SYS_munmap, h->page, PAGE, 0, 0);
+	uint64_t page = cpu_load_word(&h->page);
+
+	if (rt_pmu_forget_page(page))
+		cpu_syscall(SYS_munmap, page, PAGE, 0, 0);
 	h->page = 0;
 }
 
@@ -197,7 +239,10 @@ static int is_of_a_pmu(uint32_t type)
 
 static int may_rdpmc(const struct ip_pmu_held *h)
 {
-	return h->page && ((const volatile struct perf_event_mmap_page *)h->page)->cap_user_rdpmc;
+	uint64_t page = cpu_load_word(&h->page);
+
+	return place_of(page, page) &&
+	       ((const volatile struct perf_event_mmap_page *)(uintptr_t)page)->cap_user_rdpmc;
 }
 
 /* Step 2: whether all are read without a descriptor now. */
@@ -211,6 +256,10 @@ static int map_pages(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint
 		long page = cpu_syscall6(CPU_SYS_MMAP, 0, PAGE, 1 /* PROT_READ */, 1 /* MAP_SHARED */,
 					 t->held[i].fd, 0);
 
+		if (!FAILED(page) && !rt_pmu_note_page(page)) {
+			cpu_syscall(SYS_munmap, page, PAGE, 0, 0);
+			page = 0;
+		}
 		t->held[i].page = FAILED(page) ? 0 : page;
 		all = may_rdpmc(&t->held[i]);
 	}
@@ -274,8 +323,12 @@ int rt_pmu_ready(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 /* As linux/perf_event.h tells. */
 static int read_page(const struct ip_pmu_held *h, struct ip_pmu_mark *m)
 {
-	const volatile struct perf_event_mmap_page *p = (const volatile struct perf_event_mmap_page *)h->page;
+	uint64_t page = cpu_load_word(&h->page);
+	const volatile struct perf_event_mmap_page *p =
+		(const volatile struct perf_event_mmap_page *)(uintptr_t)page;
 
+	if (!place_of(page, page))
+		return 0;
 	for (unsigned i = 0; i < READ_TRIES; i++) {
 		uint32_t lock = p->lock, index, shift = 0, mult = 0, width;
 		uint64_t cycles = 0, offset = 0, delta;
@@ -370,6 +423,7 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 {
 	uint32_t n = counters_of(set);
 
+	frame %= IP_FPERF_DEPTH;
 	t->generations[frame] = reading->generation;
 	for (uint32_t i = 0; i < n && i < reading->ncounters; i++)
 		t->marks[frame * n + i] = reading->marks[i];
@@ -401,6 +455,7 @@ void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, u
 	uint32_t n = counters_of(set), off = 0, scaled = 0;
 	uint64_t more[IP_PMU_COUNTERS];
 
+	frame %= IP_FPERF_DEPTH;
 	ret->missing = ret->scaled = 0;
 	if (!now->generation || now->generation != t->generations[frame]) {
 		ret->missing = ~0u;

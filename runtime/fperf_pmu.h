@@ -30,6 +30,10 @@ void rt_pmu_note(const struct ip_pmu_set *set, struct ip_pmu_thread *t, uint32_t
 void rt_pmu_since(const struct ip_pmu_set *set, const struct ip_pmu_thread *t, uint32_t frame,
 		  const struct rt_pmu_reading *now, struct rt_pmu_values *ret);
 
+/* A page of a counter has been mapped; is about to be unmapped. 1; 0: there is no room to note it; it is none. */
+int rt_pmu_note_page(uint64_t page);
+int rt_pmu_forget_page(uint64_t page);
+
 /* Closes all that is held and still ours. */
 void rt_pmu_close(struct ip_pmu_thread *t);
 

@@ -19,8 +19,10 @@
 
 static void check(long result)
 {
-	if (result < 0)
-		*(volatile uint32_t *)&rt_header->may_read = 0;
+	if (result < 0) {
+		*(volatile uint32_t *)&rt_private.may_read = 0;
+		*(volatile uint32_t *)&rt_header->refused = 1;
+	}
 }
 
 static void read_usage(struct usage *u)
@@ -39,11 +41,11 @@ static uint64_t read_clock(void)
 
 void rt_fperf_read_at_entry(const struct at *at, struct reading *r)
 {
-	const struct ip_fperf_header *h = at->header;
+	uint32_t reads = *(volatile uint32_t *)&rt_private.fperf_reads;
 
-	if (h->reads & IP_FPERF_READS_USAGE)
+	if (reads & IP_FPERF_READS_USAGE)
 		read_usage(&r->usage);
-	if (h->reads & IP_FPERF_READS_CLOCK)
+	if (reads & IP_FPERF_READS_CLOCK)
 		r->clock = read_clock();
 	if (at->set)
 		rt_pmu_read(at->set, at->pmu, &r->pmu);
@@ -54,7 +56,7 @@ void rt_fperf_read_at_entry(const struct at *at, struct reading *r)
 
 void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading *r)
 {
-	const struct ip_fperf_header *h = at->header;
+	uint32_t reads = *(volatile uint32_t *)&rt_private.fperf_reads;
 
 	r->entered = entered;
 	cpu_store_order();
@@ -62,9 +64,9 @@ void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading
 	cpu_store_order();
 	if (at->set)
 		rt_pmu_read(at->set, at->pmu, &r->pmu);
-	if (h->reads & IP_FPERF_READS_CLOCK)
+	if (reads & IP_FPERF_READS_CLOCK)
 		r->clock = read_clock();
-	if (h->reads & IP_FPERF_READS_USAGE)
+	if (reads & IP_FPERF_READS_USAGE)
 		read_usage(&r->usage);
 }
 
@@ -100,7 +102,7 @@ static uint64_t value_of(uint32_t source, const struct reading *r)
 int rt_fperf_since(const struct ip_fperf_header *h, uint32_t e, const struct ip_fperf_start *start,
 		   const struct reading *now, const struct rt_pmu_values *pmu, uint64_t *ret)
 {
-	uint32_t source = h->source[e], i = source - IP_FPERF_PMU;
+	uint32_t source = *(const volatile uint32_t *)&h->source[e], i = source - IP_FPERF_PMU;
 
 	if (source == IP_FPERF_TSC) {
 		*ret = now->entered - start->began;
@@ -122,7 +124,7 @@ void rt_fperf_note(const struct at *at, uint32_t frame, struct ip_fperf_start *s
 		   const struct reading *now)
 {
 	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++)
-		start->values[e] = value_of(at->header->source[e], now);
+		start->values[e] = value_of(*(volatile uint32_t *)&at->header->source[e], now);
 	start->read = start->began = now->tsc;
 	if (at->set)
 		rt_pmu_note(at->set, at->pmu, frame, &now->pmu);
@@ -150,12 +152,12 @@ uint64_t *rt_fperf_trial(const struct at *at, uint32_t kind, uint64_t entered)
 		return kind == IP_PROBE_ENTRY ? &t->trial.began : NULL;
 	if (kind == IP_PROBE_ENTRY) {
 		rt_fperf_read_at_entry(at, &now);
-		rt_fperf_note(at, t->top, &t->trial, &now);
+		rt_fperf_note(at, rt_fperf_top(t), &t->trial, &now);
 		t->trial_ticks = cpu_clock() - entered;
 		return &t->trial.began;
 	}
 	rt_fperf_read_at_exit(at, entered, &now);
-	rt_fperf_pmu_since(at, t->top, &now, &pmu);
+	rt_fperf_pmu_since(at, rt_fperf_top(t), &now, &pmu);
 	path = entered - t->trial.began;
 	t->path = path < t->path ? path : t->path;
 	for (uint32_t e = 0; e < rt_fperf_events_of(h); e++) {

@@ -3,7 +3,9 @@
  * The stack of frames that a careful thread has: what lies in its memory, which call an event belongs to, and what is to be put right
  * where a hook was left in the middle. Part of filter.c.
  *
- * Rules as in analysis/frames.c, but for what comes back after it was left: of that the last few are remembered.
+ * Rules as in analysis/frames.c, but for what comes back after it was left: of that the last few are remembered. Where a call goes on in
+ * a function that it has jumped to (IP_RULE_JUMP), the jump stands on top of it, and the function on top of that, with the same stack
+ * pointer: a chain, which is recorded or left out by what its outermost call is.
  */
 #ifndef IP_RT_FRAMES_H
 #define IP_RT_FRAMES_H
@@ -31,7 +33,8 @@ struct frame {
 	uint64_t time, sp, caller;
 	uint32_t number;
 	uint16_t base; /* index of the outermost frame of this stack */
-	uint16_t state;
+	uint8_t state;
+	uint8_t jump; /* it is a jump: its event is a tail exit, caller that one's stack pointer */
 };
 
 struct queued {
@@ -45,15 +48,17 @@ struct left {
 	uint32_t group, used;
 };
 
+/* In the area, which others may write to: indexes are volatile, so that each is read once where it is checked (frame_at). */
 struct memory {
-	uint32_t n;	  /* frames */
-	uint32_t held;	  /* those below are not HELD */
-	uint32_t over;	  /* calls that go on without a frame: there was no room */
-	uint32_t next;	  /* of left */
-	uint64_t writing; /* slot->cur where frame at is about to be written; 0: it has been */
-	uint64_t queued;  /* atomic for handlers: entries of queue that are taken */
-	uint32_t at;
-	uint32_t reserved[7];
+	volatile uint32_t n;	/* frames */
+	volatile uint32_t held; /* those below are not HELD */
+	uint32_t over;		/* calls that go on without a frame: there was no room */
+	volatile uint32_t next; /* of left */
+	uint64_t writing;	/* slot->cur where frame at is about to be written; 0: it has been */
+	uint64_t queued;	/* atomic for handlers: entries of queue that are taken */
+	volatile uint32_t at;
+	uint32_t chained; /* of frames: jumps, and what they lead to */
+	uint32_t reserved[6];
 	struct left left[LEFT_MAX];
 	struct queued queue[QUEUE_MAX];
 	struct frame frames[FRAMES_MAX];
@@ -78,47 +83,95 @@ static inline uint32_t group_of(uint32_t number)
 	return group ? group : number;
 }
 
+/* Frame i; one too many is the last. */
+static inline struct frame *frame_at(const struct memory *m, uint32_t i)
+{
+	return (struct frame *)&m->frames[i < FRAMES_MAX ? i : FRAMES_MAX - 1];
+}
+
+/* How many there are. */
+static inline uint32_t depth_of(const struct memory *m)
+{
+	uint32_t n = m->n;
+
+	return n < FRAMES_MAX ? n : FRAMES_MAX;
+}
+
 /* The outermost frame of the stack that frame i lies in. */
 static inline uint32_t outermost(const struct memory *m, uint32_t i)
 {
-	return m->frames[i].base < i ? m->frames[i].base : i;
+	uint32_t base = *(volatile uint16_t *)&frame_at(m, i)->base;
+
+	return base < i ? base : i;
+}
+
+/* Whether frame i is where a call goes on that has jumped. */
+static inline int is_joined(const struct memory *m, uint32_t i)
+{
+	return i && frame_at(m, i - 1)->jump && frame_at(m, i - 1)->sp == frame_at(m, i)->sp;
+}
+
+/* The outermost call of the chain that frame i belongs to. */
+static inline uint32_t base_of_chain(const struct memory *m, uint32_t i)
+{
+	while (i && (frame_at(m, i)->jump || is_joined(m, i)))
+		i--;
+	return i;
+}
+
+/* Takes the topmost frame off: there is one. */
+static inline void take_off(struct memory *m)
+{
+	uint32_t i = depth_of(m) - 1, chained = m->chained;
+
+	if (chained && (frame_at(m, i)->jump || is_joined(m, i)))
+		m->chained = chained - 1;
+	m->n = i;
+}
+
+/* How many calls deep it is: what was jumped to is as deep as what has jumped. */
+static inline uint32_t calls_of(const struct memory *m)
+{
+	uint32_t n = depth_of(m), chained = m->chained;
+
+	return chained < n ? n - chained : 0;
 }
 
 /* Whether sp lies in the stack of frame i. */
 static int is_same_stack(const struct memory *m, uint32_t i, uint64_t sp)
 {
-	return sp <= m->frames[outermost(m, i)].sp + ABOVE && sp + BELOW > m->frames[i].sp;
+	return sp <= frame_at(m, outermost(m, i))->sp + ABOVE && sp + BELOW > frame_at(m, i)->sp;
 }
 
 /* The frame of the call that ends; FRAMES_MAX: none. */
 static uint32_t find(const struct memory *m, const struct rt_event *event)
 {
-	uint32_t group = group_of(event->number), found = FRAMES_MAX, i = m->n;
+	uint32_t group = group_of(event->number), found = FRAMES_MAX, n = depth_of(m), i = n;
 	uint64_t sp = event->sp;
 
 	if (event->kind == IP_PROBE_TAIL_EXIT) { /* its frame has been taken down: the outermost below sp */
-		for (; i && m->frames[i - 1].sp <= sp; i--)
-			if (group_of(m->frames[i - 1].number) == group &&
-			    (m->frames[i - 1].sp < sp || found == FRAMES_MAX))
+		for (; i && frame_at(m, i - 1)->sp <= sp; i--)
+			if (group_of(frame_at(m, i - 1)->number) == group && !frame_at(m, i - 1)->jump &&
+			    (frame_at(m, i - 1)->sp < sp || found == FRAMES_MAX))
 				found = i - 1;
 		return found;
 	}
 	/* exactly there; a stack that lies above is passed over */
 	while (i) {
-		const struct frame *frame = &m->frames[i - 1];
+		const struct frame *frame = frame_at(m, i - 1);
 
-		if (frame->sp == sp && group_of(frame->number) == group)
+		if (frame->sp == sp && group_of(frame->number) == group && !frame->jump)
 			return i - 1;
 		i = frame->sp > sp ? outermost(m, i - 1) : i - 1;
 	}
-	if (rule_of(event->number).flags & IP_RULE_EXACT || (m->over && m->n && sp <= m->frames[m->n - 1].sp))
+	if (rule_of(event->number).flags & IP_RULE_EXACT || (m->over && n && sp <= frame_at(m, n - 1)->sp))
 		return FRAMES_MAX;
 	/* what an alloca has moved, or an inlined instance whose host has taken its frame down */
-	for (i = m->n; i; i--) {
-		const struct frame *frame = &m->frames[i - 1];
+	for (i = n; i; i--) {
+		const struct frame *frame = frame_at(m, i - 1);
 
-		if (group_of(frame->number) == group && is_same_stack(m, i - 1, sp) &&
-		    (frame->sp > sp || (i == m->n && sp - frame->sp < ABOVE)))
+		if (group_of(frame->number) == group && !frame->jump && is_same_stack(m, i - 1, sp) &&
+		    (frame->sp > sp || (i == n && sp - frame->sp < ABOVE)))
 			return i - 1;
 	}
 	return FRAMES_MAX;
@@ -162,19 +215,22 @@ static int has_reserved(uint64_t writing, uint64_t cur)
  * counted anew: nobody knows between which two steps it was left. */
 static void repair(struct ip_slot *slot, struct memory *m)
 {
-	uint32_t held = 0;
+	uint32_t held = 0, at = m->at;
 
-	if (m->writing && m->at < FRAMES_MAX) {
-		struct frame *frame = &m->frames[m->at];
+	if (m->writing && at < FRAMES_MAX) {
+		struct frame *frame = frame_at(m, at);
 
 		if (frame->state == FRAME_HELD && has_reserved(m->writing, slot->cur))
 			frame->state = FRAME_WRITTEN;
-		m->held = frame->state == FRAME_HELD ? m->at : m->at + 1;
+		m->held = frame->state == FRAME_HELD ? at : at + 1;
 	}
 	if (m->n > FRAMES_MAX)
 		m->n = FRAMES_MAX;
-	for (uint32_t i = m->held; i < m->n; i++)
-		held += m->frames[i].state == FRAME_HELD;
+	for (uint32_t i = m->held, n = depth_of(m); i < n; i++)
+		held += frame_at(m, i)->state == FRAME_HELD;
+	m->chained = 0;
+	for (uint32_t i = 0, n = depth_of(m); i < n; i++)
+		m->chained += frame_at(m, i)->jump || is_joined(m, i);
 	slot->held = held;
 	cpu_store_order();
 	m->writing = 0;

@@ -15,18 +15,15 @@
 
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
+#include "runtime/self.h"
 
-#define PAGE	       4096ull
-#define POOL_SIZE      ((uint64_t)RT_POOL_SIZE)
-#define AREA_SIZE      IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
-#define FD_FLOOR       900		/* the memfd keeps out of the low numbers, which programs count on */
-#define FD_FLOOR_WOKEN 48 /* below 64, which every process's table of descriptors holds: see raise_fd() */
-#define WAIT_LIMIT     30 /* seconds an image waits for its launcher */
+#define PAGE	   4096ull
+#define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)
+#define WAIT_LIMIT 30 /* seconds an image waits for its launcher */
 
 #define PROT_READ	    1
 #define PROT_WRITE	    2
 #define PROT_EXEC	    4
-#define MAP_SHARED	    0x01
 #define MAP_PRIVATE	    0x02
 #define MAP_FIXED	    0x10
 #define MAP_ANONYMOUS	    0x20
@@ -34,15 +31,6 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MADV_DONTDUMP	    16
 #define MADV_WIPEONFORK	    18
-#define MFD_CLOEXEC	    1u
-#define MFD_ALLOW_SEALING   2u
-#define MFD_NOEXEC_SEAL	    8u
-#define O_RDWR		    2
-#define O_CLOEXEC	    02000000
-#define F_DUPFD_CLOEXEC	    1030
-#define SEEK_END	    2
-#define LIMIT_FSIZE	    1
-#define EFBIG		    27
 
 #define FAILED(ret) ((unsigned long)(ret) > -4096ul)
 
@@ -57,6 +45,7 @@ uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
+struct ip_rt_private rt_private;
 
 /* Of the runtime's own code: named by the linker, and differently where it is linked in (meson.build) */
 extern const char RT_TEXT_START[] __attribute__((visibility("hidden")));
@@ -122,103 +111,6 @@ found:
 	iprobe_rt_anchor.pools[0].size = POOL_SIZE;
 }
 
-/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest one there is, and knows no way to
- * ask for another at once. A thread that opens something between the two calls gets a number higher than the
- * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. Where other
- * threads run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits for all processors (an
- * RCU grace period), for milliseconds, on a busy machine for seconds, for which a borrowed thread would be held. */
-static long raise_fd(long fd, long highest)
-{
-	long raised = fd;
-
-	for (long floor = highest; !FAILED(fd) && floor > fd; floor /= 2) {
-		raised = cpu_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, floor, 0);
-		if (!FAILED(raised))
-			break;
-		raised = fd;
-	}
-	if (raised != fd)
-		cpu_syscall(SYS_close, fd, 0, 0, 0);
-	return raised;
-}
-
-/* Opens and maps the launcher's area if this process is the one it was made for. */
-int rt_map_launched(const char *path)
-{
-	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0), FD_FLOOR);
-	struct ip_area_header *header;
-	unsigned long at;
-	long size;
-
-	if (FAILED(fd))
-		return 0;
-	size = cpu_syscall(SYS_lseek, fd, 0, SEEK_END, 0);
-	if (FAILED(size) || (uint64_t)size < IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE)
-		goto not_ours;
-	at = map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
-	if (FAILED(at))
-		goto not_ours;
-	header = (struct ip_area_header *)at;
-	if (header->magic != IP_AREA_MAGIC || header->abi != IP_RT_ABI ||
-	    header->run_pid != cpu_syscall(SYS_getpid, 0, 0, 0, 0)) {
-		cpu_syscall(SYS_munmap, at, size, 0, 0);
-		goto not_ours;
-	}
-	iprobe_rt_anchor.area = at;
-	iprobe_rt_anchor.area_size = size;
-	iprobe_rt_anchor.area_fd = fd;
-	return 1;
-not_ours:
-	cpu_syscall(SYS_close, fd, 0, 0, 0);
-	return 0;
-}
-
-/* Past its limit on file sizes, which holds for memfds too, a process gets SIGXFSZ, and ends. */
-static int fits_limit(uint64_t size)
-{
-	uint64_t limit[2]; /* current, maximal */
-	long ret = cpu_syscall(SYS_prlimit64, 0, LIMIT_FSIZE, 0, limit);
-
-	return FAILED(ret) || size <= limit[0];
-}
-
-static int map_own_area(enum rt_start how)
-{
-	struct ip_area_header *header;
-	unsigned long at = 0;
-	long fd, ret;
-
-	if (!fits_limit(IP_AREA_DATA_OFFSET)) {
-		iprobe_rt_anchor.error = EFBIG;
-		return 0;
-	}
-	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
-	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
-		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
-	fd = raise_fd(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
-	if (FAILED(fd)) {
-		iprobe_rt_anchor.error = -fd;
-		return 0;
-	}
-	ret = cpu_syscall(SYS_ftruncate, fd, IP_AREA_DATA_OFFSET, 0, 0);
-	if (!FAILED(ret)) {
-		at = map(0, AREA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
-		ret = FAILED(at) ? (long)at : 0;
-	}
-	if (FAILED(ret)) {
-		cpu_syscall(SYS_close, fd, 0, 0, 0);
-		iprobe_rt_anchor.error = -ret;
-		return 0;
-	}
-	header = (struct ip_area_header *)at;
-	header->magic = IP_AREA_MAGIC;
-	header->abi = IP_RT_ABI;
-	iprobe_rt_anchor.area = at;
-	iprobe_rt_anchor.area_size = AREA_SIZE;
-	iprobe_rt_anchor.area_fd = fd;
-	return 1;
-}
-
 /* Tells the launcher that this image is there, and waits until it has been dealt with. A launcher that has died leaves
  * us with another parent: go on without it. */
 static void wait_for_launcher(void)
@@ -243,7 +135,7 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 {
 	unsigned long gate, pool;
 
-	if (how != RT_LAUNCHED && !map_own_area(how))
+	if (how != RT_LAUNCHED && !rt_map_own_area(how))
 		return;
 	gate = map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (!FAILED(gate)) {
@@ -279,6 +171,10 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	rt_filters = (struct ip_filters *)(uintptr_t)(iprobe_rt_anchor.area + IP_AREA_FILTERS_OFFSET);
 	rt_gate = (volatile struct ip_gate *)gate;
 
+#ifndef RT_INJECTED
+	rt_self_find_tid();
+	iprobe_rt_anchor.tid_at = rt_tid_at;
+#endif
 	iprobe_rt_anchor.pid = cpu_syscall(SYS_getpid, 0, 0, 0, 0);
 	for (unsigned kind = 0; kind < IP_HOOK_KINDS; kind++) {
 		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
@@ -294,13 +190,17 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 		iprobe_rt_anchor.flip_end = (uintptr_t)rt_flip_end;
 		iprobe_rt_anchor.flip_block = (uintptr_t)rt_flip_block;
 	}
+	iprobe_rt_anchor.own = (uintptr_t)&rt_private;
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	iprobe_rt_anchor.again = (uintptr_t)rt_again;
 	iprobe_rt_anchor.again_end = (uintptr_t)rt_again_end;
-	iprobe_rt_anchor.again_call = (uintptr_t)rt_again_call;
-	iprobe_rt_anchor.again_poll = (uintptr_t)rt_again_poll;
-	iprobe_rt_anchor.again_rest = (uintptr_t)rt_again_rest;
+	if (CPU_AGAIN_SLOTS) {
+		iprobe_rt_anchor.again_slots = (uintptr_t)rt_again_slots;
+		iprobe_rt_anchor.again_nslots = IP_AGAIN_SLOTS;
+	} else {
+		iprobe_rt_anchor.again_call = (uintptr_t)rt_again_call;
+	}
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

@@ -3,30 +3,7 @@
  * Counts and histograms (memory in common/rt_abi.h). hooks.S does by itself: counting in the thread's own block, entering a frame where
  * there is room, and leaving the topmost one by its exact stack pointer. The rest is done here, by the same rules.
  *
- * Open calls stand in a pile of frames, bounded, each with its stack pointer. Handlers of the same thread put theirs on top and take
- * them off again before they return. So plain stores suffice:
- *
- *   1. Enter: read top, store top + 1, fill the frame, its stack pointer last: without one it is nobody's, whatever a
- *      handler finds in it that comes before, or leaves behind that never comes back. A handler between the reading and the store leaves top as it
- *      was; frames that it has not left are dead.
- *   2. Leave: the frame of the function with the exit's stack pointer (kind EXIT: the same as the entry's; behind an alloca the entry's lies
- *      above; TAIL_EXIT: the entry's lies below, by 8 in placement fentry; the caller's may lie where the exit's does), the innermost where there are more. It is taken out
- *      wherever it stands: its duration is right. What stands above it stays: those are calls that longjmp or an exception has ended, or open
- *      ones on another stack (coroutines, handlers), and nothing tells which.
- *   3. No room: what lies below the new frame on its stack (BELOW) is gone; where there is nothing such, the oldest frame
- *      goes. Each counts as unmeasured: sum of the buckets + unmeasured + frames still open = calls.
- *   4. No frame: the call began before the recording, or its frame had to go (and was counted then).
- *
- * Frames that a new call of the same function at the same stack pointer leaves behind are never taken for it: the innermost wins.
- *
- * Self time. Each frame adds up what the measured calls in it took (inner); what is left of its own duration is its own.
- *
- *   5. A call that ends adds its duration to its caller's frame: the innermost below it in the pile that is not known to be gone. Gone are
- *      those on its stack (BELOW) with a smaller stack pointer: a caller's is never smaller. On another stack it is the
- *      call that a signal has interrupted, or that has resumed a coroutine: the time is none of its own either.
- *   6. What longjmp or an exception has ended stays in the pile, and may pass for the caller of what is called afterwards. So a frame that is
- *      left takes what frames above it on its stack have added up: they were called in it. One that rule 3 drops gives it to its caller.
- *   7. No self time is below 0: coroutines whose calls overlap may add up to more than the call that resumed them took.
+ * Open calls stand in a pile of frames: open_calls.h, rules 1 to 10.
  *
  * Hooks that outlive their session. A signal handler may hold a hook up, on top of it, over a detach and into the next session, whose rings
  * and blocks lie where this one's did. So whoever works in a block has the slot's guard meanwhile:
@@ -49,29 +26,44 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/filter.h"
 #include "runtime/fperf.h"
+#include "runtime/open_calls.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
 
 #define SIGNAL_FRAME_MIN 512 /* as in record.c */
-#define FRAME		 sizeof(struct ip_meters_frame)
-#define BELOW		 (1ull << 20)
-#define NEAR		 (64ull << 10) /* between an entry and an exit of one call that do not have one stack pointer */
 
-_Static_assert(NEAR == FRAME_NEAR, "layout.h");
+struct ip_meters *rt_blocks[IP_AREA_SLOTS];
 
-static struct ip_meters *block(uint32_t i)
+struct ip_meters *rt_block(uint32_t i)
 {
-	return (struct ip_meters *)((char *)rt_header + rt_header->meters + i * rt_header->meters_size);
+	const volatile struct ip_rt_private *p = &rt_private;
+	uint64_t size = p->meters_size, at = p->meters + i * size, end = p->end;
+
+	if (i >= p->nmeters || at > end || end - at < size)
+		return NULL;
+	return (struct ip_meters *)((char *)rt_header + at);
+}
+
+void *rt_room(struct ip_meters *m, uint64_t offset, uint64_t size)
+{
+	static char nowhere[RT_ROOM_MAX] __attribute__((aligned(64)));
+	uint64_t at = (char *)m - (char *)rt_header + offset, end = *(volatile uint64_t *)&rt_private.end;
+
+	return at <= end && size <= end - at ? (char *)m + offset : nowhere;
 }
 
 void rt_meters_take(struct ip_slot *slot)
 {
-	uint32_t n = rt_header->nmeters, start = rt_header->meters_hint;
+	uint32_t n = *(volatile uint32_t *)&rt_header->nmeters,
+		 start = *(volatile uint32_t *)&rt_header->meters_hint,
+		 most = *(volatile uint32_t *)&rt_private.nmeters;
+
+	n = n < most ? n : most;
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t k = (start + i) % n;
-		struct ip_meters *m = block(k);
-		uint32_t expected = *(volatile uint32_t *)&m->state;
+		struct ip_meters *m = rt_block(k);
+		uint32_t expected = m ? *(volatile uint32_t *)&m->state : IP_METERS_PART;
 
 		if ((expected != IP_METERS_FREE && expected != IP_METERS_LEFT) ||
 		    !__atomic_compare_exchange_n(&m->state, &expected, IP_METERS_OWNED, 0, __ATOMIC_ACQ_REL,
@@ -82,181 +74,17 @@ void rt_meters_take(struct ip_slot *slot)
 		m->top = 0;
 		m->outmost = ~0ull;
 		m->inner = 0;
-		m->limit = rt_header->meters_depth * FRAME;
+		m->jumped = 0;
 		slot->block = k;
-		slot->meters = (uintptr_t)m;
+		rt_blocks[slot - rt_slots] = m;
 		return;
 	}
 }
 
-static struct ip_meters_frame *frame_at(struct ip_meters *m, uint64_t bytes)
-{
-	return (struct ip_meters_frame *)((char *)m->frames + bytes);
-}
-
-static struct ip_hist *hist_of(struct ip_meters *m, uint64_t duty)
-{
-	return (struct ip_hist *)((char *)m + IP_DUTY_OFFSET((uint32_t)duty));
-}
-
-static uint64_t top_of(const struct ip_meters *m)
-{
-	return *(const volatile uint64_t *)&m->top;
-}
-
-/* Takes a frame out of the pile. */
-static void take_out(struct ip_meters *m, uint64_t at)
-{
-	uint64_t top = top_of(m);
-
-	for (; at + FRAME < top; at += FRAME)
-		*frame_at(m, at) = *frame_at(m, at + FRAME);
-	frame_at(m, at)->sp = 0;
-	cpu_store_order();
-	m->top = at;
-}
-
-/* Whether a frame with stack pointer other is gone when one at sp is there that was entered later. */
-static int is_gone(uint64_t other, uint64_t sp)
-{
-	return other < sp && sp - other < BELOW;
-}
-
-/* Rule 5: where the caller's frame at (sp: its stack pointer) adds up what its calls took. */
-static uint64_t *inner_of_caller(struct ip_meters *m, uint64_t at, uint64_t sp)
-{
-	while (at) {
-		struct ip_meters_frame *f = frame_at(m, at -= FRAME);
-
-		if (f->sp && !is_gone(f->sp, sp))
-			return &f->inner;
-	}
-	return &m->inner;
-}
-
-static void drop(struct ip_meters *m, uint64_t at)
-{
-	const struct ip_meters_frame *f = frame_at(m, at);
-
-	if (f->sp) {
-		cpu_increment_local32(&hist_of(m, f->duty)->unmeasured);
-		cpu_add_local(inner_of_caller(m, at, f->sp), f->inner);
-	}
-	take_out(m, at);
-}
-
-/* Rule 6. What the frame at has in it, those above included; they have nothing then. */
-static uint64_t take_inner(struct ip_meters *m, uint64_t at)
-{
-	uint64_t sp = frame_at(m, at)->sp, inner = frame_at(m, at)->inner, top = top_of(m);
-
-	for (at += FRAME; at < top; at += FRAME) {
-		struct ip_meters_frame *f = frame_at(m, at);
-
-		if (!f->sp || !is_gone(f->sp, sp))
-			continue;
-		inner += f->inner;
-		f->inner = 0;
-	}
-	return inner;
-}
-
-/* Rule 3. */
-static void make_room(struct ip_meters *m, uint64_t sp)
-{
-	for (uint64_t at = top_of(m); at;) {
-		const struct ip_meters_frame *f = frame_at(m, at -= FRAME);
-
-		if (f->sp < sp && sp - f->sp < BELOW)
-			drop(m, at);
-	}
-	if (top_of(m) >= m->limit)
-		drop(m, 0);
-}
-
-static void enter(struct ip_meters *m, uint32_t duty, uint64_t sp)
-{
-	struct ip_meters_frame *f;
-	uint64_t top = top_of(m);
-
-	if (top >= m->limit) {
-		make_room(m, sp);
-		top = top_of(m);
-	}
-	f = frame_at(m, top);
-	m->top = top + FRAME;
-	cpu_store_order();
-	f->duty = duty;
-	f->inner = 0;
-	f->time = cpu_clock();
-	cpu_store_order();
-	f->sp = sp;
-}
-
-/* Rule 2. The frame's place; ~0: there is none. */
-static uint64_t find(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
-{
-	uint64_t best = ~0ull, nearest = NEAR;
-
-	for (uint64_t at = top_of(m); at;) {
-		const struct ip_meters_frame *f = frame_at(m, at -= FRAME);
-		uint64_t away;
-
-		if (f->duty != duty || !f->sp)
-			continue;
-		if (f->sp == sp && kind == IP_PROBE_EXIT)
-			return at;
-		away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
-		if (away && away < nearest) {
-			nearest = away;
-			best = at;
-		}
-	}
-	return best;
-}
-
-/* To value, where it is less; a handler that comes in between may do it, too. */
-static void raise(uint32_t *p, uint32_t value)
-{
-	uint32_t seen = *(volatile uint32_t *)p;
-
-	while (seen < value &&
-	       !__atomic_compare_exchange_n(p, &seen, value, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-static void add(struct ip_hist *h, uint64_t ticks, uint64_t inner)
-{
-	uint32_t i = ticks >> IP_HIST_SHIFT ? 64 - __builtin_clzll(ticks) - IP_HIST_SHIFT : 0;
-	uint32_t packed = ip_hist_pack(ticks);
-
-	if (ticks >> (IP_HIST_SHIFT + IP_HIST_BUCKETS - 1) == 0)
-		h->recent = i + IP_HIST_SHIFT - 1;
-	cpu_increment_local32(&h->buckets[i < IP_HIST_BUCKETS ? i : IP_HIST_BUCKETS - 1]);
-	cpu_add_local(&h->sum, ticks);
-	cpu_add_local(&h->self, ticks > inner ? ticks - inner : 0);
-	raise(&h->max, packed);
-	raise(&h->min, ~packed);
-}
-
-static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp)
-{
-	uint64_t now = cpu_clock(), at = find(m, duty, kind, sp), time, ticks, inner;
-
-	if (at == ~0ull)
-		return;
-	time = frame_at(m, at)->time;
-	ticks = now > time ? now - time : 0;
-	inner = take_inner(m, at);
-	cpu_add_local(inner_of_caller(m, at, frame_at(m, at)->sp), ticks);
-	take_out(m, at);
-	add(hist_of(m, duty), ticks, inner);
-}
-
-/* What the header says of the user's payload. */
+/* What the session has of the user's payload. */
 struct user {
 	uint64_t call;
-	uint32_t scratch, mask;
+	uint32_t scratch, mask, cell;
 };
 
 /*
@@ -267,24 +95,26 @@ struct user {
 static void call_user(struct ip_slot *slot, const struct user *user, struct ip_meters *m,
 		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind, uint64_t sp)
 {
-	const struct ip_user_function *f =
-		(const struct ip_user_function *)((char *)shared + IP_DUTY_OFFSET(word));
+	const volatile struct ip_user_function *f = rt_room(shared, IP_DUTY_OFFSET(word), sizeof(*f));
+	uint64_t cell = (uint64_t)IP_DUTY_OFFSET(word) + f->cell;
+	uint16_t flags = f->flags;
 	struct iprobe_call call = {.size = sizeof(call),
 				   .event = kind,
 				   .number = number,
 				   .thread = slot->tid,
-				   .function = f->name,
-				   .cell = (char *)m + IP_DUTY_OFFSET(word) + f->cell,
+				   .function = (const char *)f->name,
+				   .cell = (char *)m + cell,
 				   .scratch = user->scratch ? (char *)m + user->scratch : NULL};
+	uint64_t at = (char *)m - (char *)rt_header + cell, end = *(volatile uint64_t *)&rt_private.end;
 
-	if (!user->call)
+	if (!user->call || at > end || end - at < user->cell)
 		return;
 	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
 		cpu_increment_local(&m->reentered);
 		return;
 	}
-	if (kind == IP_PROBE_ENTRY || (kind == IP_PROBE_EXIT && f->flags & IP_RULE_EXACT))
-		call.caller = (const void *)(uintptr_t)rt_call_site(f->flags, f->frame, sp);
+	if (kind == IP_PROBE_ENTRY || (kind == IP_PROBE_EXIT && flags & IP_RULE_EXACT))
+		call.caller = (const void *)(uintptr_t)rt_call_site(flags, f->frame, sp);
 	m->busy = sp;
 	cpu_store_order();
 	if (CPU_CALLS_USERS)
@@ -303,9 +133,9 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 {
 	if ((word & IP_DUTY_MASK) == IP_DUTY_COUNT) {
 		if (m)
-			cpu_increment_local((uint64_t *)((char *)m + IP_DUTY_OFFSET(word)));
+			cpu_increment_local(rt_room(m, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 		else if (shared)
-			cpu_increment_shared((uint64_t *)((char *)shared + IP_DUTY_OFFSET(word)));
+			cpu_increment_shared(rt_room(shared, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 	} else if (!m) {
 		if (shared && kind == IP_PROBE_ENTRY)
 			__atomic_fetch_add(&hist_of(shared, word)->unmeasured, 1, __ATOMIC_RELAXED);
@@ -316,21 +146,44 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 	}
 }
 
+/* Step G3 for what jumps, and for what is jumped to (open_calls.h, rules 8 and 10). base: the word of the function that jumps. */
+static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t number, uint32_t kind,
+		  uint64_t sp)
+{
+	int jumps = word & IP_DUTY_JUMP & ~IP_DUTY_MASK;
+
+	if (jumps && (base & IP_DUTY_MASK) != IP_DUTY_JOIN && !is_measured(base))
+		return;
+	if (!jumps || (base & IP_DUTY_MASK) == IP_DUTY_JOIN)
+		base = IP_DUTY(IP_DUTY_JOIN, (number - !!jumps) << 4);
+	if (jumps)
+		jump(m, base, sp);
+	else if (kind == IP_PROBE_ENTRY)
+		join(m, base, sp);
+	else
+		leave(m, base, kind, sp);
+}
+
 int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
 {
-	uint32_t duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK, word;
-	uint64_t below = slot->guard, *last = NULL;
+	uint32_t duty, word, base = 0;
+	uint64_t below = cpu_load_word(&slot->guard), *last = NULL;
 	uint32_t fperf = 0;
 	struct ip_meters *m, *shared;
 	struct user user = {0};
 	int mine;
 
+	if (number >= IP_AREA_DUTIES)
+		return 1;
+	duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK;
+
 	if (duty == IP_DUTY_SILENT ||
 	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
-	    (duty == IP_DUTY_HIST && kind == IP_PROBE_POINT))
+	    ((duty == IP_DUTY_HIST || duty == IP_DUTY_JOIN) && kind == IP_PROBE_POINT))
 		return 1;
 	if ((duty == IP_DUTY_TIMED && kind == IP_PROBE_POINT) ||
-	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED && duty != IP_DUTY_USER && duty != IP_DUTY_FPERF))
+	    (duty != IP_DUTY_COUNT && duty != IP_DUTY_HIST && duty != IP_DUTY_TIMED && duty != IP_DUTY_USER &&
+	     duty != IP_DUTY_FPERF && duty != IP_DUTY_JOIN))
 		return 0;
 	/* G1 */
 	/* number 0 is called by the hook below itself (fperf.c, rule 3) */
@@ -341,14 +194,17 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	slot->guard = sp;
 	cpu_store_order();
 	word = ((volatile uint32_t *)rt_duties)[number];
-	m = (struct ip_meters *)(uintptr_t)cpu_load_word(&slot->meters);
-	shared = *(volatile uint32_t *)&rt_header->nmeters ? block(0) : NULL;
+	m = *(struct ip_meters *volatile *)&rt_blocks[slot - rt_slots];
+	shared = rt_block(0);
 	if (duty == IP_DUTY_USER)
-		user = (struct user){.call = cpu_load_word(&rt_header->user_call),
-				     .scratch = *(volatile uint32_t *)&rt_header->user_scratch,
-				     .mask = *(volatile uint32_t *)&rt_header->user_mask};
+		user = (struct user){.call = cpu_load_word(&rt_private.user_call),
+				     .scratch = *(volatile uint32_t *)&rt_private.user_scratch,
+				     .mask = *(volatile uint32_t *)&rt_private.user_mask,
+				     .cell = *(volatile uint32_t *)&rt_private.user_cell};
 	else if (duty == IP_DUTY_FPERF)
-		fperf = *(volatile uint32_t *)&rt_header->fperf;
+		fperf = *(volatile uint32_t *)&rt_private.fperf;
+	else if (word == IP_DUTY_JUMP && number)
+		base = ((volatile uint32_t *)rt_duties)[number - 1];
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
 	mine = rt_self_slot() == slot;
@@ -362,6 +218,9 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 				last = rt_fperf(m, shared, fperf, word, number, kind, sp);
 			else if (kind == IP_PROBE_ENTRY)
 				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
+		} else if (duty == IP_DUTY_JOIN) {
+			if (m)
+				chain(m, word, base, number, kind, sp);
 		} else if (duty != IP_DUTY_USER)
 			work(m, shared, word, kind, sp);
 		else if (m && shared)
@@ -372,6 +231,8 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 		*last = cpu_clock();
 	cpu_store_order();
 	slot->guard = below;
-	/* it may just have become one that is logged: this event, too */
+	/* it may just have become one that is logged: this event, too. Jumps are where what jumps is */
+	if (word == IP_DUTY_JUMP)
+		word = base;
 	return !mine || ((word & IP_DUTY_MASK) != IP_DUTY_LOG && (word & IP_DUTY_MASK) != IP_DUTY_TIMED);
 }

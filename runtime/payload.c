@@ -15,8 +15,6 @@
  */
 #include "runtime/payload.h"
 
-#include <sys/syscall.h>
-
 #include "common/trace_format.h"
 #include "common/values.h"
 #include "runtime/arch/cpu.h"
@@ -31,31 +29,13 @@ struct run {
 	uint32_t missing; /* one bit a value */
 };
 
-struct vec {
-	uint64_t base, length;
-};
-
-/* Reads up to size bytes, at most a page, and returns how many: up to the first page that is not there. */
-static uint64_t read_across(uint64_t address, void *to, uint64_t size)
-{
-	uint64_t first = PAGE - address % PAGE;
-	struct vec local = {(uint64_t)to, size};
-	struct vec remote[2] = {{address, first < size ? first : size}, {address + first, first < size ? size - first : 0}};
-	long done;
-
-	if (!rt_header->may_read || address + size < address)
-		return 0;
-	done = cpu_syscall6(SYS_process_vm_readv, rt_gate->pid, (long)&local, 1, (long)remote, remote[1].length ? 2 : 1, 0);
-	return done > 0 ? (uint64_t)done : 0;
-}
-
 static int read_memory(const struct run *r, uint64_t address, uint64_t *ret, uint32_t size)
 {
 	uint64_t sp = r->frame->general[RT_STACK_POINTER];
 
 	*ret = 0;
 	if (address / PAGE != sp / PAGE || (address + size - 1) / PAGE != sp / PAGE)
-		return read_across(address, ret, size) == size;
+		return rt_read(address, ret, size) == size;
 	for (uint32_t i = 0; i < size; i++)
 		*ret |= (uint64_t)((const volatile uint8_t *)address)[i] << 8 * i;
 	return 1;
@@ -96,7 +76,7 @@ static void put_string(struct run *r, uint64_t address, uint32_t limit)
 		put(r, address);
 		return;
 	}
-	got = address ? read_across(address, bytes, limit + 1) : 0;
+	got = address ? rt_read(address, bytes, limit + 1) : 0;
 	if (!got) {
 		put(r, address ? IP_STRING_UNREADABLE : IP_STRING_NULL);
 		if (address)
@@ -203,9 +183,10 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 		return;
 	what.number = ((volatile struct ip_payload *)rt_payloads)[payload].number;
 	what.program = ((volatile struct ip_payload *)rt_payloads)[payload].program;
-	if (!what.number)
+	if (!what.number || what.number >= IP_AREA_DUTIES)
 		return;
-	if (!what.program || what.program > IP_AREA_PROGRAMS || !copy_program(what.program - 1, rt_gate->base, &program)) {
+	if (!what.program || what.program > IP_AREA_PROGRAMS ||
+	    !copy_program(what.program - 1, rt_gate->base, &program)) {
 		rt_record(what.number, kind, sp);
 		return;
 	}

@@ -52,29 +52,43 @@
 
 #define SIGNAL_FRAME_MIN 512
 
-_Static_assert(offsetof(struct ip_slot, meters) == SLOT_METERS && offsetof(struct ip_slot, modes) == SLOT_MODES &&
+_Static_assert(offsetof(struct ip_rt_private, place_last) == PRIVATE_PLACE_LAST &&
+		       offsetof(struct ip_rt_private, frames) == PRIVATE_FRAMES &&
+		       offsetof(struct ip_rt_private, nsubbufs) == PRIVATE_NSUBBUFS &&
+		       sizeof(struct ip_slot) == 1 << SLOT_SHIFT &&
+		       offsetof(struct ip_slot, modes) == SLOT_MODES &&
 		       offsetof(struct ip_area_clock, now) == 0 && IP_SESSION_MARK == SESSION_MARK &&
 		       IP_MODE_CAREFUL == MODE_CAREFUL && IP_MODE_COARSE == MODE_COARSE &&
-		       IP_MODE_PAYLOADS == MODE_PAYLOADS && IP_MODE_MONOTONIC == MODE_MONOTONIC && offsetof(struct ip_meters, top) == METERS_TOP &&
-		       offsetof(struct ip_meters, limit) == METERS_LIMIT && offsetof(struct ip_meters, frames) == METERS_FRAMES &&
-		       sizeof(struct ip_meters_frame) == METERS_FRAME && offsetof(struct ip_meters_frame, sp) == FRAME_SP &&
+		       IP_MODE_PAYLOADS == MODE_PAYLOADS && IP_MODE_MONOTONIC == MODE_MONOTONIC &&
+		       offsetof(struct ip_meters, top) == METERS_TOP &&
+		       offsetof(struct ip_meters, frames) == METERS_FRAMES &&
+		       sizeof(struct ip_meters_frame) == METERS_FRAME &&
+		       offsetof(struct ip_meters_frame, sp) == FRAME_SP &&
 		       offsetof(struct ip_meters_frame, time) == FRAME_TIME &&
-		       offsetof(struct ip_meters_frame, duty) == FRAME_DUTY && offsetof(struct ip_meters_frame, inner) == FRAME_INNER && IP_DUTY_LOG == DUTY_LOG &&
-		       IP_DUTY_COUNT == DUTY_COUNT && IP_DUTY_HIST == DUTY_HIST && offsetof(struct ip_hist, sum) == HIST_SUM &&
-		       offsetof(struct ip_hist, self) == HIST_SELF && offsetof(struct ip_hist, max) == HIST_MAX && offsetof(struct ip_hist, min) == HIST_MIN &&
-		       offsetof(struct ip_hist, recent) == HIST_RECENT && offsetof(struct ip_hist, buckets) == HIST_BUCKETS &&
+		       offsetof(struct ip_meters_frame, duty) == FRAME_DUTY &&
+		       offsetof(struct ip_meters_frame, inner) == FRAME_INNER && IP_DUTY_LOG == DUTY_LOG &&
+		       IP_DUTY_COUNT == DUTY_COUNT && IP_DUTY_HIST == DUTY_HIST &&
+		       IP_DUTY_JOIN == DUTY_JOIN && IP_DUTY_JUMP == (DUTY_JUMP_BIT | DUTY_JOIN) &&
+		       offsetof(struct ip_meters, jumped) == METERS_JUMPED &&
+		       offsetof(struct ip_hist, sum) == HIST_SUM &&
+		       offsetof(struct ip_hist, self) == HIST_SELF &&
+		       offsetof(struct ip_hist, max) == HIST_MAX &&
+		       offsetof(struct ip_hist, min) == HIST_MIN &&
+		       offsetof(struct ip_hist, recent) == HIST_RECENT &&
+		       offsetof(struct ip_hist, buckets) == HIST_BUCKETS &&
 		       IP_HIST_BUCKETS == HIST_LAST + 1 && IP_HIST_SHIFT == HIST_SHIFT,
 	       "layout.h");
 _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_slot, guard) == SLOT_GUARD &&
 		       offsetof(struct ip_slot, last_sp) == SLOT_LAST_SP &&
 		       offsetof(struct ip_slot, epoch) == SLOT_EPOCH &&
-		       offsetof(struct ip_slot, state) == SLOT_STATE && offsetof(struct ip_slot, tid) == SLOT_STATE + 4 &&
+		       offsetof(struct ip_slot, state) == SLOT_STATE &&
+		       offsetof(struct ip_slot, tid) == SLOT_STATE + 4 &&
 		       offsetof(struct ip_slot, session) == SLOT_SESSION && IP_SLOT_CLAIMED == SLOT_CLAIMED &&
 		       offsetof(struct ip_gate, session) == GATE_SESSION && TIME_BITS == IP_TIME_BITS &&
-		       NUMBER_BITS == IP_NUMBER_BITS && SP_SHIFT == IP_SP_SHIFT && SP_WINDOW == IP_SP_WINDOW &&
-		       SUBBUF_WORDS == IP_SUBBUF_WORDS && 1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE &&
-		       POSITION_BITS == IP_POSITION_BITS && NO_SUBBUF == IP_NO_SUBBUF &&
-		       SUBBUF_SPARE == IP_SUBBUF_SPARE,
+		       NUMBER_BITS == IP_NUMBER_BITS && SP_SHIFT == IP_SP_SHIFT &&
+		       SP_WINDOW == IP_SP_WINDOW && SUBBUF_WORDS == IP_SUBBUF_WORDS &&
+		       1 << SUBBUF_SHIFT == IP_SUBBUF_SIZE && POSITION_BITS == IP_POSITION_BITS &&
+		       NO_SUBBUF == IP_NO_SUBBUF && SUBBUF_SPARE == IP_SUBBUF_SPARE,
 	       "layout.h");
 
 /* Coarse time comes from a line that iprobe refreshes from outside (struct ip_area_clock): it never goes back either, and stands still
@@ -89,7 +103,7 @@ static __attribute__((noinline, cold)) uint64_t other_clock(struct ip_slot *slot
 		return cpu_load_word(&rt_clock->now);
 	do {
 		last = slot->modes & IP_MODE_PAYLOADS ? 0 : cpu_load_word(&slot->last_stamp);
-		now = __atomic_load_n(&rt_header->may_read, __ATOMIC_ACQUIRE) ? cpu_monotonic() : 0;
+		now = rt_may_read() ? cpu_monotonic() : 0;
 		if (!now)
 			now = cpu_load_word(&rt_clock->now);
 		if (now <= last)
@@ -100,7 +114,8 @@ static __attribute__((noinline, cold)) uint64_t other_clock(struct ip_slot *slot
 
 static inline uint64_t clock_of(struct ip_slot *slot)
 {
-	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot) : cpu_clock();
+	return rt_unlikely(slot->modes & (IP_MODE_COARSE | IP_MODE_MONOTONIC)) ? other_clock(slot)
+									       : cpu_clock();
 }
 
 /* What slot->epoch is to be after a record at that time, and whether it tells that the upper bits are others. */
@@ -122,8 +137,8 @@ static void fill_extended(uint64_t *word, uint32_t number, uint32_t kind, uint64
 		uint32_t n = payload ? payload->n : 0;
 
 		/* first what tells how long it is, so that one that is never finished can be skipped */
-		word[IP_PAYLOAD_HEAD - 1] =
-			(payload ? payload->tells : 0) + (caller ? IP_PAYLOAD_WORD(1, 0, 0) | IP_PAYLOAD_CALLER : 0);
+		word[IP_PAYLOAD_HEAD - 1] = (payload ? payload->tells : 0) +
+					    (caller ? IP_PAYLOAD_WORD(1, 0, 0) | IP_PAYLOAD_CALLER : 0);
 		for (uint32_t i = 0; i < n; i++)
 			word[IP_PAYLOAD_HEAD + i] = payload->words[i];
 		if (caller)
@@ -162,7 +177,8 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
 		if (!cpu_cmpxchg_local(&slot->cur, cur, cur + words))
 			continue;
 		cpu_add_local16(&rt_subbufs[SUBBUF(cur)].surplus, words - 1);
-		fill_extended(word_at(cur), number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS, kind, sp, now, payload, 0);
+		fill_extended(word_at(cur), number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS, kind,
+			      sp, now, payload, 0);
 		return;
 	}
 }
@@ -171,7 +187,8 @@ static __attribute__((noinline, cold)) void record_extended(struct ip_slot *slot
  * again. */
 int rt_put(struct ip_slot *slot, const struct rt_event *event, int nested)
 {
-	uint64_t values = event->payload ? event->payload->n : 0, extra = event->caller ? 1 : 0, sp = event->sp;
+	uint64_t values = event->payload ? event->payload->n : 0, extra = event->caller ? 1 : 0,
+		 sp = event->sp;
 	uint32_t number = event->number | (uint32_t)(sp >> IP_SP_SHIFT) << IP_NUMBER_BITS;
 
 	for (;;) {
@@ -217,14 +234,18 @@ uint64_t rt_stamp(struct ip_slot *slot)
 	return clock_of(slot);
 }
 
+static void suspect(uint64_t subbuf)
+{
+	if (subbuf < rt_nsubbufs())
+		rt_subbufs[subbuf].suspect = 1;
+}
+
 int rt_is_nested(struct ip_slot *slot, uint64_t sp)
 {
 	if (sp + SIGNAL_FRAME_MIN <= slot->guard)
 		return 1;
-	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
-		rt_subbufs[SUBBUF(slot->cur)].suspect = 1;
-	if (slot->leaving)
-		rt_subbufs[slot->leaving - 1].suspect = 1;
+	suspect(SUBBUF(cpu_load_word(&slot->cur)));
+	suspect(cpu_load_word(&slot->leaving) - 1);
 	slot->epoch = ~0ull;
 	return 0;
 }
@@ -237,16 +258,11 @@ static __attribute__((noinline, cold)) int nested(struct ip_slot *slot, uint32_t
 		record_extended(slot, number, kind, sp, 0, payload);
 		return 0;
 	}
-	if (SUBBUF(slot->cur) != IP_NO_SUBBUF)
-		rt_subbufs[SUBBUF(slot->cur)].suspect = 1;
-	if (slot->leaving)
-		rt_subbufs[slot->leaving - 1].suspect = 1;
-	slot->epoch = ~0ull;
-	return 1;
+	return !rt_is_nested(slot, sp);
 }
 
 static inline __attribute__((always_inline)) void record(uint32_t number, uint32_t kind, uint64_t sp,
-							  const struct rt_payload *payload)
+							 const struct rt_payload *payload)
 {
 	struct ip_slot *slot;
 

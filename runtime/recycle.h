@@ -34,7 +34,7 @@ static int is_used(int64_t k)
 /* The slot's sub-buffer with that ordinal; -1: there is none. */
 static int64_t find_subbuf(const struct ip_slot *slot, uint64_t ordinal)
 {
-	uint32_t me = slot - rt_slots, n = rt_header->nsubbufs, hint = slot->oldest;
+	uint32_t me = slot - rt_slots, n = pool_size(), hint = *(const volatile uint32_t *)&slot->oldest;
 	int64_t found = -1;
 
 	if (hint < n && rt_subbufs[hint].slot == me && rt_subbufs[hint].ordinal == ordinal && is_used(hint))

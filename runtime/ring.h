@@ -19,7 +19,7 @@ static inline int is_coarse(const struct ip_slot *slot)
 
 static inline int has_room(const struct ip_slot *slot, uint64_t cur, uint64_t words)
 {
-	return WORD_INDEX(cur) != 0 &&
+	return WORD_INDEX(cur) != 0 && SUBBUF(cur) < rt_nsubbufs() &&
 	       WORD_INDEX(cur) + words <= IP_SUBBUF_WORDS - (is_coarse(slot) ? IP_SUBBUF_SPARE : 0);
 }
 
@@ -43,7 +43,7 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost);
 uint32_t rt_take_memory(void);
 /* Gives one back that was not used. */
 void rt_give_memory(uint32_t taken);
-/* The words of it. */
+/* The words of it; NULL: there is no such one. */
 void *rt_memory(uint32_t taken);
 
 #endif

@@ -31,6 +31,19 @@ extern struct ip_area_clock *rt_clock;
 extern struct ip_rule *rt_rules;
 extern struct ip_filters *rt_filters;
 
+/* What bounds all that hooks read in the area. Written from outside. */
+extern struct ip_rt_private rt_private;
+
+static inline uint32_t rt_nsubbufs(void)
+{
+	return *(volatile uint32_t *)&rt_private.nsubbufs;
+}
+
+static inline int rt_may_read(void)
+{
+	return __atomic_load_n(&rt_private.may_read, __ATOMIC_ACQUIRE) != 0;
+}
+
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
@@ -45,6 +58,15 @@ enum rt_start {
 	RT_LAUNCHED,  /* as well, and rt_map_launched() has mapped an area, where else one of our own is */
 	RT_WOKEN,     /* by a borrowed thread, amid others */
 };
+
+/* Maps an area of the process's own. 1; 0: the anchor says why not. */
+int rt_map_own_area(enum rt_start how);
+
+/* Whether children that are forked from now on get the area. 0, or an error as of a system call. */
+long rt_area_keep(int inherit);
+
+/* In a forked child that has it: private zeros in its place. The same. */
+long rt_area_disown(void);
 
 /* Sets everything up. executable: an address of the executable, for a pool near it; library_pool: where the one for libraries is to
  * be, 0: none. Fills the anchor in; waits for the launcher if there is one. */
@@ -75,14 +97,15 @@ extern char rt_flip_block[];
 void rt_flip_run(void);
 
 /* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
-extern const char rt_again[], rt_again_end[], rt_again_call[], rt_again_poll[], rt_again_rest[];
+extern const char rt_again[], rt_again_end[], rt_again_call[], rt_again_slots[];
 
 /* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
 struct rt_payload {
 	uint64_t tells;
 	const uint64_t *words;
 	uint32_t n;
-	uint32_t session; /* whose signature and values they are: in another one the event comes without them */
+	uint32_t
+		session; /* whose signature and values they are: in another one the event comes without them */
 };
 void rt_record_payload(uint32_t number, uint32_t kind, uint64_t sp, const struct rt_payload *payload);
 
@@ -108,7 +131,7 @@ extern const int32_t rt_jump_hooks[IP_HOOK_KINDS];
 extern const char rt_payload_base[];
 extern const int32_t rt_payload_hooks[IP_HOOK_KINDS][2];
 
-/* Calls the user's payload (arch/ARCH/user.S); mask: ip_area_header.user_mask. */
+/* Calls the user's payload (arch/ARCH/user.S); mask: ip_rt_private.user_mask. */
 struct iprobe_call;
 void rt_user_call(uint64_t function, const struct iprobe_call *call, uint32_t mask);
 

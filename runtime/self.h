@@ -2,7 +2,8 @@
 /*
  * How a thread finds its slot.
  *
- * A runtime that was loaded or linked with the program has thread-local storage. One that iprobe has put into a running process
+ * A runtime that was loaded or linked with the program has thread-local storage; the thread's id, which the slot tells, is what
+ * the C library has noted behind the thread pointer, so that hooks make no system call. One that iprobe has put into a running process
  * has none: no loader knows of it. There the thread's id, which the C library keeps at a fixed place behind the thread
  * pointer (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in which session, so an entry
  * may be stale, or another thread's: then it does not count. hooks.S does the common case by the same steps.
@@ -19,6 +20,12 @@
 #include "runtime/rt.h"
 
 #ifdef RT_INJECTED
+
+/* Nothing else tells it the id. */
+static inline void rt_self_check_tid(uint32_t pid)
+{
+	(void)pid;
+}
 
 #define RT_THREADS     65536u /* hooks.S takes the low 16 bits */
 #define RT_THREAD_WAYS 8u
@@ -53,6 +60,8 @@ static inline struct ip_slot *rt_self_slot(void)
 	uint32_t tid = rt_self_tid(), session = rt_gate->session;
 	int full = 1;
 
+	if (!session) /* a forked child, maybe: there may be no slots at these addresses */
+		return NULL;
 	for (unsigned way = 0; way < RT_THREAD_WAYS; way++) {
 		struct ip_slot *slot = __atomic_load_n(rt_self_entry(tid, way), __ATOMIC_RELAXED);
 
@@ -94,16 +103,25 @@ struct rt_self {
 };
 extern __thread struct rt_self rt_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* From the thread pointer to the thread's id, where the C library keeps it at a place that we know: the thread that set us up had its own
+ * there. 0: it does not, and hooks ask the kernel, for which a seccomp filter might end the thread. */
+extern uint32_t rt_tid_at __attribute__((visibility("hidden")));
+
+void rt_self_find_tid(void);
+
+/* In a forked child: one that the C library did not make has its parent's id there. */
+void rt_self_check_tid(uint32_t pid);
+
 static inline uint32_t rt_self_tid(void)
 {
-	return cpu_syscall(SYS_gettid, 0, 0, 0, 0);
+	return rt_tid_at ? cpu_thread_word(rt_tid_at) : cpu_syscall(SYS_gettid, 0, 0, 0, 0);
 }
 
-/* Whether this is a thread of the process, as it sees itself: a child that shares our memory shares our thread's slot too, and ends
- * before the thread does: it must not claim it. */
+/* Whether this is a thread of the process. A child that shares our memory (vfork) shares our thread's slot too: what it claims is that
+ * thread's, by the id. Where ids are the kernel's it must not claim it, since it ends before the thread does. */
 static inline int rt_self_is_in(uint32_t pid)
 {
-	return cpu_syscall(SYS_getpid, 0, 0, 0, 0) == pid;
+	return rt_tid_at ? pid != 0 : cpu_syscall(SYS_getpid, 0, 0, 0, 0) == pid;
 }
 
 /* In this order: a handler that comes in between and claims a slot for a new session shows in the gate. */

@@ -3,6 +3,8 @@
  * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of record.c; their life is common/rt_abi.h's). A thread that
  * overwrites goes on in the oldest of its own (recycle.h).
  *
+ * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a slot may name a sub-buffer that there is not.
+ *
  * A handler may come at any step and do the same. So cur is changed by compare-and-exchange only; who was slower gives back what it has taken.
  */
 #include "common/trace_format.h"
@@ -12,10 +14,18 @@
 
 #define PAD_WORD 8ull /* event id 0, not zero: filled, but no event */
 
+/* In the pool. */
+static uint32_t pool_size(void)
+{
+	uint32_t n = *(volatile uint32_t *)&rt_header->nsubbufs, most = rt_nsubbufs();
+
+	return n < most ? n : most;
+}
+
 static int64_t take_subbuf(void)
 {
-	uint32_t n = rt_header->nsubbufs;
-	uint32_t start = rt_header->hint;
+	uint32_t n = pool_size();
+	uint32_t start = *(volatile uint32_t *)&rt_header->hint;
 
 	if (__atomic_load_n(&rt_header->nfree, __ATOMIC_RELAXED) <= 0)
 		return -1;
@@ -46,9 +56,13 @@ static void put_subbuf_back(int64_t taken)
 
 int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 {
-	uint64_t index = SUBBUF(cur), position = POSITION(cur);
+	uint64_t index = SUBBUF(cur), position = POSITION(cur), left;
 	int64_t taken;
 
+	if (index != IP_NO_SUBBUF && index >= rt_nsubbufs()) {
+		cpu_cmpxchg_local(&slot->cur, cur, cur_of_none(slot, position + IP_SUBBUF_WORDS - 1));
+		return 1;
+	}
 	if (index != IP_NO_SUBBUF) {
 		uint64_t end = (position + IP_SUBBUF_WORDS - 1) & ~(uint64_t)(IP_SUBBUF_WORDS - 1);
 
@@ -82,8 +96,10 @@ int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 			       CUR(taken, (position & ~(uint64_t)(IP_SUBBUF_WORDS - 1)) + 1))) {
 		/* a handler took one in between */
 		put_subbuf_back(taken);
-	} else if (slot->leaving) {
-		rt_subbufs[slot->leaving - 1].next = taken;
+	} else {
+		left = cpu_load_word(&slot->leaving) - 1;
+		if (left < rt_nsubbufs())
+			rt_subbufs[left].next = taken;
 	}
 	return 1;
 }
@@ -105,5 +121,5 @@ void rt_give_memory(uint32_t taken)
 
 void *rt_memory(uint32_t taken)
 {
-	return rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE;
+	return taken && taken <= rt_nsubbufs() ? rt_data + (uint64_t)(taken - 1) * IP_SUBBUF_SIZE : NULL;
 }

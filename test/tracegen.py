@@ -309,7 +309,7 @@ def declare(trace):
     for name in ("leaf", "lookup"):
         trace.add(name, 0, inlined=True)
     # what the compiler split off is the same function
-    trace.add("sort", 80, linker_name="sort.part.0", number=40)
+    trace.add("sort", 80, linker_name="sort.isra.0", number=40)
     trace.functions["split", False] = trace.functions["sort", False]
 
 

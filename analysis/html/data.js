@@ -23,6 +23,11 @@ function percent(part, whole) {
   return (value && value < 0.1 ? "< 0.1" : value.toFixed(1)) + " %";
 }
 
+/* That the times of a function end at a tail call. */
+function untilTail(f) {
+  return `until its tail call, in ${percent(f.untilTail, f.calls)} of the calls`;
+}
+
 /* Paul Tol's light scheme: told apart with every kind of colour vision, dark text is readable on each. A function has the same in all views. */
 const palette = ["#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#aaaa00", "#eedd88", "#ee8866", "#ffaabb"];
 const colours = functions.map(f => {

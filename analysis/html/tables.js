@@ -35,6 +35,7 @@ const figures = (function () {
           const button = element("button", functions[i].name);
           button.addEventListener("click", () => page.function(i));
           td.append(button);
+          if (functions[i].untilTail) td.append(element("span", " " + untilTail(functions[i]), { class: "marks" }));
         } else td.textContent = format ? format(functions[i][key]) : functions[i][key];
         tr.append(td);
       }
@@ -74,7 +75,8 @@ const latency = (function () {
     low = Math.min(...counts.keys());
     high = Math.max(...counts.keys());
     const sum = [...counts.values()].reduce((a, b) => a + b, 0), most = Math.max(...counts.values());
-    $("latency-facts").textContent = `${plural(sum, "call")}, from ${time(f.min)} to ${time(f.max)}; p50 ${time(f.p50)}, p99 ${time(f.p99)}`;
+    $("latency-facts").textContent = `${plural(sum, "call")}, from ${time(f.min)} to ${time(f.max)}; p50 ${time(f.p50)}, p99 ${time(f.p99)}` +
+      (f.untilTail ? `; ${untilTail(f)}` : "");
     const rows = [];
     for (let b = low; b <= high; b++) {
       const calls = counts.get(b) || 0, tr = element("tr"), cell = element("td"), fill = element("span", null, { class: "fill" });

@@ -10,6 +10,7 @@
 #include "coldpatch/exclude.h"
 #include "coldpatch/stage/naked.h"
 #include "coldpatch/stage/rewrite.h"
+#include "common/print.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WINDOW    (1u << 20) /* of standard input */
+#define WINDOW	  (1u << 20) /* of standard input */
 #define NOT_FOUND 127
 
 /* Options whose value is the next argument. */
@@ -39,7 +40,7 @@ struct input {
 
 static int say(const char *what, const char *why)
 {
-	fprintf(stderr, "iprobe as: %s: %s\n", what, why);
+	ip_print(stderr, "iprobe as: %s: %s\n", what, why);
 	return 1;
 }
 
@@ -49,8 +50,8 @@ static bool is_other_program(const char *path)
 {
 	struct stat there, here;
 
-	return !stat(path, &there) && S_ISREG(there.st_mode) && !access(path, X_OK) && !stat("/proc/self/exe", &here) &&
-	       (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
+	return !stat(path, &there) && S_ISREG(there.st_mode) && !access(path, X_OK) &&
+	       !stat("/proc/self/exe", &here) && (there.st_dev != here.st_dev || there.st_ino != here.st_ino);
 }
 
 /* The first program "as" in a colon-separated list of folders; malloc'ed, NULL: none. */
@@ -61,7 +62,10 @@ static char *find_in(const char *folders)
 		bool slash = length && folders[length - 1] == '/';
 		char *path;
 
-		if (asprintf(&path, "%.*s%s", (int)length, folders, !length ? "as" : slash ? "as" : "/as") < 0)
+		if (asprintf(&path, "%.*s%s", (int)length, folders,
+			     !length ? "as"
+			     : slash ? "as"
+				     : "/as") < 0)
 			return NULL;
 		if (is_other_program(path))
 			return path;
@@ -118,9 +122,10 @@ static bool map_input(const char *path, struct input *in)
 
 static void warn(void *context, const char *name, size_t length)
 {
-	fprintf(stderr,
-		"iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; mark it no_instrument_function\n",
-		(int)length, name);
+	ip_print(stderr,
+		 "iprobe-cc: warning: %.*s is naked, and gcc breaks it by calling hooks in it; mark it "
+		 "no_instrument_function\n",
+		 (int)length, name);
 }
 
 /* What is to be rewritten: the only input, in which gcc has marked sites, or standard input where there is no other. 1, or 0:
@@ -139,7 +144,8 @@ static int find_input(int argc, char **argv, struct input *ret)
 		}
 		if (argv[i][0] == '-' && strcmp(argv[i], "-") && strcmp(argv[i], "--")) {
 			/* asks something, and may end without reading */
-			if (!strcmp(argv[i], "--version") || !strcmp(argv[i], "--help") || !strcmp(argv[i], "--target-help"))
+			if (!strcmp(argv[i], "--version") || !strcmp(argv[i], "--help") ||
+			    !strcmp(argv[i], "--target-help"))
 				return 0;
 			continue;
 		}

@@ -5,8 +5,11 @@
  *   hot [-w] SECONDS
  *
  * tiny() does nothing, small() some 25 ns, both are called in turn without end; middle() calls them a hundred times, large() works for some
- * 100 microseconds. Prints "function NAME CALLS" for each, and "calls TOTAL". -w: waits for a line on stdin before, and after.
+ * 100 microseconds. Prints "function NAME CALLS" for each, and "calls TOTAL". -w: waits for a line on stdin before, and after; one that comes
+ * meanwhile ends the calls.
  */
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +70,13 @@ QUIET static void wait_for_line(void)
 		;
 }
 
+QUIET static bool line_is_there(void)
+{
+	struct pollfd in = {.fd = 0, .events = POLLIN};
+
+	return poll(&in, 1, 0) > 0;
+}
+
 QUIET int main(int argc, char **argv)
 {
 	int wait = argc > 2 && !strcmp(argv[1], "-w");
@@ -78,11 +88,13 @@ QUIET int main(int argc, char **argv)
 		fflush(stdout);
 		wait_for_line();
 	}
-	for (end = now() + seconds; now() < end;) {
+	for (end = now() + seconds; now() < end && !(wait && line_is_there());) {
 		for (int i = 0; i < 100; i++)
 			middle();
 		large();
 	}
+	if (wait && now() < end)
+		wait_for_line();
 	for (int i = 0; i < NFUNCTIONS; i++) {
 		printf("function %s %lu\n", names[i], calls[i]);
 		sum += calls[i];

@@ -19,6 +19,8 @@ pfm_err_t pfm_get_pmu_info(pfm_pmu_t pmu, pfm_pmu_info_t *info)
 	if (error == PFM_SUCCESS && info->name && !strcmp(info->name, "perf")) {
 		info->type = PFM_PMU_TYPE_CORE;
 		info->num_cntrs = 8;
+	} else if (error == PFM_SUCCESS && info->type == PFM_PMU_TYPE_CORE) {
+		info->is_present = 0; /* libpfm4 knows the processor, and the kernel has no PMU: PAPI takes one core PMU alone */
 	}
 	return error;
 }

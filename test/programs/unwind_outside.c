@@ -4,7 +4,10 @@
  * probed function, by libdw and by libunwind. (Not by libunwind in the stubs themselves: from outside it knows no code
  * in memory without a file behind it. No frame but the innermost is ever in a stub.)
  *
- *   unwind_outside PID STEPS    prints "UNWOUND unwound, PLACES places, STUBS in stubs"; ends with 1 at the first wrong one
+ *   unwind_outside PID STEPS STUBS    prints "UNWOUND unwound, PLACES places, STUBS in stubs"; ends with 1 at the first wrong one
+ *
+ * It steps until it has seen STUBS instructions in stubs, ten times STEPS at most: how many steps a hook takes depends on
+ * what it has to do, a new sub-buffer say.
  */
 #define _GNU_SOURCE
 #include <elfutils/libdwfl.h>
@@ -20,7 +23,8 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#define FRAMES 64
+#define FRAMES	    64
+#define HOOK_FRAMES 8 /* of stubs and hooks, at most: of a hook that records a long gap in a new sub-buffer five */
 
 static const char *const probed[] = {"first_entry", "last_return", "tail_jump",	 "tail_return", "tail_return_6", "call_entry",
 				     "call_exit_6", "all_entry",   "all_exit_6", "jumping_entry",	"jumping_exit_6"};
@@ -150,7 +154,7 @@ static bool is_right(const struct chain *c)
 
 	while (i < c->n && strcmp(name_of(c->pcs[i]), "middle") != 0 && !is_probed(name_of(c->pcs[i])))
 		i++;
-	if (i > 4)
+	if (i > HOOK_FRAMES)
 		return false;
 	if (i < c->n && is_probed(name_of(c->pcs[i])))
 		i++;
@@ -171,10 +175,11 @@ static int complain(const char *who, const struct chain *c)
 
 int main(int argc, char **argv)
 {
-	pid_t pid = argc > 2 ? atoi(argv[1]) : 0;
+	pid_t pid = argc > 3 ? atoi(argv[1]) : 0;
 	unw_addr_space_t space = unw_create_addr_space(&_UPT_accessors, 0);
 	void *upt = _UPT_create(pid);
-	long nplaces = 0, nstubs = 0, unwound = 0, steps = argc > 2 ? atol(argv[2]) : 0;
+	long nplaces = 0, nstubs = 0, unwound = 0, steps = argc > 3 ? atol(argv[2]) : 0;
+	long wanted = argc > 3 ? atol(argv[3]) : 0, limit = 10 * steps;
 	static uint64_t places[16384];
 	int status, ret = 0;
 	bool in_middle = false, is_new;
@@ -191,7 +196,7 @@ int main(int argc, char **argv)
 	}
 	/* Ends in middle: a pushf that was stepped over has put the trap flag on the stack, where a popf finds it. The
 	 * kernel takes it for the program's own then. */
-	while ((steps-- > 0 || !in_middle) && ret == 0) {
+	while ((steps-- > 0 || (nstubs < wanted && limit + steps > 0) || !in_middle) && ret == 0) {
 		struct chain by_dw = {0}, by_unwind = {0};
 		uint64_t pc;
 		const char *name;

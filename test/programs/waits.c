@@ -100,20 +100,24 @@ static void *read_one(void *arg)
 	return (void *)(intptr_t)judge(arg, n == 1 && c == 'x', n);
 }
 
-KEEP static int sleep_for_a_second(void)
+static time_t seconds = 1; /* that calls with a limit wait: more on a slow machine, where we take longer to come */
+
+KEEP static int sleep_for_seconds(void)
 {
-	struct timespec t = {1, 0};
+	struct timespec t = {seconds, 0};
 	double began = now();
 	int ret = nanosleep(&t, NULL);
 
-	return judge("nanosleep", ret == 0 && now() - began >= 1, ret);
+	return judge("nanosleep", ret == 0 && now() - began >= seconds, ret);
 }
 
 int main(int argc, char **argv)
 {
-	const char *how = argc > 1 ? argv[1] : "";
+	const char *how = argc > 1 ? argv[1] : "", *patience = getenv("IPROBE_TEST_PATIENCE");
 	double began = now();
 
+	if (patience && atoi(patience) > 1)
+		seconds = atoi(patience);
 	signal(SIGALRM, on_alarm);
 	puts("ready");
 	fflush(stdout);
@@ -139,29 +143,29 @@ int main(int argc, char **argv)
 		pthread_join(thread, &ret);
 		return (int)(intptr_t)ret;
 	} else if (!strcmp(how, "nanosleep")) {
-		return sleep_for_a_second();
+		return sleep_for_seconds();
 	} else if (!strcmp(how, "poll")) {
 		struct pollfd p = {.fd = -1};
-		int ret = poll(&p, 1, 1000);
+		int ret = poll(&p, 1, 1000 * (int)seconds);
 
-		return judge(how, ret == 0 && now() - began >= 1, ret);
+		return judge(how, ret == 0 && now() - began >= seconds, ret);
 	} else if (!strcmp(how, "select")) {
-		struct timeval t = {1, 0};
+		struct timeval t = {seconds, 0};
 		int ret = select(0, NULL, NULL, NULL, &t);
 
-		return judge(how, ret == 0 && now() - began >= 1, ret);
+		return judge(how, ret == 0 && now() - began >= seconds, ret);
 	} else if (!strcmp(how, "futex")) {
 		static uint32_t word;
-		struct timespec t = {1, 0};
+		struct timespec t = {seconds, 0};
 		long ret = syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
 
-		return judge(how, ret == -1 && errno == ETIMEDOUT && now() - began >= 1, ret);
+		return judge(how, ret == -1 && errno == ETIMEDOUT && now() - began >= seconds, ret);
 	} else if (!strcmp(how, "wait")) {
 		pid_t child = fork();
 		int status = 0, ret;
 
 		if (child == 0) {
-			sleep(1);
+			sleep(seconds);
 			_exit(7);
 		}
 		ret = waitpid(child, &status, 0);
@@ -169,7 +173,7 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "pause")) {
 		int ret;
 
-		alarm(1);
+		alarm(seconds);
 		ret = pause();
 		return judge(how, ret == -1 && errno == EINTR && alarms == 1, ret);
 	} else if (!strcmp(how, "busy")) {
@@ -180,7 +184,7 @@ int main(int argc, char **argv)
 
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 			return judge(how, 0, -1);
-		return sleep_for_a_second();
+		return sleep_for_seconds();
 	}
 	return 2;
 }

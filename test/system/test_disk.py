@@ -2,6 +2,7 @@
 """A disk that is full: the recording ends, says so, what does not fit is counted, and the process does not notice."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -24,6 +25,38 @@ def small_disk(actor):
     subprocess.run(["umount", "-l", place], check=True)
 
 
+def check_early(actor, directory, done, limit_by):
+    """Who ends before his time says so first, and says how large the limit was and whose."""
+    assert done.summary()["ended_early"] is True
+    said = [line for line in done.stderr.splitlines() if line.startswith("iprobe: ended early: ")]
+    assert len(said) == 1, done.stderr
+    info = json.loads(actor.iprobe("info", "--json", directory).stdout)
+    assert info["ended_early"] is True and info["end"] == done.summary()["end"]
+    assert actor.iprobe("report", directory).stdout.startswith("ended early: ")
+    assert re.search("^end +ended early: ", actor.iprobe("info", directory).stdout, re.M)
+    assert json.loads(actor.iprobe("report", "--json", directory).stdout)["ended_early"] is True
+    if limit_by:
+        assert done.summary()["limit_by"] == info["limit_by"] == limit_by and limit_by in said[0]
+        assert done.summary()["limit_bytes"] == info["limit_bytes"] > 0 and re.search("size limit of [0-9.]+ [KMG]iB", said[0])
+
+
+def test_the_limit_that_was_asked_for(me, programs):
+    """The text's first words say it, too; and a recording that ended as it was to says no such thing."""
+    directory = me.dir() / "trace"
+    program = [programs.simple("count"), "-t", "1", "-n", "100000"]
+    done = me.iprobe("run", "--max-size", "300K", "-o", directory, "--", *program)
+    assert done.returncode == 0 and "size limit of 300.0 KiB (--max-size;" in done.stderr, repr(done)
+    assert done.stderr.splitlines()[-1].startswith("iprobe: ended early: "), done.stderr
+    info = json.loads(me.iprobe("info", "--json", directory).stdout)
+    assert info["limit_bytes"] == 300 << 10 and info["limit_by"] == "--max-size"
+    whole = me.dir() / "whole"
+    done = me.iprobe("run", "-o", whole, "-f", "leaf", "--", programs.simple("count"), "-t", "1", "-n", "1000")
+    assert done.returncode == 0 and "early" not in done.stderr, repr(done)
+    info = json.loads(me.iprobe("info", "--json", whole).stdout)
+    assert info["ended_early"] is False and "limit_bytes" not in info
+    assert "early" not in me.iprobe("report", whole).stdout
+
+
 @pytest.mark.parametrize("max_size,compress", [("1G", []), (None, []), ("1G", ["--compress"]), ("1G", ["--rotate", "2"])])
 def test_disk_full(actor, programs, targets, small_disk, max_size, compress):
     """Without --max-size a tenth of the free space is the limit, so that the disk does not fill up."""
@@ -44,6 +77,7 @@ def test_disk_full(actor, programs, targets, small_disk, max_size, compress):
     assert summary["end"] == ("no space left" if max_size else "size limit reached")
     assert ("no space left" in done.stderr) == bool(max_size), done.stderr
     assert summary["lost"] > 0 and summary["events"] > 0
+    check_early(actor, directory, done, None if max_size else "a tenth of the space that was free")
     readable = directory
     if compress:
         readable = actor.dir() / "plain"

@@ -138,7 +138,7 @@ def test_output_is_whole_or_not_there(me):
     path = folder / "trace.json"
     path.write_text("older")
     assert me.iprobe("export", "--format", "chrome", "-o", path, directory).returncode == 0
-    assert path.read_text() == export(me, directory, "chrome") and path.stat().st_mode & 0o777 == 0o644
+    assert path.read_text() == export(me, directory, "chrome") and path.stat().st_mode & 0o777 == 0o600
     one_line(me.iprobe("export", "--format", "folded", "-o", folder / "no" / "where", directory))
     assert "cannot write" in one_line(me.iprobe("export", "--format", "chrome", "-o", "/dev/full", directory))
     one_line(me.iprobe("export", "--format", "chrome", "-o", path, folder))

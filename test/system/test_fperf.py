@@ -400,7 +400,63 @@ def test_long_names(me, programs):
     assert done.returncode == 0 and len(rows) >= 3, repr(done)
     names = {row.split()[0] for row in rows}
     assert {"a_name_of_which_the_beginning_says_nothing_at_all_one", "a_name_of_which_the_beginning_says_nothing_at_all_two"} <= names, done.stdout
-    assert len({len(row) for row in (head, *rows)}) == 1, done.stdout
+    assert len({len(row) for row in (head, *rows) if not row.startswith("---")}) == 1, done.stdout
+
+
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+LINE = re.compile(r"--- (\d+) functions? with too few samples to tell \(wider than \+-50 %\): fewer functions \(-f\), more \(--budget\), "
+                  r"or longer \(--duration\) ---")
+
+
+def is_known(row):
+    """Of a line of the table whose first event is a time: calls, and time per call."""
+    calls, times = re.fullmatch(r"\S+ +\d+ +(\S+(?: \+-\S+)?) +(-|\S+ [num]?s \+-(?:\?|\S+ [num]?s))", row).groups()
+    if calls.startswith("~") and (calls.endswith("?") or number(calls.split(" +-")[1]) > 0.51 * number(calls.split(" +-")[0][1:])):
+        return False
+    if times == "-" or times.endswith("?"):
+        return False
+    mean, width = (float(word.split()[0]) * UNITS[word.split()[1]] for word in times.split(" +-"))
+    return width <= max(0.51 * mean, 200)  # as good as the clock is
+
+
+def number(text):
+    units = {"k": 1e3, "M": 1e6, "G": 1e9}
+    return float(text.rstrip("kMG")) * units.get(text[-1], 1)
+
+
+@pytest.mark.parametrize("limit, guesses", [([], 10), (["-n", "0"], 100), (["-n", "12"], 100)], ids=["default", "all", "12 rows"])
+def test_guesses_stand_below_a_line(me, programs, limit, guesses):
+    """What few samples say of functions whose calls differ by a thousand is no more than that, however long they seem to take."""
+    command = [fperf_path(me), "-q", "--budget", "0.05%", "-e", "perf::TASK-CLOCK", *limit, "--", programs.simple("wide"), 200]
+    done = me.run(command)
+    assert done.returncode == 0, repr(done)
+    _, *rows = done.stdout.splitlines()
+    lines = [i for i, row in enumerate(rows) if row.startswith("---")]
+    assert len(lines) == 1 and LINE.fullmatch(rows[lines[0]]), done.stdout
+    few = int(LINE.fullmatch(rows[lines[0]]).group(1))
+    known, below = rows[:lines[0]], rows[lines[0] + 1:]
+    more = int(below.pop().split()[0][1:]) if below[-1].startswith("(") else 0
+    assert all(map(is_known, known)) and not any(map(is_known, below)), done.stdout
+    most = int(limit[1]) if limit and limit[1] != "0" else 100
+    assert len(below) == min(few, guesses, most - len(known)) and len(known) + len(below) + more == 26, done.stdout
+    assert few >= 15, done.stdout
+
+
+def test_json_says_what_is_known(me, programs):
+    """All rows are in it, whatever -n says."""
+    output = me.top / "known.json"
+    done = me.run([fperf_path(me), "-q", "--json", "-n", 1, "-o", output, "--budget", "0.05%", "-e", FAULTS, "--",
+                   programs.simple("wide"), 200])
+    functions = by_name(json.loads(output.read_text(encoding="utf-8")))
+    assert done.returncode == 0 and len(functions) == 26, repr(done)
+    for f in functions.values():
+        counter = f["counters"].get(FAULTS)
+        within = counter and counter["ci95"] is not None and counter["ci95"] <= 0.5 * max(counter["per_call"], 1)
+        assert f["known"] == bool(within and f["calls_ci95"] is not None and f["calls_ci95"] <= 0.5 * f["calls"]), f
+    assert not functions["main"]["known"] and functions["main"]["samples"] == 0
+    done = me.run([fperf_path(me), "-q", "--json", "-o", output, "--budget", "none", "-e", FAULTS, "--", programs.simple("wide"), 20])
+    functions = by_name(json.loads(output.read_text(encoding="utf-8")))
+    assert done.returncode == 0 and {name for name, f in functions.items() if not f["known"]} == {"main"}, functions
 
 
 def test_killed(actor, programs, targets):
@@ -510,7 +566,7 @@ def test_unknown_and_absent_events(me, programs):
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
     line = actors.one_line(me.run([fperf_path(me), "-e", "PAPI_TOT_INS", "-p", 1]))
     assert "PAPI_TOT_INS" in line and ("PMU" in line or "perf_event" in line)
-    for wrong in (["--budget", "much"], ["--budget", "inf/s"], ["-n", "1.5"], ["-n", "0"]):
+    for wrong in (["--budget", "much"], ["--budget", "inf/s"], ["-n", "1.5"], ["-n", "-1"], ["-n", ""]):
         done = me.run([fperf_path(me), *wrong, "-p", 1])
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, repr(done)
     assert me.run([fperf_path(me)]).returncode == 2

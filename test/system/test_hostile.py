@@ -6,9 +6,9 @@ read, and the target's text is as it was.
 
 import json
 import mmap
-import os
 import random
 import struct
+import threading
 import time
 
 import pytest
@@ -28,12 +28,8 @@ MEMORY = 1 << 20
 
 def shared_memory(pid):
     """The target's own memfd, as itself would have it."""
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        path = f"/proc/{pid}/fd/{name}"
-        if os.readlink(path).startswith("/memfd:iprobe"):
-            with open(path, "r+b") as file:
-                return mmap.mmap(file.fileno(), 0)
-    raise AssertionError("the target has no shared memory")
+    with memory.ring_memory(pid) as file:
+        return mmap.mmap(file.fileno(), 0)
 
 
 def word(rng):
@@ -94,3 +90,63 @@ def test_rings_that_lie(actor, programs, targets, seed):
     assert done.returncode in (0, 1), repr(done)  # what lies is at most useless
     memory.assert_untouched(target.pid)
     area.close()
+
+
+EXTREMES = [0, 1, 2, 7, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff, 1 << 16, 1 << 21]
+# header, clock and filters; modules; slots; descriptors of sub-buffers; payload numbers; payloads; programs; duties; rules
+PAYLOADS_AT = SUBBUFS_AT + SUBBUFS_MAX * 32 + MODULES * 4
+PROGRAMS_AT = PAYLOADS_AT + (1 << 20) * 8
+DUTIES_AT = PROGRAMS_AT + (1 << 15) * 272
+RULES_AT = DUTIES_AT + (1 << 21) * 4
+BLOCKS_AT = RULES_AT + (1 << 21) * 16
+REGIONS = [(16, 4096 - 16), (4096, 8 * 64), (SLOTS_AT, 16 * 128), (SUBBUFS_AT, 64 * 32), (PAYLOADS_AT - MODULES * 4, 64),
+           (PAYLOADS_AT, 512), (PROGRAMS_AT, 8 * 272), (DUTIES_AT, 512), (RULES_AT, 2048), (BLOCKS_AT, 1 << 19)]
+
+
+def scribble_anywhere(area, rng):
+    at, size = rng.choice(REGIONS)
+    at += rng.randrange(size) & ~3
+    if at + 8 <= len(area):
+        value = rng.choice([rng.choice(EXTREMES), rng.getrandbits(32)])
+        struct.pack_into("<I", area, at, value)
+
+
+MODES = {"log": [], "hist": ["--payload", "hist"], "count": ["--payload", "count"], "filters": ["--depth", "3", "--callsite"],
+         "values": ["--args"], "overwrite": ["--overwrite"], "coarse": ["--time", "coarse"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_that_tools_read_lies(actor, programs, targets, mode):
+    """Every field, by little and much, while commands come and go: each ends by itself, by words, and the target lives."""
+    rng = random.Random(mode)
+    target = targets.start(actor, [programs.simple("count", opt="-O0"), "-w"])
+    ends = threading.Event()
+    session = actor.start_iprobe("attach", target.pid, "--memory", "1M", "--duration", "3s", *MODES[mode], "-q", "-o", actor.dir() / "trace")
+    memory.wait_for("no area", lambda: session.poll() is not None or any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)))
+
+    def lie():
+        area = shared_memory(target.pid)
+        while not ends.is_set():
+            for _ in range(100):
+                scribble_anywhere(area, rng)
+            time.sleep(0.001)
+        area.close()
+
+    liar = threading.Thread(target=lie)
+    liar.start()
+    try:
+        for command in (["status", target.pid], ["attach", target.pid, "-f", "step_*", "-q", "--duration", "100ms", "-o", actor.dir() / "other"],
+                        ["snapshot", target.pid, "-o", actor.dir() / "snap"], ["status", target.pid, "--json"]):
+            done = actor.iprobe(*command)
+            assert done.returncode in (0, 1, 2), repr(done)
+        done = last_words(session)
+        assert done.returncode in (0, 1), repr(done)
+        done = actor.iprobe("attach", target.pid, "--resume", "-q", "--duration", "100ms", "-o", actor.dir() / "trace")
+        assert done.returncode in (0, 1, 2), repr(done)
+    finally:
+        ends.set()
+        liar.join()
+    done = actor.iprobe("detach", target.pid)
+    assert done.returncode in (0, 1), repr(done)
+    assert target.proc.poll() is None, "the target has ended"
+    memory.assert_untouched(target.pid)

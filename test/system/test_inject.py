@@ -140,7 +140,7 @@ def test_attach(actor, programs, targets, how):
     target = targets.steady(actor, programs.simple("steady", extra=how[1:], placement=how[0]), "-c", "-i", preload=False)
     for stops in (4, 2):
         summary = attach(actor, target.pid)
-        assert summary["events"] > 0 and len(summary["stop_us"]) == stops, summary
+        assert summary["events"] > 0 and len(actors.stops_of(summary)) == stops, summary
         target.wait_for_progress()
         assert_clean(target.pid)
     status = json.loads(actor.iprobe("status", "--json", target.pid).stdout)
@@ -155,7 +155,7 @@ def test_no_waiting_for_more_descriptors(me, programs, targets):
     attach(me, target.pid)
     opened = {int(fd): os.readlink(f"/proc/{target.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{target.pid}/fd")}
     ours = [fd for fd, what in opened.items() if "memfd:iprobe" in what]
-    assert len(ours) == 1 and 48 <= ours[0] < 64, opened
+    assert ours == [] if me.is_root else len(ours) == 1 and 48 <= ours[0] < 64, opened
     assert memory.status_field(target.pid, "FDSize") == before
     target.finish()
 
@@ -460,7 +460,7 @@ def test_two_at_once(me, programs, targets):
     codes = sorted(actors.last_words(proc).returncode for proc in both)
     assert codes in ([0, 0], [0, 1]), codes
     assert_clean(target.pid)
-    names = [m.path for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path]
+    names = [m.path for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path and not m.offset]
     assert len(names) == 1, "one runtime"
     finish_waits(target, "read")
 

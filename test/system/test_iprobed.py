@@ -6,6 +6,7 @@ iprobed: who may have whom traced, what it does with what it is asked, and what 
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -211,6 +212,33 @@ def test_options_that_name_files(daemon, user, target, option):
     assert idle(target.pid)
 
 
+@pytest.mark.parametrize("command", ["attach", "detach", "status", "snapshot", "top", "fperf"])
+def test_options_that_name_files_in_no_spelling(daemon, user, target, command):
+    """By requests that no iprobe of ours has written: none is taken, and nothing is opened."""
+    path = user.dir() / "out"
+    spellings = [f"--{word}={path}" for word in ("output", "outpu", "out", "o", "OUTPUT", "output ", "list", "lis", "resume", "profile", "runtime")]
+    spellings += [f"--output={path}/../x", "--output=x", "--output", f"-o{path}", f"-o {path}", "-o", f"-jo{path}", str(path), f"--=--output={path}",
+                  f"--json\noption --output={path}", f"--json\noption -o\noption {path}", f"--functions=@{path}", f"--payload=user:{path}"]
+    with open("/dev/null", "r+b") as null:
+        directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+        for spelling in spellings:
+            packet = f"iprobe 1\n{command} {target.pid}\noption {spelling}\n".encode()
+            for fds in ([null.fileno()] * 2, [directory, null.fileno(), null.fileno()]):
+                assert ask(daemon, packet, fds).startswith("refused "), (packet, fds)
+        os.close(directory)
+    assert not list(path.parent.iterdir()) and idle(target.pid)
+
+
+@pytest.mark.parametrize("command,option", [
+    ("detach", ["--list", "/x"]), ("detach", ["--lis=/x"]), ("status", ["--list", "/x"]), ("top", ["-f", "@/etc/shadow"]),
+    ("fperf", ["-f", "@/etc/shadow"]), ("attach", ["-f", "x", "-f", "@/etc/shadow"]), ("attach", ["--li", "/etc/passwd"])])
+def test_options_that_name_files_of_other_commands(daemon, user, target, command, option):
+    pid = ["-p", target.pid] if command == "fperf" else [target.pid]
+    done = user.iprobe(command, *option, *pid, env=daemon.env, cwd=user.dir())
+    assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1, repr(done)
+    assert idle(target.pid)
+
+
 def test_a_selection_from_a_file(daemon, user, target):
     path = user.dir()
     (path / "list").write_text("wor*  # all of it\n")
@@ -260,13 +288,109 @@ def test_a_member_cannot_end_a_worker_by_force(daemon, member, target):
     worker, = daemon.workers()
     status = status_of(worker)
     assert status["Uid"].split() == ["65534", str(member.uid), "65534", str(member.uid)]
-    assert int(status["CapPrm"], 16) == int(status["CapInh"], 16) == 1 << 1 | 1 << 19 | 1 << 23
+    assert int(status["CapPrm"], 16) == int(status["CapInh"], 16) == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40
     for word in ("KILL", "STOP"):
         done = member.run(["sh", "-c", f"kill -{word} {worker}"])
         assert done.returncode != 0 and "not permitted" in done.stderr, repr(done)
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
     assert idle(target.pid) and target.alive()
+
+
+@pytest.mark.parametrize("who", ["user", "member"])
+def test_what_a_worker_is_belongs_to_nobody(daemon, user, member, target, who):
+    """It has the caller's user, who could otherwise have the kernel kill it first, or let it oversleep."""
+    who = user if who == "user" else member
+    proc = daemon.start_attach(who, target.pid, cwd=who.dir())
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    for name, value in (("oom_score_adj", "1000"), ("timerslack_ns", "4000000000"), ("coredump_filter", "0xff"), ("clear_refs", "1"),
+                        ("comm", "other"), ("autogroup", "19")):
+        path = f"/proc/{worker}/{name}"
+        if not os.path.exists(path):
+            continue
+        before = open(path, encoding="utf-8").read() if name != "clear_refs" else None
+        done = who.run(["sh", "-c", f"echo {value} > {path}"])
+        assert done.returncode != 0, (name, repr(done))
+        assert before is None or open(path, encoding="utf-8").read() == before, name
+    for name in ("fd", "environ", "mem", "io"):
+        assert who.run(["sh", "-c", f"ls /proc/{worker}/{name}/ || head -c1 /proc/{worker}/{name}"]).returncode != 0, name
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    assert idle(target.pid)
+
+
+@pytest.mark.parametrize("who", ["user", "member"])
+def test_a_worker_is_nobodys_from_its_first_instruction(daemon, user, member, target, root, who):
+    """Also between its exec and what it does first: whoever is quick could keep a descriptor of what /proc shows of it."""
+    who, tries = user if who == "user" else member, 10
+    racer = root.dir() / "racing_open"
+    racer.parent.chmod(0o755)
+    subprocess.run(["gcc", "-O2", "-o", racer,
+                    pathlib.Path(__file__).resolve().parents[1] / "programs" / "racing_open.c"], check=True)
+    proc = who.popen([racer, daemon.proc.pid])
+    assert proc.stdout.readline() == "ready\n"
+    for _ in range(tries):
+        assert daemon.attach(who, target.pid, "--duration", "1ms", cwd=who.dir()).returncode == 0
+    out, _ = proc.communicate("end\n", timeout=30)
+    seen, *opened = out.split()
+    assert int(seen) >= tries and not opened, out
+
+
+@pytest.mark.parametrize("options", [[], ["--time", "coarse"], ["--overwrite"]], ids=["plain", "coarse", "overwrite"])
+def test_a_worker_has_real_time_priority_in_stops_alone(daemon, user, target, options):
+    proc = daemon.start_attach(user, target.pid, *options, cwd=user.dir())
+    wait_until_live(target.pid)
+    worker, = daemon.workers()
+    time.sleep(0.3)  # the stop is over, and what comes behind it
+    seen = {}
+    for _ in range(60):
+        for thread in os.listdir(f"/proc/{worker}/task"):
+            policy = os.sched_getscheduler(int(thread)) & ~os.SCHED_RESET_ON_FORK
+            seen.setdefault(policy, []).append(thread)
+        time.sleep(0.01)
+    assert set(seen) == {os.SCHED_OTHER}, {policy: len(threads) for policy, threads in seen.items()}
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0
+    assert idle(target.pid)
+
+
+# The leader is a plain user's; the other thread stays root.
+MIXED = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *stay(void *data) { for (;;) pause(); return data; }
+int main(int argc, char **argv)
+{
+	long id = atol(argv[1]);
+	pthread_t thread;
+	pthread_create(&thread, 0, stay, 0);
+	if (syscall(SYS_setgroups, 0, 0) || syscall(SYS_setresgid, id, id, id) || syscall(SYS_setresuid, id, id, id) ||
+	    prctl(PR_SET_DUMPABLE, 1))
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	return getchar() == EOF ? 0 : argc > 5;
+}
+"""
+
+
+def test_a_thread_that_is_another_users(daemon, root, user, member):
+    """Credentials are a thread's own. What a policy lists must be one plain user's, all of it."""
+    folder = root.dir()
+    (folder / "mixed.c").write_text(MIXED)
+    path = folder / "standing-mixed"
+    done = root.run([root.builddir / "coldpatch" / "iprobe-cc", "-O2", "-pthread", folder / "mixed.c", "-o", path])
+    assert done.returncode == 0, repr(done)
+    proc = root.popen([path, user.uid], env={"LD_PRELOAD": str(root.runtime_path)})
+    assert proc.stdout.readline() == "ready\n"
+    line = one_line(daemon.attach(member, proc.pid, "--duration", "50ms", cwd=member.dir()))
+    assert "has threads with other users or groups" in line, line
+    assert last_words(proc).returncode == 0
 
 
 def test_status_by_iprobed(daemon, user, other, target):
@@ -327,6 +451,64 @@ def test_snapshot_where_the_caller_sees_it(daemon, root, user, target):
     assert user.iprobe("report", seen / "out").returncode == 0 and not list(onto.iterdir())
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0 and idle(target.pid)
+
+
+def test_snapshot_in_every_spelling(daemon, user, target):
+    """The last one counts, as in any command line; and what is there becomes .old, the session's own directory not."""
+    directory = user.dir()
+    proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
+    wait_until_live(target.pid)
+
+    def snap(*options):
+        return user.iprobe("snapshot", "--json", target.pid, *options, env=daemon.env, cwd=directory)
+    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)  # the session begins before it records
+    (directory / "sub").mkdir()
+    os.chown(directory / "sub", user.uid, user.uid)
+    for n, options in enumerate((["--output=out0"], ["-oout1"], ["-o", "out2"], ["--out", "out3"], ["--ou=./out4/"], ["-o", "/x", "-osub/out5"])):
+        done = snap(*options)
+        path = directory / ("sub" if n == 5 else "") / f"out{n}"
+        assert done.returncode == 0 and json.loads(done.stdout)["dir"] == str(path) and (path / "metadata").exists(), repr(done)
+    assert snap("-oout0").returncode == 0 and (directory / "out0.old" / "metadata").exists()
+    before = set(directory.iterdir())
+    for own in ("trace", directory / "trace", "sub/../trace"):
+        assert "its session itself writes" in one_line(snap("-o", own))
+    for wrong in ("..", "/", "sub/..", "no-such/x"):
+        assert one_line(snap("-o", wrong))
+    assert set(directory.iterdir()) == before
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0 and idle(target.pid)
+
+
+def test_snapshot_from_another_root_directory(daemon, root, user, target):
+    """What the caller opens in his chroot is where it goes; the same path outside stays as it was."""
+    directory = user.dir()
+    inside = pathlib.Path("/var/tmp")  # in the chroot: directory/seen
+    seen = directory / "seen"
+    seen.mkdir()
+    os.chown(seen, user.uid, user.uid)
+    name = f"iprobe-snapshot-{os.getpid()}"
+    script = (f'mount --rbind / "$0" && mount --bind "{seen}" "$0{inside}" && '
+              f'exec chroot "$0" setpriv --reuid {user.uid} --regid {user.uid} --clear-groups "$@"')
+    new = root.dir() / "root"
+    new.mkdir()
+
+    def snap():
+        return root.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, new, user.iprobe_path, "snapshot", "-o", inside / name,
+                         target.pid], env=daemon.env, cwd="/")
+    if "unshare:" in (first := snap()).stderr or "mount:" in first.stderr:
+        pytest.skip("no mount namespaces here")
+    proc = daemon.start_attach(user, target.pid, "--overwrite", cwd=directory)
+    wait_until_live(target.pid)
+    memory.wait_for("no snapshot", lambda: snap().returncode == 0, 30)
+    assert user.iprobe("report", seen / name).returncode == 0 and not (inside / name).exists()
+    proc.send_signal(signal.SIGINT)
+    assert last_words(proc).returncode == 0 and idle(target.pid)
+
+
+def test_left_over_by_iprobed(daemon, user, target):
+    """Said to iprobed as it is said to us."""
+    done = user.iprobe("detach", "--left-over", target.pid, env=daemon.env)
+    assert done.returncode == 0 and "with --left-over" in daemon.log(), repr(done)
 
 
 def test_top_by_iprobed(daemon, user, target):
@@ -836,6 +1018,28 @@ def test_sessions_have_a_limit(root, user, targets, program):
     assert "has 1 sessions by iprobed" in one_line(daemon.attach(user, second.pid, "--duration", "50ms"))
     proc.send_signal(signal.SIGINT)
     assert last_words(proc).returncode == 0
+    assert daemon.end() == 0
+
+
+def test_memory_has_a_limit(root, user, other, targets, program):
+    """Of each user, by what all of his sessions may take; what puts bytes back needs none."""
+    daemon = Daemon(root, root.dir()).start("--memory-per-user", "120M")
+    first, second = (targets.start(user, [program, "plain"], preload=False) for _ in range(2))
+    others = targets.start(other, [program, "plain"], preload=False)
+    proc = daemon.start_attach(user, first.pid, "--memory", "16M", cwd=user.dir())
+    wait_until_live(first.pid)
+    for options in ((), ("--memory", "16M", "--memory", "64M"), ("--memory=500M",)):
+        line = one_line(daemon.attach(user, second.pid, *options, "--duration", "50ms", cwd=user.dir()))
+        assert "have 48.0 MiB of the 120.0 MiB" in line and idle(second.pid), line
+    assert "of the 120.0 MiB" in one_line(user.iprobe("top", "-b", "-n", "1", second.pid, env=daemon.env))
+    done = daemon.attach(user, second.pid, "--memory", "1G", "--memory", "8M", "--duration", "50ms", cwd=user.dir())
+    assert done.returncode == 0, repr(done)
+    assert daemon.attach(other, others.pid, "--duration", "50ms", cwd=other.dir()).returncode == 0
+    assert user.iprobe("status", first.pid, env=daemon.env).returncode == 0
+    assert user.iprobe("detach", first.pid, env=daemon.env).returncode == 0
+    assert last_words(proc).returncode == 0
+    # what has ended takes nothing
+    assert daemon.attach(user, second.pid, "--memory", "80M", "--duration", "50ms", cwd=user.dir()).returncode == 0
     assert daemon.end() == 0
 
 

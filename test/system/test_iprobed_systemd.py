@@ -329,7 +329,7 @@ def test_socket_activation(saw):
 def test_what_it_may(saw):
     """The unit takes away what can be taken without a seccomp filter, which would be the workers', too."""
     assert saw["main"]["Seccomp"] == "0" and saw["main"]["NoNewPrivs"] == "1"
-    assert int(saw["main"]["CapEff"], 16) == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23
+    assert int(saw["main"]["CapEff"], 16) == 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 19 | 1 << 23 | 1 << 40
     assert saw["worker"]["Seccomp"] == "0" and int(saw["worker"]["CapEff"], 16) == 1 << 19 | 1 << 23
     assert set(saw["worker"]["Uid"].split()) == {str(ORDINARY_UID)}
 
@@ -344,7 +344,7 @@ def test_fperf_counts_for_a_user(saw):
 def test_rules_are_carried_out(saw):
     """By sessions of root's with three capabilities; what they record is where the unit lets them write, and root's alone."""
     assert saw["rules found"] is True, saw["log"]
-    assert int(saw["rules' process"]["CapEff"], 16) == 1 << 1 | 1 << 19 | 1 << 23 and saw["rules' process"]["NoNewPrivs"] == "1"
+    assert int(saw["rules' process"]["CapEff"], 16) == 1 << 1 | 1 << 19 | 1 << 23 | 1 << 40 and saw["rules' process"]["NoNewPrivs"] == "1"
     assert saw["watch"].startswith("/var/lib/iprobe/watch/") and saw["watch fired"] == 1, saw["log"]
     assert "fires: work was called " in saw["log"]
     assert saw["fire look"]["code"] == 0 and saw["look"].startswith("/var/lib/iprobe/look/"), (saw["fire look"], saw["log"])

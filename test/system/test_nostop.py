@@ -46,7 +46,7 @@ def test_live_and_idle(actor, programs, targets):
     for _ in range(3):
         summary = attach(actor, target)
         assert summary["events"] > 0 and summary["sites"] > 100 and summary["unswitched"] == 0
-        assert len(summary["stop_us"]) == STOPS, "of one thread: staged, switched, and back"
+        assert len(actors.stops_of(summary)) == STOPS, "of one thread: staged, switched, and back"
         target.wait_for_progress()
         memory.assert_untouched(target.pid)
         assert layout(target) == before
@@ -151,7 +151,7 @@ def test_a_change_that_takes_a_stop_is_refused(me, programs, targets):
     assert memory.text_differences(target.pid) == before
     proc.send_signal(signal.SIGINT)
     done = actors.last_words(proc)
-    assert done.returncode == 0 and len(done.summary()["stop_us"]) == STOPS, repr(done)
+    assert done.returncode == 0 and len(done.stops()) == STOPS, repr(done)
     memory.assert_untouched(target.pid)
     target.finish()
 
@@ -229,7 +229,7 @@ def test_seccomp_is_refused(me, programs, targets):
 def test_the_held_thread_goes_on(me, programs, targets, how):
     target, done = attach_waiting(me, programs, targets, how)
     assert done.returncode == 0, repr(done)
-    assert len(done.summary()["stop_us"]) == STOPS
+    assert len(done.stops()) == STOPS
     if how in ("read", "epoll", "thread"):
         memory.assert_untouched(target.pid)
         target.say("x")
@@ -240,7 +240,7 @@ def test_the_held_thread_goes_on(me, programs, targets, how):
 def test_a_static_program(me, programs, targets):
     target = targets.start(me, [programs.simple("waits", extra=["-static"]), "read"], preload=False)
     summary = attach(me, target, events=False)
-    assert len(summary["stop_us"]) == 1 + STOPS, "its runtime is woken before"
+    assert len(actors.stops_of(summary)) == 1 + STOPS, "its runtime is woken before"
     memory.assert_untouched(target.pid)
     target.say("x")
     assert actors.last_words(target.proc).stdout == "good\n"

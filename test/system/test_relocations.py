@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from iptest.probe_list import ENTRY, EXIT, RELOCATIONS, TAIL_EXIT, parse
-from iptest.sections import loaded_bytes, section, section_names
+from iptest.sections import loaded_bytes, section, section_names, symbols
 
 CALLS = """
 #include <stdio.h>
@@ -161,6 +161,7 @@ def test_every_call_and_no_other(linker, flags, box, builddir):
     assert ours.build_id == kept.build_id or "-flto" in flags
     if "-flto" not in flags:
         assert loaded_bytes(box / "program") == loaded_bytes(box / "kept")
+        assert symbols(box / "program") == symbols(box / "kept")
     assert (box / "program").stat().st_size < (box / "kept").stat().st_size
     for tool in (["readelf", "-aW"], ["nm"], ["strip", "-o", box / "stripped"]):
         assert run(*tool, box / "program", cwd=box).stderr == ""
@@ -241,6 +242,7 @@ def test_coldpatch_by_hand(box, builddir):
     assert module["found_by"] == ["relocations"]
     assert ".rela.text" in section_names(box / "kept") and ".rela.text" not in section_names(box / "plain")
     assert loaded_bytes(box / "kept") == loaded_bytes(box / "plain")
+    assert symbols(box / "kept") == symbols(box / "plain")
     payload = b"appended by somebody"
     with open(box / "program", "ab") as f:
         f.write(payload)

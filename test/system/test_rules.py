@@ -456,7 +456,7 @@ def test_files_of_others(rules, serving):
     rules.write(rule("request"))
     (rules.files / "rules.yaml").chmod(0o666)
     rules.start()
-    rules.wait_log("none are carried out: ", "rules.yaml can be written by others, and rules are made of it")
+    rules.wait_log("none are carried out: ", "rules.yaml can be written by others", "rules are made of it")
     assert "nobody listens" in one_line(rules.command("--rules"))
 
 
@@ -465,7 +465,7 @@ def test_files_of_others_that_rules_use(rules, serving):
     (rules.files / "some.yaml").write_text("selections: {some: handle}\n")
     (rules.files / "some.yaml").chmod(0o664)
     rules.start()
-    rules.wait_log("none are carried out: ", "some.yaml can be written by others, and rules are made of it")
+    rules.wait_log("none are carried out: ", "some.yaml can be written by others", "rules are made of it")
 
 
 def test_an_error_changes_nothing(rules, serving):
@@ -766,3 +766,51 @@ def test_usage(me):
                         (["--rule", "a", "--no-rules"], "--rule or --no-rules")):
         done = me.run([me.builddir / "cli" / "iprobed", *args])
         assert done.returncode == 2 and words in done.stderr, repr(done)
+
+
+def test_nobody_else_can_read(rules, serving, me):
+    """What rules keep, their notes, lock and socket: while a session goes on and afterwards, with a umask that forbids nothing."""
+    text = "profiles: {p: {events: page-faults, functions: handle}}\n" + rule("request", more="for: 2s") + \
+        "".join(r.split("\n", 1)[1] for r in (rule("request", do="{fperf: p}", name="f", more="for: 1s"), rule(LATENCY, name="w")))
+    rules.write(text)
+    rules.daemon.start("--probes-d", rules.files, "--traces", rules.traces,
+                       before=["sh", "-c", 'umask 0; exec "$@"', "sh"])
+    memory.wait_for("the rules are not taken", rules.carried_out, WAIT)
+    assert "3 carried out" in rules.log()
+    seen = set()
+
+    def check():
+        for top in (rules.traces, rules.daemon.state):
+            for path in [rules.traces, *top.rglob("*")]:
+                with contextlib.suppress(FileNotFoundError):  # it has just gone
+                    st = path.lstat()
+                    if path != rules.daemon.state / "sock":  # which members of the group may connect to
+                        assert not st.st_mode & 0o077, (path, oct(st.st_mode))
+                    seen.add(re.sub(r"[0-9T.Z-]{4,}", "-", path.name))
+
+    def done(name):
+        check()
+        return any(f"rule {name}: " in line and "has recorded" in line for line in rules.log().splitlines())
+
+    wait_until_live(serving.pid)
+    for name in ("r", "f"):
+        assert rules.command("--fire", name).returncode == 0
+        memory.wait_for(f"{name} records nothing", lambda name=name: done(name), WAIT)
+    assert {"why.txt", "trace", "fperf.json", "rules.lock", "rules.sock", "r", "f", "metadata"} <= seen, seen
+    assert {"rule", "watch"} <= {name.split("-")[0] for name in seen}, seen
+
+
+def test_memory_of_all_sessions(rules, serving, targets, me, program):
+    """What is beyond the bound waits, and what never fits is not begun."""
+    targets.start(me, [program], preload=False)
+    rules.start(rule("request", more="for: 1s") + rule("request", do="{trace: {functions: handle, memory: 300M}}", name="large")
+                .split("\n", 1)[1], "--memory-of-rules", "150M")
+    memory.wait_for("the processes are not found", lambda: len(rules.listed()["r"]["processes"]) == 2, WAIT)
+    assert rules.command("--fire", "r").returncode == 0
+    rules.wait_log("rule r: ", "waits until there is memory for it")
+    assert len(rules.recorded("r", 2)) == 2
+    begun = [line for line in rules.log().splitlines() if "has recorded" in line]
+    assert len(begun) == 2
+    assert rules.command("--fire", "large").returncode == 0
+    rules.wait_log("rule large: ", "nothing is recorded: its session needs 332.0 MiB of memory, and all those of rules have 150.0 MiB")
+    assert idle(serving.pid)

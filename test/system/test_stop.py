@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from iptest import memory
+from iptest import memory, patience
 from iptest.actor import end, last_words, one_line
 
 FUNCTIONS = 1500
@@ -148,9 +148,8 @@ def test_without_the_capability_it_works(root, programs, targets):
     target.finish()
 
 
-def many_functions(folder):
+def write_many_functions(path):
     """A program of FUNCTIONS functions on many pages, which checks that each adds what it has to."""
-    path = folder / "many.c"
     with open(path, "w", encoding="ascii") as out:
         out.write("#include <stdio.h>\n#include <unistd.h>\n#include <poll.h>\n"
                   "#define UNWATCHED __attribute__((no_instrument_function))\n"
@@ -165,19 +164,11 @@ def many_functions(folder):
                   "puts(\"ready\"); fflush(stdout);\nfor (;;) {\n"
                   f"for (unsigned i = 0; i < {FUNCTIONS}; i++) if (functions[i](7) != 7 + i) return 3;\n"
                   "if (poll(&in, 1, 0) > 0) return 0;\nusleep(1000); } }\n")
-    return path
 
 
 @pytest.fixture(scope="module")
-def many(builddir, top):
-    folder = top / "many"
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o755)
-    program = folder / "many"
-    done = subprocess.run([builddir / "coldpatch" / "iprobe-cc", "-O1", many_functions(folder), "-o", program], check=False,
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return program
+def many(programs):
+    return programs.generated("many", write_many_functions, f"{FUNCTIONS} functions", ("-O1",))
 
 
 def test_a_plan_in_several_stops(actor, many, targets):
@@ -185,22 +176,22 @@ def test_a_plan_in_several_stops(actor, many, targets):
     target = targets.start(actor, [many])
     trace = actor.dir() / "trace"
     for _ in range(20):  # a busy machine may not gather one thread in so short a time
-        done = actor.iprobe("attach", target.pid, "--duration", "200ms", "--max-stop", "2ms", "--json", "-o",
-                            trace)
+        done = actor.iprobe("attach", target.pid, "--duration", "200ms", "--max-stop",
+                            patience.milliseconds(2), "--json", "-o", trace)
         if done.returncode == 0:
             break
         assert "in time" in one_line(done)
         assert memory.text_differences(target.pid) == []
     assert done.returncode == 0, repr(done)
     summary = done.summary()
-    stops = summary["stops"]
+    stops = [s for s in summary["stops"] if not s.get("failed")]
     # the first ones are more careful than those that know what a page costs
     assert summary["sites"] == 2 * FUNCTIONS and len(stops) >= 3 and stops[0]["sites"] < summary["sites"], stops
     assert sum(s["sites"] for s in stops) == 2 * summary["sites"] and all(s["sites"] % 2 == 0 for s in stops)
     assert all(s["pages"] > 0 and s["threads"] == 1 and s["stop_us"] > 0 for s in stops)
-    assert [s["stop_us"] for s in stops] == summary["stop_us"]
+    assert [s["stop_us"] for s in summary["stops"]] == summary["stop_us"]
     info = json.loads(actor.iprobe("info", "--json", trace).stdout)
-    assert [s["sites"] for s in info["stops"]] == [s["sites"] for s in stops]
+    assert [s["sites"] for s in info["stops"]] == [s["sites"] for s in summary["stops"]]
     report = json.loads(actor.iprobe("report", "--json", trace).stdout)
     assert len(report["functions"]) == FUNCTIONS
     depth = {json.loads(line)["depth"] for line in actor.iprobe("dump", "--json", trace).stdout.splitlines()}
@@ -213,7 +204,7 @@ def test_one_stop_where_it_is_allowed(me, many, targets):
     target = targets.start(me, [many])
     done = attach(me, target.pid, "--max-stop", "2s")
     assert done.returncode == 0, repr(done)
-    assert len(done.summary()["stop_us"]) == 2
+    assert len(done.stops()) == 2
     assert memory.text_differences(target.pid) == []
     target.finish()
 

@@ -152,7 +152,7 @@ def test_attach(actor, programs, targets, link):
     done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-o", folder / "trace")
     actors.one_line(done)
     assert "--list" in done.stderr
-    assert len([m for m in memory.mappings(target.pid) if "memfd:iprobe" in m.path]) == (link != "-static"), "left asleep"
+    assert any("memfd:iprobe" in m.path for m in memory.mappings(target.pid)) == (link != "-static"), "left asleep"
     proc = actor.start_iprobe("attach", target.pid, "--list", lists, "-o", folder / "trace")
     memory.wait_until_live(target.pid, proc)
     proc.kill()

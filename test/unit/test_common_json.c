@@ -74,10 +74,11 @@ static void test_strings(void **state)
 	ip_json_string(&json, "q\"k", "\\ \" \n\t\r \001\033\177");
 	ip_json_string(&json, "u", "\303\274\342\202\254\360\237\230\200");
 	ip_json_string(&json, "bad", "a\377b\303");
+	ip_json_string(&json, "turn", "\302\233 \342\200\256 \342\201\251");
 	ip_json_end_object(&json);
 	assert_json("{\"q\\\"k\":\"\\\\ \\\" \\n\\t\\r \\u0001\\u001b\\u007f\","
 		    "\"u\":\"\303\274\342\202\254\360\237\230\200\","
-		    "\"bad\":\"a\357\277\275b\357\277\275\"}\n");
+		    "\"bad\":\"a\357\277\275b\357\277\275\",\"turn\":\"\\u009b \\u202e \\u2069\"}\n");
 }
 
 static void write_numbers(void)

@@ -111,11 +111,11 @@ static void test_blocks_of_late_hooks(void **state)
 	assert_int_equal(ip_area_begin(area, 1, &counting), 0);
 	at = area->blocks.at;
 	area->slots[0] = (struct ip_slot){
-		.state = IP_SLOT_FREE, .guard = 0x7000, .modes = IP_MODE_PAYLOADS, .meters = 1, .block = 3};
+		.state = IP_SLOT_FREE, .guard = 0x7000, .modes = IP_MODE_PAYLOADS, .block = 3};
 	block = at + 3 * area->blocks.size;
 	assert_int_equal(ip_area_begin(area, 1, &counting), 0);
 	assert_int_equal(area->slots[0].state, IP_SLOT_LATE);
-	assert_int_equal(area->slots[0].meters, 0);
+	assert_int_equal(area->slots[0].block, 0);
 	assert_true(area->blocks.at >= block + area->blocks.size);
 	for (uint32_t i = 0; i < area->nsubbufs; i++)
 		taken += area->subbufs[i].state == IP_SUBBUF_OWNED;
@@ -127,7 +127,7 @@ static void test_blocks_of_late_hooks(void **state)
 
 	/* a guard that was taken for stale */
 	area->slots[5] = (struct ip_slot){
-		.state = IP_SLOT_CLAIMED, .modes = IP_MODE_PAYLOADS, .meters = 1, .block = 3, .oldest = 1};
+		.state = IP_SLOT_CLAIMED, .modes = IP_MODE_PAYLOADS, .block = 3, .oldest = 1};
 	assert_int_equal(ip_area_begin(area, 1, &logging), 0);
 	for (uint32_t i = 0; i < area->nsubbufs; i++) {
 		uint64_t from = IP_AREA_DATA_OFFSET + (uint64_t)i * IP_SUBBUF_SIZE;
@@ -146,12 +146,9 @@ static void test_blocks_of_late_hooks(void **state)
 		assert_int_equal(area->blocks.at, at);
 		size = area->blocks.size;
 		late = at + 100 * size;
-		area->header->user_call = user ? 0x1000 : 0;
-		area->slots[5] = (struct ip_slot){.state = IP_SLOT_FREE,
-						  .guard = 0x7000,
-						  .modes = IP_MODE_PAYLOADS,
-						  .meters = 1,
-						  .block = 100};
+		area->header->user = user;
+		area->slots[5] = (struct ip_slot){
+			.state = IP_SLOT_FREE, .guard = 0x7000, .modes = IP_MODE_PAYLOADS, .block = 100};
 		assert_int_equal(ip_area_begin(area, 1, &logging), 0);
 		for (uint32_t i = 0; i < area->nsubbufs; i++) {
 			uint64_t from = IP_AREA_DATA_OFFSET + (uint64_t)i * IP_SUBBUF_SIZE,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "hotpatcher/iprobed_internal.h"
@@ -50,6 +51,59 @@ static size_t count(const char *log, const char *what)
 	for (; (log = strstr(log, what)); log += strlen(what))
 		n++;
 	return n;
+}
+
+static void put(const char *dir, const char *name, const char *text)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	for (char *slash = path + strlen(dir) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		mkdir(path, 0700);
+	}
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* The least of what the groups, those above them and the machine have. */
+static void test_memory_that_is_there(void **state)
+{
+	static const struct {
+		const char *groups;
+		uint64_t bytes;
+	} cases[] = {
+		{"0::/\n", 4ull << 30},
+		{"0::/unit/inner\n", 1ull << 30},
+		{"0::/unit\n", 1ull << 30},
+		{"0::/no-such\n", 4ull << 30},
+		{"5:cpu:/small\n0::/\n", 4ull << 30},
+		{"5:cpu,memory:/small\n0::/unit\n", 4096},
+		{"", 4ull << 30},
+		{"damaged\n:\n0::/unit\n", 1ull << 30},
+	};
+	char dir[] = "/tmp/iprobe-memory-XXXXXX", groups[64], info[64], top[64], command[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(groups, sizeof(groups), "%s/groups", dir);
+	snprintf(info, sizeof(info), "%s/info", dir);
+	snprintf(top, sizeof(top), "%s/top", dir);
+	put(dir, "info", "MemFree: 1 kB\nMemTotal:       4194304 kB\n");
+	put(dir, "top/unit/memory.max", "1073741824\n");
+	put(dir, "top/unit/inner/memory.max", "max\n");
+	put(dir, "top/memory/small/memory.limit_in_bytes", "4096\n");
+	put(dir, "top/memory/memory.limit_in_bytes", "9223372036854771712\n");
+	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+		put(dir, "groups", cases[i].groups);
+		assert_int_equal(ip_iprobed_memory_there(groups, top, info), cases[i].bytes);
+	}
+	assert_int_equal(ip_iprobed_memory_there("/no", "/no", "/no"), UINT64_MAX);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
 }
 
 static void test_characters(void **state)
@@ -102,6 +156,7 @@ static void test_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_that_is_there),
 		cmocka_unit_test(test_characters),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_without_end),

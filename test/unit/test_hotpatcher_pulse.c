@@ -3,6 +3,7 @@
  * The clock of coarse time, killed and gone on with: however short its life was, what it says of itself covers the time without it. And what it has
  * noted of former times is put together, while it runs: then there is less of it, and it is as true.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -29,7 +30,7 @@ static void nap(long ns)
 }
 
 /* The first stamp of a clock that lives so long, in a process that is killed then. */
-static uint64_t live(struct ip_area *area, const char *dir, long ns)
+static uint64_t live(struct ip_area *area, int dir, long ns)
 {
 	pid_t child = fork();
 	int status;
@@ -52,6 +53,7 @@ static uint64_t live(struct ip_area *area, const char *dir, long ns)
 /* What a clock needs. */
 struct place {
 	char dir[64], stamps[96];
+	int dirfd;
 	struct ip_area *area;
 	char *shared;
 };
@@ -68,6 +70,8 @@ static void make(struct place *p)
 	p->area->clock = (struct ip_area_clock *)(p->shared + IP_AREA_CLOCK_OFFSET);
 	strcpy(p->dir, "/tmp/iprobe-pulse-XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
+	p->dirfd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(p->dirfd >= 0);
 	snprintf(name, sizeof(name), "%s/iprobe", p->dir);
 	assert_int_equal(mkdir(name, 0700), 0);
 	snprintf(p->stamps, sizeof(p->stamps), "%s/" IP_TRACE_STAMPS, p->dir);
@@ -82,6 +86,7 @@ static void unmake(struct place *p)
 	snprintf(name, sizeof(name), "%s/iprobe", p->dir);
 	assert_int_equal(rmdir(name), 0);
 	rmdir(p->dir);
+	close(p->dirfd);
 	munmap(p->shared, 4096);
 	free(p->area);
 }
@@ -90,7 +95,7 @@ static void go_on_after(long ns)
 {
 	struct place place;
 	struct ip_area *area;
-	const char *dir = place.dir;
+	int dir;
 	struct ip_pulse_stats stats;
 	struct ip_pulse *pulse;
 	uint64_t begin, first, last, killed, gone_on, from, to, width, widest = 0;
@@ -98,6 +103,7 @@ static void go_on_after(long ns)
 
 	make(&place);
 	area = place.area;
+	dir = place.dirfd;
 	begin = ip_clock_now();
 	first = live(area, dir, ns);
 	killed = ip_clock_now();
@@ -187,7 +193,7 @@ static void test_condensed(void **state)
 	}
 	fclose(out);
 	place.area->clock->now = before[RUNS - 1].to;
-	assert_int_equal(ip_pulse_start(place.area, place.dir, &pulse), 0);
+	assert_int_equal(ip_pulse_start(place.area, place.dirfd, &pulse), 0);
 	ip_pulse_condense(pulse, before[half].to);
 	n = read_runs(&place, after, N_ELEMENTS(after));
 	assert_in_range(n, 1 + half, N_ELEMENTS(after) - 1);

@@ -23,8 +23,9 @@
 
 static void running_threads_come_last(void **state)
 {
-	struct ip_stopped_thread t[6] = {{.tid = 1, .running = true}, {.tid = 2}, {.tid = 3, .running = true},
-					 {.tid = 4},		      {.tid = 5}, {.tid = 6, .running = true}};
+	struct ip_stopped_thread t[6] = {
+		{.tid = 1, .running = true}, {.tid = 2}, {.tid = 3, .running = true}, {.tid = 4}, {.tid = 5},
+		{.tid = 6, .running = true}};
 	const pid_t wanted[6] = {2, 4, 5, 1, 3, 6};
 
 	ip_stop_order(t, 6);
@@ -286,6 +287,41 @@ static void the_guard_ends_with_us(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+/* After stops in vain the target runs: three times as long as it stood, 19 times beside a sleeping thread, and stands for five times what
+ * is allowed a second at most. Until then nobody is stopped. */
+static void a_stop_in_vain_is_followed_by_a_rest(void **state)
+{
+	enum { MS = 1000000 };
+	static const struct {
+		pid_t asleep;
+		uint64_t stood_ms, rest_ms;
+	} cases[] = {{0, 50, 150}, {0, 10, 30}, {0, 100, 300}, {1, 10, 190}, {1, 50, 950}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ip_target target = {
+			.pid = getpid(), .max_stop_ns = 50 * MS, .asleep = cases[i].asleep};
+		const struct ip_stop_record record = {.ns = cases[i].stood_ms * MS, .failed = true};
+		struct ip_stop stop;
+		uint64_t left;
+
+		assert_int_equal(ip_stop_rest_ns(&target, 7), 7);
+		ip_stop_was_in_vain(&target, "test", &record);
+		left = ip_stop_rest_ns(&target, 7);
+		assert_true(left <= cases[i].rest_ms * MS && left > cases[i].rest_ms * MS * 3 / 4);
+		assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late && !stop.began_ns);
+		/* the next one has its rest behind this one's */
+		ip_stop_was_in_vain(&target, "test", &record);
+		assert_true(ip_stop_rest_ns(&target, 7) > cases[i].rest_ms * MS * 3 / 2);
+		assert_int_equal(target.stops.n, 2);
+	}
+	/* a limit that is shorter than what it takes: five times the limit a second all the same */
+	struct ip_target target = {.pid = getpid(), .max_stop_ns = MS};
+	const struct ip_stop_record record = {.ns = 10 * MS, .failed = true};
+
+	ip_stop_was_in_vain(&target, "test", &record);
+	assert_true(ip_stop_rest_ns(&target, 7) > 1900ull * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +337,7 @@ int main(void)
 		cmocka_unit_test(damaged_tables_do_no_harm),
 		cmocka_unit_test(the_guard_outlives_who_is_killed),
 		cmocka_unit_test(the_guard_ends_with_us),
+		cmocka_unit_test(a_stop_in_vain_is_followed_by_a_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

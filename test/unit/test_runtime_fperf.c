@@ -10,6 +10,7 @@
 #include "common/probe_list.h"
 #include "runtime/fperf.h"
 #include "runtime/fperf_internal.h"
+#include "runtime/meters.h"
 #include "runtime/rt.h"
 #include "test/unit/test.h"
 
@@ -30,6 +31,15 @@ struct fixture {
 	struct ip_fperf_thread *thread;
 };
 
+/* What meters.c has in the runtime. */
+struct ip_rt_private rt_private;
+
+void *rt_room(struct ip_meters *m, uint64_t offset, uint64_t size)
+{
+	assert_true(offset <= BLOCK && size <= BLOCK - offset);
+	return (char *)m + offset;
+}
+
 static struct fixture *tried;
 static uint64_t way; /* how long it is from one hook to another, in the test that sets it */
 
@@ -47,6 +57,7 @@ static int set_up(void **state)
 	struct ip_fperf_header *h;
 
 	rt_header = (struct ip_area_header *)zeroed(4096);
+	rt_private = (struct ip_rt_private){0};
 	rt_slots = (struct ip_slot *)zeroed(IP_AREA_SLOTS * sizeof(*rt_slots));
 	rt_duties = (uint32_t *)zeroed(IP_AREA_DUTIES * sizeof(*rt_duties));
 	f->shared = (struct ip_meters *)zeroed(BLOCK);
@@ -201,8 +212,9 @@ static void test_first_sample_is_accounted_for(void **state)
 	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
 	uint64_t first;
 
-	h->reads = IP_FPERF_READS_USAGE; /* system calls: what is learnt takes 32 of them, a sample two */
-	rt_header->may_read = 1;
+	rt_private.fperf_reads =
+		IP_FPERF_READS_USAGE; /* system calls: what is learnt takes 32 of them, a sample two */
+	rt_private.may_read = 1;
 	h->most_ticks = 100;
 	grant(f, 2, 1);
 	hook(f, IP_PROBE_ENTRY);
@@ -228,8 +240,8 @@ static void check_times(struct fixture *f, uint32_t source, double unit)
 	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
 
 	h->source[0] = source;
-	h->reads = source == IP_FPERF_TASK_CLOCK ? IP_FPERF_READS_CLOCK : 0;
-	rt_header->may_read = 1;
+	rt_private.fperf_reads = source == IP_FPERF_TASK_CLOCK ? IP_FPERF_READS_CLOCK : 0;
+	rt_private.may_read = 1;
 	way = WAY;
 	for (uint64_t work = 0; work <= WORK; work += WORK) {
 		uint64_t values[CALLS];

@@ -37,6 +37,8 @@ uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
+struct ip_rt_private rt_private;
+extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -233,33 +235,33 @@ static void prepare_modes(enum way way, unsigned kind, uint64_t sp)
 	uint64_t own = kind == IP_PROBE_TAIL_EXIT ? sp - 8 : sp;
 
 	memset(blocks, 0, 4096);
+	rt_blocks[0] = NULL;
 	rt_clock->now = __rdtsc();
 	if (modes_of(way) & IP_MODE_COARSE) {
 		rt_slots[0].epoch = rt_clock->now;
 		rt_slots[0].epoch -= way == COARSE_LATER ? 1 : way == COARSE_EPOCH ? 1 << IP_TIME_BITS : 0;
 	}
 	rt_duties[NUMBER] = duty;
-	rt_header->modes = modes_of(way);
-	if (!rt_header->modes)
+	rt_private.modes = modes_of(way);
+	if (!rt_private.modes)
 		return;
 	rt_self.session |= rt_self.slot ? IP_SESSION_MARK : 0;
 	rt_slots[0].session = rt_self.session;
-	rt_slots[0].modes = rt_self.slot ? rt_header->modes : 0;
+	rt_slots[0].modes = rt_self.slot ? rt_private.modes : 0;
 	if (way == MODES_SILENT)
 		((struct ip_gate *)rt_gate)->session = 0;
-	rt_header->nmeters = 3;
-	rt_header->meters = (char *)blocks - (char *)rt_header;
-	rt_header->meters_size = BLOCK;
-	rt_header->meters_depth = DEPTH;
+	rt_header->nmeters = rt_private.nmeters = 3;
+	rt_private.meters = (char *)blocks - (char *)rt_header;
+	rt_private.meters_size = BLOCK;
+	rt_private.frames = DEPTH * sizeof(struct ip_meters_frame);
 	rt_header->meters_hint = 1;
 	block(0)->state = IP_METERS_OWNED;
-	if (!(rt_header->modes & IP_MODE_PAYLOADS) || way == COUNT_SHARED || way == HIST_SHARED ||
+	if (!(rt_private.modes & IP_MODE_PAYLOADS) || way == COUNT_SHARED || way == HIST_SHARED ||
 	    !rt_self.slot)
 		return;
-	rt_slots[0].meters = (uintptr_t)m;
+	rt_blocks[0] = m;
 	rt_slots[0].block = 1;
 	m->state = IP_METERS_OWNED;
-	m->limit = DEPTH * sizeof(struct ip_meters_frame);
 	m->outmost = ~0ull;
 	m->frames[0] = (struct ip_meters_frame){sp + 4096, 1, duty, 0};
 	opened = __rdtsc() - TICKS;
@@ -293,12 +295,13 @@ static void prepare(enum way way, unsigned kind, uint64_t sp)
 	bool has_slot = way != CLAIM && way != NEVER_HEARD && way != MODES_CLAIM;
 
 	memset(rt_header, 0, sizeof(*rt_header));
+	rt_private = (struct ip_rt_private){.end = ~0ull, .place_last = ~0ull};
 	memset(rt_slots, 0, 2 * sizeof(*rt_slots));
 	memset(rt_subbufs, 0, SUBBUFS * sizeof(*rt_subbufs));
 	memset(rt_data, 0, (size_t)SUBBUFS * IP_SUBBUF_SIZE);
 	*(struct ip_gate *)rt_gate =
 		(struct ip_gate){way == SILENT || way == NEVER_HEARD ? 0 : SESSION, getpid()};
-	rt_header->nsubbufs = SUBBUFS;
+	rt_header->nsubbufs = rt_private.nsubbufs = SUBBUFS;
 	rt_header->nfree = way == EXHAUSTED ? 0 : SUBBUFS - 1;
 	rt_header->hint = 1;
 	rt_subbufs[0] = (struct ip_subbuf){.state = IP_SUBBUF_OWNED, .slot = 0};

@@ -40,6 +40,8 @@ uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
+struct ip_rt_private rt_private;
+extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
 static struct ip_filters filters; /* none */
 
 /* What record.c keeps to itself. */
@@ -53,7 +55,7 @@ static long again;		    /* steps after which it does so a second time; 0: it doe
 static volatile bool recorded;
 static uint32_t modes; /* of the session; in a coarse one time moves on when the handler comes */
 static struct ip_area_clock coarse_clock;
-static unsigned more; /* events of the handler beside the one that is looked for, by the hook itself */
+static unsigned more;	 /* events of the handler beside the one that is looked for, by the hook itself */
 static int64_t distance; /* of the handler's stack pointer above the hook's */
 static volatile uint64_t our_sp, their_sp;
 static const void *hook;
@@ -76,7 +78,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		__asm__ volatile("movl %1, %%r11d\n\tcall *%0"
 				 :
 				 : "m"(hook), "i"(MORE)
-				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+				   "memory");
 }
 
 static __attribute__((noinline)) void call_stepped(void)
@@ -92,7 +95,8 @@ static __attribute__((noinline)) void call_stepped(void)
 
 static int setup(void **state)
 {
-	const size_t sizes[] = {4096, 4096, IP_AREA_SLOTS * sizeof(struct ip_slot), 4096, SUBBUFS * IP_SUBBUF_SIZE, 65536};
+	const size_t sizes[] = {
+		4096, 4096, IP_AREA_SLOTS * sizeof(struct ip_slot), 4096, SUBBUFS * IP_SUBBUF_SIZE, 65536};
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	void *memory[6];
 
@@ -110,7 +114,8 @@ static int setup(void **state)
 	rt_subbufs = memory[3];
 	rt_data = memory[4];
 	hook = rt_hooks_base + rt_hooks[IP_PROBE_ENTRY - 1][IP_REGS_CALL];
-	return sigaltstack(&(stack_t){.ss_sp = memory[5], .ss_size = 65536}, NULL) || sigaction(SIGTRAP, &action, NULL);
+	return sigaltstack(&(stack_t){.ss_sp = memory[5], .ss_size = 65536}, NULL) ||
+	       sigaction(SIGTRAP, &action, NULL);
 }
 
 /* The thread has recorded at last_sp up to word position. */
@@ -119,7 +124,8 @@ static void begin(uint64_t position, uint64_t epoch, uint64_t last_sp)
 	memset(rt_header, 0, 4096);
 	memset(rt_subbufs, 0, 4096);
 	memset(rt_data, 0, SUBBUFS * IP_SUBBUF_SIZE);
-	rt_header->nsubbufs = SUBBUFS;
+	rt_private = (struct ip_rt_private){.end = ~0ull, .place_last = ~0ull};
+	rt_header->nsubbufs = rt_private.nsubbufs = SUBBUFS;
 	rt_header->nfree = SUBBUFS - 1;
 	rt_header->hint = 1;
 	rt_subbufs[0] = (struct ip_subbuf){.state = IP_SUBBUF_OWNED, .slot = 0};
@@ -131,7 +137,7 @@ static void begin(uint64_t position, uint64_t epoch, uint64_t last_sp)
 				       .cur = position,
 				       .last_sp = last_sp,
 				       .epoch = epoch};
-	rt_header->modes = modes;
+	rt_private.modes = modes;
 	rt_self.slot = rt_slots;
 	rt_self.session = rt_slots[0].session;
 	steps = 0;
@@ -169,7 +175,8 @@ static size_t decode(uint64_t position, uint64_t time, uint64_t sp, struct event
 					ret[n].number = words[i] >> 32 & IP_NUMBER_MAX;
 					time = (time & ~IP_TIME_MASK) | (words[i] >> 3 & IP_TIME_MASK);
 					moved = (words[i] >> (64 - IP_SP_BITS)) - (sp >> IP_SP_SHIFT);
-					sp += (uint64_t)((int64_t)(moved << (64 - IP_SP_BITS)) >> (64 - IP_SP_BITS))
+					sp += (uint64_t)((int64_t)(moved << (64 - IP_SP_BITS)) >>
+							 (64 - IP_SP_BITS))
 					      << IP_SP_SHIFT;
 				}
 				ret[n].time = time;
@@ -204,13 +211,16 @@ static void check(long step, uint64_t position, uint64_t time, uint64_t last_sp)
 	check_surplus(step, position, n);
 	for (size_t i = 0; i < n; i++) {
 		if (i && events[i].time < events[i - 1].time)
-			fail_msg("a handler %+ld bytes off, after %ld steps: event %zu of %zu comes too late", (long)distance, step, i, n);
+			fail_msg("a handler %+ld bytes off, after %ld steps: event %zu of %zu comes too late",
+				 (long)distance, step, i, n);
 		seen |= events[i].number == OURS && events[i].sp == our_sp ? 1 : 0;
 		seen |= events[i].number == THEIRS && events[i].sp == their_sp ? 2 : 0;
 	}
 	if (n != 2 + more || seen != 3 || rt_slots[0].guard || rt_slots[0].lost)
-		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard %#lx, %lu lost", (long)distance,
-			 step, n, seen, (unsigned long)rt_slots[0].guard, (unsigned long)rt_slots[0].lost);
+		fail_msg("a handler %+ld bytes off, after %ld steps: %zu events, %u right, guard %#lx, %lu "
+			 "lost",
+			 (long)distance, step, n, seen, (unsigned long)rt_slots[0].guard,
+			 (unsigned long)rt_slots[0].lost);
 }
 
 static void walk(uint64_t position, uint64_t ago)
@@ -229,7 +239,8 @@ static void walk(uint64_t position, uint64_t ago)
 			uint64_t now = __rdtsc(), epoch = now >> IP_TIME_BITS, last_sp = our_sp + 64;
 
 			coarse_clock.now = now;
-			begin(position, (modes & IP_MODE_COARSE ? now - (ago << IP_TIME_BITS) : epoch - ago), last_sp);
+			begin(position, (modes & IP_MODE_COARSE ? now - (ago << IP_TIME_BITS) : epoch - ago),
+			      last_sp);
 			target = step;
 			call_stepped();
 			if (!recorded)
@@ -278,7 +289,8 @@ static void test_coarse_interrupted_twice(void **state)
 			distance = distances[d];
 			recorded = true;
 			for (long step = 0; recorded; step++) {
-				const uint64_t position = IP_SUBBUF_WORDS - 64, now = __rdtsc(), last_sp = our_sp + 64;
+				const uint64_t position = IP_SUBBUF_WORDS - 64, now = __rdtsc(),
+					       last_sp = our_sp + 64;
 				const uint64_t *words = (const uint64_t *)rt_data;
 				struct event events[8];
 				unsigned holes = 0;
@@ -294,7 +306,8 @@ static void test_coarse_interrupted_twice(void **state)
 				for (uint64_t i = position; i < rt_slots[0].cur; i++)
 					holes += !words[i];
 				if (n + holes != 3 || holes > 1 || rt_slots[0].guard || rt_slots[0].lost)
-					fail_msg("after %ld and %ld steps: %zu events, %u holes", step, again, n, holes);
+					fail_msg("after %ld and %ld steps: %zu events, %u holes", step, again,
+						 n, holes);
 				lost += holes;
 			}
 		}
@@ -322,7 +335,8 @@ static void test_coarse(void **state)
 /* false: the hook has fewer steps. */
 static bool step_exhausted(long step, uint64_t left)
 {
-	const uint64_t position = IP_SUBBUF_WORDS - IP_SUBBUF_SPARE - left, now = __rdtsc(), last_sp = our_sp + 64;
+	const uint64_t position = IP_SUBBUF_WORDS - IP_SUBBUF_SPARE - left, now = __rdtsc(),
+		       last_sp = our_sp + 64;
 	const struct ip_slot *slot = &rt_slots[0];
 	struct event events[32];
 	size_t n;
@@ -336,12 +350,12 @@ static bool step_exhausted(long step, uint64_t left)
 		return false;
 	n = decode(position, now, last_sp, events, 32);
 	if (n + slot->lost != 2 + more || slot->guard)
-		fail_msg("%lu words left, after %ld steps: %zu events and %lu lost of %u", (unsigned long)left, step,
-			 n, (unsigned long)slot->lost, 2 + more);
+		fail_msg("%lu words left, after %ld steps: %zu events and %lu lost of %u",
+			 (unsigned long)left, step, n, (unsigned long)slot->lost, 2 + more);
 	if (slot->cur >> IP_POSITION_BITS == IP_NO_SUBBUF &&
 	    (slot->cur & IP_POSITION_MASK) != 2 * IP_SUBBUF_WORDS - IP_SUBBUF_SPARE)
-		fail_msg("%lu words left, after %ld steps: position %#lx without a sub-buffer", (unsigned long)left,
-			 step, (unsigned long)slot->cur);
+		fail_msg("%lu words left, after %ld steps: position %#lx without a sub-buffer",
+			 (unsigned long)left, step, (unsigned long)slot->cur);
 	return true;
 }
 
@@ -381,7 +395,7 @@ static int refused(void)
 
 	begin(70, 0, 0);
 	rt_slots[0].modes = IP_MODE_MONOTONIC;
-	rt_header->may_read = 1;
+	rt_private.may_read = 1;
 	rt_clock->now = 1;
 	before = rt_stamp(rt_slots);
 	if (before <= 1)
@@ -395,7 +409,7 @@ static int refused(void)
 	if (rt_stamp(&rt_slots[1]) != 1)
 		return 3; /* a thread that never had a time: the session's beginning */
 	rt_clock->now = first + 1000;
-	rt_header->may_read = 0;
+	rt_private.may_read = 0;
 	return rt_stamp(rt_slots) == first + 1000 ? 0 : 4; /* iprobe has seen it */
 }
 

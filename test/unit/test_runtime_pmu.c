@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rt_abi.h"
 #include "runtime/fperf_pmu.h"
 #include "test/unit/test.h"
 
@@ -17,6 +18,8 @@ struct fixture {
 	struct rt_pmu_reading from, to;
 	struct rt_pmu_values got;
 };
+
+struct ip_rt_private rt_private = {.fperf_counters = IP_PMU_COUNTERS};
 
 static int set_up(void **state)
 {
@@ -122,6 +125,10 @@ static void test_page_of_one_that_is_off(void **state)
 	f->t->state = IP_PMU_PAGES;
 	f->t->generation = 1;
 	f->t->held[0].page = (uintptr_t)page;
+	rt_pmu_read(&f->set, f->t, &f->from);
+	assert_int_equal(f->from.generation,
+			 0); /* whoever wrote that: it is no page that this process has mapped */
+	assert_true(rt_pmu_note_page((uintptr_t)page));
 	rt_pmu_read(&f->set, f->t, &f->from);
 	assert_int_equal(f->from.generation, 0); /* nobody could tell for how long */
 	page->cap_user_time = 1;

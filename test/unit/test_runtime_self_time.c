@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Self time of --payload hist (runtime/meters.c, rules 5 to 7), by the hooks' own C: whatever a program does with its stack, what a function has is
- * its duration less those of the measured calls that it made, to the tick; and all of them add up to what the outmost calls took.
+ * its duration less those of the measured calls that it made, to the tick; and all of them add up to what the outmost calls took. And calls
+ * that go on in what they have jumped to (runtime/open_calls.h, rules 8 to 10).
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #define SESSION 5u
 #define BLOCK	8192u
 #define DEPTH	16u
-#define NUMBERS 8u
+#define NUMBERS 16u
 #define STACK	(1ull << 40)  /* stack pointers are but numbers here */
 #define FAR	(64ull << 20) /* another stack */
 
@@ -31,6 +32,8 @@ uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
+struct ip_rt_private rt_private;
+extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -40,7 +43,8 @@ extern __thread struct {
 
 static char *memory; /* two blocks */
 
-enum function { A = 1, B, C, D, E, H };
+/* X, Y, Z end by jumps, which have numbers of their own; nobody has selected Z. */
+enum function { A = 1, B, C, D, E, H, X = 8, X_JUMPS, Y, Y_JUMPS, Z, Z_JUMPS };
 
 static struct ip_meters *block(void)
 {
@@ -72,25 +76,27 @@ static int setup(void **state)
 	(void)state;
 	memset(memory, 0, 1 << 20);
 	*(struct ip_gate *)rt_gate = (struct ip_gate){SESSION, getpid(), SESSION, 0};
-	rt_header->modes = IP_MODE_PAYLOADS;
-	rt_header->meters = memory - (char *)rt_header;
-	rt_header->nmeters = rt_header->meters_all = 2;
-	rt_header->meters_size = BLOCK;
-	rt_header->meters_depth = DEPTH;
+	rt_private.modes = IP_MODE_PAYLOADS;
+	rt_private.meters = memory - (char *)rt_header;
+	rt_header->nmeters = rt_private.nmeters = 2;
+	rt_private.meters_size = BLOCK;
+	rt_private.frames = DEPTH * sizeof(struct ip_meters_frame);
+	rt_private.end = rt_private.place_last = ~0ull;
 	rt_slots[0] = (struct ip_slot){.state = IP_SLOT_CLAIMED,
 				       .session = SESSION | IP_SESSION_MARK,
 				       .modes = IP_MODE_PAYLOADS,
 				       .cur = IP_NO_SUBBUF << IP_POSITION_BITS,
 				       .epoch = ~0ull,
-				       .meters = (uintptr_t)block(),
 				       .block = 1};
+	rt_blocks[0] = block();
 	rt_self.slot = rt_slots;
 	rt_self.session = SESSION | IP_SESSION_MARK;
 	block()->state = IP_METERS_OWNED;
-	block()->limit = DEPTH * sizeof(struct ip_meters_frame);
 	block()->outmost = ~0ull;
 	for (uint32_t i = 0; i < NUMBERS; i++)
 		rt_duties[i] = IP_DUTY(IP_DUTY_HIST, 1024 + i * sizeof(struct ip_hist));
+	rt_duties[X_JUMPS] = rt_duties[Y_JUMPS] = rt_duties[Z_JUMPS] = IP_DUTY_JUMP;
+	rt_duties[Z] = IP_DUTY(IP_DUTY_JOIN, 0);
 	return 0;
 }
 
@@ -123,7 +129,7 @@ static uint64_t all_self(void)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < NUMBERS; i++)
-		sum += hist(i)->self;
+		sum += IP_DUTY_OFFSET(rt_duties[i]) >= 1024 ? hist(i)->self : 0;
 	return sum;
 }
 
@@ -212,7 +218,7 @@ static void test_exceptions(void **state)
 	for (unsigned i = 0; i < 100; i++) {
 		enter(A, STACK - 64);
 		enter(B, STACK - 512 - 8 * (i % 7)); /* throws what A catches */
-		call(D, STACK - 128); /* where room is needed, those that are gone go */
+		call(D, STACK - 128);		     /* where room is needed, those that are gone go */
 		call(C, STACK - 520);
 		leave(A, STACK - 64);
 	}
@@ -341,6 +347,129 @@ static void test_nested_signal(void **state)
 	assert_in_range(walked, 30, 1000);
 }
 
+/* Where chains of jumps lie: what is returned to stands there. */
+static uint64_t chained_stack[64];
+
+static uint64_t place(unsigned i, uint64_t returns_to)
+{
+	chained_stack[i] = returns_to;
+	return (uint64_t)&chained_stack[i];
+}
+
+static void jump(enum function f, uint64_t sp)
+{
+	spend();
+	rt_record(f + 1, IP_PROBE_TAIL_EXIT, sp + 8);
+}
+
+static void test_jump(void **state)
+{
+	uint64_t sp = place(40, 1);
+
+	(void)state;
+	enter(A, STACK);
+	enter(X, sp);
+	call(B, sp - 64);
+	jump(X, sp);
+	enter(Y, sp);
+	call(C, sp - 64);
+	jump(Y, sp);
+	call(D, sp);
+	leave(A, STACK);
+	assert_int_equal(block()->top, 0);
+	assert_int_equal(block()->jumped, 0);
+	assert_true(measured(X) == 1 && measured(Y) == 1);
+	assert_int_equal(hist(X)->self, hist(X)->sum - hist(B)->sum - hist(Y)->sum);
+	assert_int_equal(hist(Y)->self, hist(Y)->sum - hist(C)->sum - hist(D)->sum);
+	assert_int_equal(all_self(), hist(A)->sum);
+}
+
+/* What nobody has selected takes nothing off the call that goes on in it, and its other calls leave nothing behind. */
+static void test_jump_to_unselected(void **state)
+{
+	uint64_t sp = place(40, 1);
+
+	(void)state;
+	call(Z, sp);
+	enter(X, sp);
+	call(Z, sp - 64);
+	jump(X, sp);
+	enter(Z, sp);
+	call(Z, sp - 64); /* a handler's, or a recursion */
+	call(B, sp - 64);
+	jump(Z, sp);
+	call(Z, sp - 64); /* between the jump and what it leads to */
+	enter(Y, sp);
+	assert_int_equal(measured(X), 0);
+	leave(Y, sp);
+	assert_int_equal(block()->top, 0);
+	assert_int_equal(block()->jumped, 0);
+	assert_int_equal(measured(X), 1);
+	assert_int_equal(hist(X)->self, hist(X)->sum - hist(B)->sum - hist(Y)->sum);
+	assert_int_equal(block()->inner, hist(X)->sum);
+}
+
+/* A loop of jumps has one frame a function, and the other calls have no time of their own. */
+static void test_loop_of_jumps(void **state)
+{
+	uint64_t sp = place(40, 1);
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		enter(X, sp);
+		jump(X, sp);
+		enter(i % 3 ? Y : Z, sp);
+		jump(i % 3 ? Y : Z, sp);
+		assert_in_range(block()->top, 1, 3 * sizeof(struct ip_meters_frame));
+	}
+	call(B, sp);
+	assert_int_equal(block()->top, 0);
+	assert_int_equal(block()->jumped, 0);
+	assert_int_equal(measured(X) + hist(X)->unmeasured, 1000);
+	assert_int_equal(measured(Y) + hist(Y)->unmeasured, 666);
+	assert_int_equal(measured(X), 1);
+	assert_int_equal(block()->inner, hist(X)->sum);
+}
+
+/* Those that never come back are not taken for the chain of who comes after them: what they jumped to lies in between, */
+static void test_unwound_chain(void **state)
+{
+	uint64_t sp = place(40, 1);
+
+	for (int selected = 0; selected < 2; selected++) {
+		setup(state);
+		for (int i = 0; i < 3; i++) {
+			enter(X, sp);
+			jump(X, sp);
+			enter(selected ? Y : Z, sp); /* throws */
+		}
+		enter(X, sp);
+		jump(X, sp);
+		call(selected ? Y : Z, sp);
+		assert_int_equal(measured(X), 1);
+		assert_int_equal(block()->jumped, 3);
+		call(B, sp);
+		assert_int_equal(measured(X), 1);
+	}
+}
+
+/* or they were to return elsewhere. */
+static void test_chain_of_another(void **state)
+{
+	uint64_t sp = place(40, 1);
+
+	(void)state;
+	enter(X, sp);
+	jump(X, sp);
+	place(40, 2);
+	call(Y, sp);
+	assert_int_equal(measured(X), 0);
+	assert_int_equal(measured(Y), 1);
+	place(40, 1);
+	call(Y, sp);
+	assert_int_equal(measured(X), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +482,11 @@ int main(void)
 		cmocka_unit_test_setup(test_coroutine, setup),
 		cmocka_unit_test_setup(test_never_below_zero, setup),
 		cmocka_unit_test_setup(test_nested_signal, setup),
+		cmocka_unit_test_setup(test_jump, setup),
+		cmocka_unit_test_setup(test_jump_to_unselected, setup),
+		cmocka_unit_test_setup(test_loop_of_jumps, setup),
+		cmocka_unit_test_setup(test_unwound_chain, setup),
+		cmocka_unit_test_setup(test_chain_of_another, setup),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, NULL);

@@ -38,6 +38,8 @@ uint32_t *rt_duties;
 struct ip_area_clock *rt_clock;
 struct ip_rule *rt_rules;
 struct ip_filters *rt_filters;
+struct ip_rt_private rt_private;
+extern struct ip_meters *rt_blocks[IP_AREA_SLOTS];
 
 /* What record.c keeps to itself. */
 extern __thread struct {
@@ -119,9 +121,12 @@ static void begin(uint32_t modes)
 	memset(rt_data, 0, SUBBUFS * IP_SUBBUF_SIZE);
 	memset(memory, 0, 2 * BLOCKS * BLOCK);
 	*(struct ip_gate *)rt_gate = (struct ip_gate){OLD, getpid(), OLD, 0};
-	rt_header->nsubbufs = SUBBUFS;
+	rt_private = (struct ip_rt_private){
+		.end = ~0ull, .place_last = ~0ull, .frames = DEPTH * sizeof(struct ip_meters_frame)};
+	rt_blocks[0] = NULL;
+	rt_header->nsubbufs = rt_private.nsubbufs = SUBBUFS;
 	rt_header->nfree = SUBBUFS;
-	rt_header->modes = modes;
+	rt_private.modes = modes;
 	rt_slots[0] = (struct ip_slot){.state = IP_SLOT_CLAIMED,
 				       .session = OLD | IP_SESSION_MARK,
 				       .modes = modes,
@@ -150,23 +155,22 @@ static void next_session(void)
 
 	was_late = slot->guard || slot->oldest;
 	((struct ip_gate *)rt_gate)->session = ((struct ip_gate *)rt_gate)->base = NEW;
-	rt_header->meters = memory + (size_t)BLOCKS * BLOCK - (char *)rt_header;
-	rt_header->nmeters = rt_header->meters_all = BLOCKS;
+	rt_private.meters = memory + (size_t)BLOCKS * BLOCK - (char *)rt_header;
+	rt_header->nmeters = rt_private.nmeters = BLOCKS;
 	rt_header->meters_hint = 1;
 	block(BLOCKS)->state = block(BLOCKS + 1)->state = IP_METERS_OWNED;
-	block(BLOCKS + 1)->limit = DEPTH * sizeof(struct ip_meters_frame);
 	block(BLOCKS + 1)->outmost = ~0ull;
 	rt_duties[NUMBER] = IP_DUTY(rt_duties[NUMBER] & IP_DUTY_MASK, NEW_AT);
 	if (was_late) {
 		slot->state = IP_SLOT_LATE;
-		slot->meters = slot->block = 0;
+		slot->block = 0;
 		return;
 	}
+	rt_blocks[0] = block(BLOCKS + 1);
 	*slot = (struct ip_slot){.state = IP_SLOT_CLAIMED,
 				 .session = NEW | IP_SESSION_MARK,
 				 .modes = IP_MODE_PAYLOADS,
 				 .tid = 1,
-				 .meters = (uintptr_t)block(BLOCKS + 1),
 				 .block = 1};
 }
 
@@ -191,21 +195,19 @@ static void held_up(unsigned kind, uint32_t duty, bool own_block)
 	for (long step = 0;; step++) {
 		begin(IP_MODE_PAYLOADS);
 		rt_duties[NUMBER] = IP_DUTY(duty, OLD_AT);
-		rt_header->meters = memory - (char *)rt_header;
-		rt_header->nmeters = rt_header->meters_all = BLOCKS;
-		rt_header->meters_size = BLOCK;
-		rt_header->meters_depth = DEPTH;
+		rt_private.meters = memory - (char *)rt_header;
+		rt_header->nmeters = rt_private.nmeters = BLOCKS;
+		rt_private.meters_size = BLOCK;
 		block(0)->state = IP_METERS_OWNED;
 		if (own_block) {
 			struct ip_meters *m = block(2);
 
 			m->state = IP_METERS_OWNED;
-			m->limit = DEPTH * sizeof(struct ip_meters_frame);
 			m->outmost = ~0ull;
 			m->frames[0] =
 				(struct ip_meters_frame){our_sp, __rdtsc() - 1000, rt_duties[NUMBER], 0};
 			m->top = sizeof(struct ip_meters_frame);
-			rt_slots[0].meters = (uintptr_t)m;
+			rt_blocks[0] = m;
 			rt_slots[0].block = 2;
 		}
 		target = step;
@@ -242,7 +244,7 @@ static void test_guard_of_meters(void **state)
 	begin(IP_MODE_PAYLOADS);
 	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_COUNT, OLD_AT);
 	block(2)->state = IP_METERS_OWNED;
-	rt_slots[0].meters = (uintptr_t)block(2);
+	rt_blocks[0] = block(2);
 	rt_slots[0].guard = 1 << 20;
 	rt_record(NUMBER, IP_PROBE_ENTRY, (1 << 20) - 4096);
 	assert_int_equal(rt_slots[0].guard, 1 << 20);
@@ -263,8 +265,7 @@ static void test_long_minimum(void **state)
 	begin(IP_MODE_PAYLOADS);
 	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_HIST, OLD_AT);
 	block(2)->state = IP_METERS_OWNED;
-	block(2)->limit = DEPTH * sizeof(struct ip_meters_frame);
-	rt_slots[0].meters = (uintptr_t)block(2);
+	rt_blocks[0] = block(2);
 	for (unsigned i = 0; i < N_ELEMENTS(ticks); i++) {
 		block(2)->frames[0] =
 			(struct ip_meters_frame){4096, __rdtsc() - ticks[i], rt_duties[NUMBER], 0};
@@ -338,8 +339,7 @@ static void test_timed(void **state)
 	begin(IP_MODE_PAYLOADS);
 	rt_duties[NUMBER] = IP_DUTY(IP_DUTY_TIMED, OLD_AT);
 	block(2)->state = IP_METERS_OWNED;
-	block(2)->limit = DEPTH * sizeof(struct ip_meters_frame);
-	rt_slots[0].meters = (uintptr_t)block(2);
+	rt_blocks[0] = block(2);
 	rt_record(NUMBER, IP_PROBE_ENTRY, 8192);
 	assert_int_equal(block(2)->top, sizeof(struct ip_meters_frame));
 	assert_int_equal(written(), 1);
@@ -352,7 +352,7 @@ static void test_timed(void **state)
 	assert_int_equal(ip_hist_unpack_most(h->max), h->sum);
 	assert_int_equal(rt_slots[0].guard, 0);
 	/* without a block there is no duration, and the events are there all the same */
-	rt_slots[0].meters = 0;
+	rt_blocks[0] = NULL;
 	rt_record(NUMBER, IP_PROBE_ENTRY, 8192);
 	assert_int_equal(written(), 4);
 }

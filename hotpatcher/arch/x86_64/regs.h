@@ -52,26 +52,37 @@ static inline int ip_arch_call(pid_t tid, struct ip_arch_call *ret)
 	return 0;
 }
 
+/* Of a stopped thread; 0: it is gone. */
+static inline uint64_t ip_arch_stack_pointer(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0)
+		return 0;
+	return regs.cs == IP_I386_CODE_SEGMENT ? (uint32_t)regs.rsp : regs.rsp;
+}
+
+/* Has the kernel start the call that a stopped thread comes from again, as the call itself could
+ * have asked for. No register but the one that holds its result is written: whatever thread it is,
+ * nothing that anybody else has chosen gets into it. */
+static inline void ip_arch_restart_plainly(pid_t tid)
+{
+	ptrace(PTRACE_POKEUSER, tid, offsetof(struct user, regs.rax), IP_ARCH_RESTART_UNLESS_HANDLER);
+}
+
 /* The two bytes in front of the program counter of a thread that comes from a system call: of the calls that this table numbers. */
 static inline bool ip_arch_is_own_call(const struct ip_arch_call *call, const uint8_t *code)
 {
 	return call->narrow || (code[0] == 0x0f && code[1] == 0x05);
 }
 
-static inline uint64_t ip_arch_again_below(const struct ip_arch_call *call)
-{
-	return call->narrow ? IP_I386_AGAIN_BELOW : IP_ARCH_AGAIN_BELOW;
-}
-
-/* What the thread has on its stack while it is in arch/ARCH/again.S: bytes of it, from its stack pointer up. */
-static inline size_t ip_arch_again_image(const struct ip_arch_call *call, const struct ip_again *again,
-					 uint8_t *ret)
+/* What a thread of 32-bit code has on its stack while it is in arch/i386/again.S: bytes of it, from
+ * its stack pointer up. */
+static inline size_t ip_arch_again_image(const struct ip_again *again, uint8_t *ret)
 {
 	const uint32_t pc = again->pc;
 
 	memcpy(ret, again, sizeof(*again));
-	if (!call->narrow)
-		return sizeof(*again);
 	memset(ret + sizeof(*again), 0, IP_I386_AGAIN_BELOW - sizeof(*again));
 	memcpy(ret + IP_I386_AGAIN_BELOW - sizeof(pc), &pc, sizeof(pc));
 	return IP_I386_AGAIN_BELOW;
@@ -87,6 +98,8 @@ static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *ar
 		ip_arch_set_arguments(&call->regs, arguments);
 	ip_arch_do_again(&call->regs, number, behind);
 	call->regs.rsp = sp;
+	if (!call->narrow)
+		call->regs.rcx = behind; /* as the processor leaves it */
 }
 
 static inline uint64_t ip_arch_clock(void)

@@ -17,8 +17,7 @@
 #include "common/rt_abi.h"
 #include "hotpatcher/arch/waits.h"
 
-#define IP_ARCH_AGAIN_BELOW                                                                                  \
-	320 /* from a caller's stack pointer down to the struct ip_again: past its red zone */
+#define IP_ARCH_CALL_LENGTH 2 /* of the instruction `syscall` */
 
 #define IP_ARCH_RESTART_UNLESS_HANDLER (-514l) /* ERESTARTNOHAND */
 

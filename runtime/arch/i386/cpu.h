@@ -15,9 +15,15 @@
 
 /* A call reaches everything. */
 #define CPU_CALLS_ARE_NEAR 0
-#define CPU_CALLS_USERS 0
+#define CPU_CALLS_USERS	   0
 #define CPU_FLIPS	   0 /* a borrowed thread must be a 64-bit one */
+#define CPU_SYS_GETRESUID  SYS_getresuid32
+#define CPU_SYS_GETRESGID  SYS_getresgid32
+#define CPU_AGAIN_SLOTS	   0 /* again.S has what it needs on the stack */
 #define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
+
+/* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
+#define CPU_TID_PLACES 0x18, 0x1c, 0x68
 
 typedef Elf32_auxv_t cpu_auxv;
 
@@ -55,6 +61,24 @@ static inline uint64_t cpu_clock(void)
 
 	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
 	return (uint64_t)hi << 32 | lo;
+}
+
+/* The thread pointer, which is where it points at, too. */
+static inline uint32_t cpu_thread_pointer(void)
+{
+	uint32_t pointer;
+
+	__asm__ volatile("movl %%gs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
+/* A word of what the thread pointer points at. */
+static inline uint32_t cpu_thread_word(uint32_t offset)
+{
+	uint32_t word;
+
+	__asm__ volatile("movl %%gs:(%1), %0" : "=r"(word) : "r"(offset));
+	return word;
 }
 
 static inline int cpu_cmpxchg_local(uint64_t *p, uint64_t expected, uint64_t desired)

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread goes on waiting whose system call a stop broke off (struct ip_again in common/rt_abi.h). It has been sent here by
- * the hotpatcher: behind one of the calls, with a result that makes the kernel start that call again, or, where a signal comes
- * first, return EINTR from it, as it would have without us.
+ * Where a thread goes on waiting whose system call a stop broke off (struct ip_again_slot in
+ * common/rt_abi.h). It has been sent here by the hotpatcher: behind one of the calls, with a result
+ * that makes the kernel start that call again, or, where a signal comes first, return EINTR from
+ * it, as it would have without us.
  *
- * The thread's struct ip_again is on top of its stack, 128 bytes of its caller's red zone above. Its caller sees what the kernel
- * promises: nothing has changed but rax, rcx and r11. To unwinders this is a signal's frame: the caller goes on at the very
- * instruction, and was not left by a call.
+ * All that the code needs lies in a slot of our own memory, one for each such thread; nothing is
+ * read from or written to the program's stack, whose pointer stays as it is: that of a coroutine
+ * may have no room. Each slot has calls of its own, so that the place of the call tells the slot:
+ * the processor leaves the address behind a call in rcx. So all registers but those of a changed
+ * argument are the program's during the wait.
+ *
+ * The caller sees what the kernel promises: nothing has changed but rax, rcx and r11. To unwinders
+ * this is a signal's frame: the caller goes on at the very instruction, and was not left by a call.
+ * The slot is given back last, when nothing is needed of it any more.
  */
 #include <sys/syscall.h>
 
-#define FRAME	    320
+#include "common/again_slots.h"
+
+/* struct ip_again_slot */
 #define PC	    0
 #define FLAGS	    8
 #define ARGUMENTS   16
@@ -23,111 +32,160 @@
 #define TRIES	    176
 #define POLL	    184
 #define POLL_EVENTS 188
+#define CALLS	    192
+#define OWNER	    200
+#define RESULT	    216
 
 	.macro arguments from
-	movq \from(%rsp), %rdi
-	movq \from + 8(%rsp), %rsi
-	movq \from + 16(%rsp), %rdx
-	movq \from + 24(%rsp), %r10
-	movq \from + 32(%rsp), %r8
-	movq \from + 40(%rsp), %r9
+	movq \from(%rcx), %rdi
+	movq \from + 8(%rcx), %rsi
+	movq \from + 16(%rcx), %rdx
+	movq \from + 24(%rcx), %r10
+	movq \from + 32(%rcx), %r8
+	movq \from + 40(%rcx), %r9
+	.endm
+
+	/* from a slot's calls to the slot; flags stay */
+	.macro find_slot
+	movq IP_AGAIN_TO_SLOT(%rcx), %r11
+	leaq (%rcx,%r11), %rcx
 	.endm
 
 	.text
 	.p2align 6
-	.globl rt_again, rt_again_end, rt_again_call, rt_again_poll, rt_again_rest
-	.hidden rt_again, rt_again_end, rt_again_call, rt_again_poll, rt_again_rest
+	.globl rt_again, rt_again_common, rt_again_end
+	.hidden rt_again, rt_again_common, rt_again_end
 	.type rt_again, @function
 rt_again:
 	.cfi_startproc
 	.cfi_signal_frame
-	.cfi_def_cfa rsp, FRAME
-	.cfi_offset rip, PC - FRAME
-	.cfi_offset rdi, ARGUMENTS - FRAME
-	.cfi_offset rsi, ARGUMENTS + 8 - FRAME
-	.cfi_offset rdx, ARGUMENTS + 16 - FRAME
-	.cfi_offset r10, ARGUMENTS + 24 - FRAME
-	.cfi_offset r8, ARGUMENTS + 32 - FRAME
-	.cfi_offset r9, ARGUMENTS + 40 - FRAME
-	/* the short form: one call, no flag changed */
-.Lshort:
+	.cfi_def_cfa rsp, 0
+	/* rip lies at C + *(C + IP_AGAIN_TO_SLOT), C being rcx & -IP_AGAIN_CALLS: breg2 0, const1s
+	 * -64, and, dup, plus_uconst 48, deref, plus */
+	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
+.Lslot = 0
+	.rept IP_AGAIN_SLOTS
+0:	syscall
+	leaq 0b(%rip), %rcx
+	.byte 0xe9 /* jmp: always in its long form */
+	.long .Lcall - . - 4
+	.p2align 4, 0xcc
 	syscall
-rt_again_call:
-	arguments ARGUMENTS
+	leaq 0b(%rip), %rcx
+	.byte 0xe9
+	.long .Lpoll - . - 4
+	.p2align 4, 0xcc
+	syscall
+	leaq 0b(%rip), %rcx
+	.byte 0xe9
+	.long .Lrest - . - 4
+	.p2align 4, 0xcc
+	.quad rt_again_slots + .Lslot * IP_AGAIN_SLOT - 0b
+	.p2align 6, 0xcc
+.Lslot = .Lslot + 1
+	.endr
+
+	/* the short form: one call, no flag changed */
+rt_again_common:
+.Lcall:
+	find_slot
+	.cfi_escape 0x10, 16, 2, 0x72, 0 /* rip lies where rcx points */
 .Lback:
-	movq PC(%rsp), %rcx
+	arguments ARGUMENTS
+	movq PC(%rcx), %r11
 	.cfi_remember_state
-	.cfi_register rip, rcx
-	.cfi_same_value rdi
-	.cfi_same_value rsi
-	.cfi_same_value rdx
-	.cfi_same_value r10
-	.cfi_same_value r8
-	.cfi_same_value r9
-	leaq FRAME(%rsp), %rsp
-	.cfi_def_cfa_offset 0
+	.cfi_register rip, r11
+	movq $0, OWNER(%rcx)
+	movq %r11, %rcx
 	notrack jmp *%rcx
 	.cfi_restore_state
 
 	/* the long form */
 .Lwait:
-	cmpw $0, POLL_EVENTS(%rsp)
-	je .Lrest
-	leaq POLL(%rsp), %rdi
+	cmpw $0, POLL_EVENTS(%rcx)
+	je .Lmove
+	leaq POLL(%rcx), %rdi
 	movl $1, %esi
-	leaq TIME(%rsp), %rdx /* the kernel keeps what is left in it */
+	leaq TIME(%rcx), %rdx /* the kernel keeps what is left in it */
 	xorl %r10d, %r10d
 	movl $8, %r8d
 	movl $SYS_ppoll, %eax
-	syscall
-rt_again_poll:
+	movq CALLS(%rcx), %rcx
+	leaq IP_AGAIN_POLL(%rcx), %r11
+	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
+	notrack jmp *%r11
+.Lpoll:
+	find_slot
+	.cfi_escape 0x10, 16, 2, 0x72, 0
 	testq %rax, %rax
 	js .Lerror
 	je .Llimit
-.Lrest:
+.Lmove:
 	arguments REST + 8
-	movq REST(%rsp), %rax
-	syscall
-rt_again_rest:
+	movq REST(%rcx), %rax
+	movq CALLS(%rcx), %rcx
+	leaq IP_AGAIN_REST(%rcx), %r11
+	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
+	notrack jmp *%r11
+.Lrest:
+	find_slot
+	.cfi_escape 0x10, 16, 2, 0x72, 0
 	cmpq $-11, %rax /* EAGAIN */
 	je .Lnothing
 	testq %rax, %rax
 	js .Lerror
-	addq %rax, PART(%rsp)
+	addq %rax, PART(%rcx)
 	testq %rax, %rax
 	je .Ldone
-	cmpq $0, ALL(%rsp)
+	cmpq $0, ALL(%rcx)
 	je .Ldone
-	addq %rax, REST + 16(%rsp)
-	subq %rax, REST + 24(%rsp)
+	addq %rax, REST + 16(%rcx)
+	subq %rax, REST + 24(%rcx)
 	jne .Lwait
 .Ldone:
-	movq PART(%rsp), %rax
+	movq PART(%rcx), %rax
 	jmp .Lout
 .Lnothing:
-	cmpw $0, POLL_EVENTS(%rsp)
+	cmpw $0, POLL_EVENTS(%rcx)
 	je .Lerror
-	decq TRIES(%rsp)
+	decq TRIES(%rcx)
 	jne .Lwait
-	cmpq $0, PART(%rsp)
+	cmpq $0, PART(%rcx)
 	jne .Ldone
 	arguments ARGUMENTS
-	movq NUMBER(%rsp), %rax
-	jmp .Lshort
+	movq NUMBER(%rcx), %rax
+	movq CALLS(%rcx), %rcx
+	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
+	notrack jmp *%rcx
+	.cfi_escape 0x10, 16, 2, 0x72, 0
 .Llimit:
-	movq LIMIT_ERROR(%rsp), %rax
+	movq LIMIT_ERROR(%rcx), %rax
 .Lerror:
-	cmpq $0, PART(%rsp)
-	cmovneq PART(%rsp), %rax
+	cmpq $0, PART(%rcx)
+	cmovneq PART(%rcx), %rax
+	/* the arithmetic flags as they were, without a stack: the overflow flag by a sum, then the
+	 * others */
 .Lout:
-	arguments ARGUMENTS
-	pushq FLAGS(%rsp)
-	.cfi_adjust_cfa_offset 8
-	popfq
-	.cfi_adjust_cfa_offset -8
+	movq %rax, RESULT(%rcx)
+	movq FLAGS(%rcx), %rax
+	movl %eax, %r11d
+	shrl $11, %r11d
+	andl $1, %r11d
+	movb %al, %ah
+	movb %r11b, %al
+	addb $0x7f, %al
+	sahf
+	movq RESULT(%rcx), %rax
 	jmp .Lback
 rt_again_end:
 	.cfi_endproc
 	.size rt_again, . - rt_again
+
+	.bss
+	.p2align 6
+	.globl rt_again_slots
+	.hidden rt_again_slots
+rt_again_slots:
+	.skip IP_AGAIN_SLOTS * IP_AGAIN_SLOT
 
 	.section .note.GNU-stack, "", @progbits

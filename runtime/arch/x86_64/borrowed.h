@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a borrowed thread runs: code of the runtime between a beginning and an end that are the same for all
- * (hotpatcher/wake.h tells the steps by their numbers).
+ * (hotpatcher/wake.h tells the steps by their numbers). The hotpatcher compares it byte by byte with its own, but for what
+ * stands in front of the numbered labels: distances.
  */
 #include <sys/syscall.h>
 
@@ -27,27 +28,33 @@
 	movl $SYS_rt_sigprocmask, %eax
 	movl $SIG_SETMASK, %edi
 	leaq \name\()_signals(%rip), %rsi
+.L\name\()_1:
 	xorl %edx, %edx
 	movl $8, %r10d
 	syscall
 	/* 7 */
 	call \function
+.L\name\()_2:
 	/* 8: who traces us finds us in this call, and takes us back from here; else it is over soon. It is none of those that leave
 	 * something behind for restart_syscall: that may be the thread's own. */
 	movl $SYS_rt_sigtimedwait, %eax
 	leaq \name\()_none(%rip), %rdi
+.L\name\()_3:
 	xorl %esi, %esi
 	leaq \name\()_while(%rip), %rdx
+.L\name\()_4:
 	movl $8, %r10d
 	syscall
 	/* 10: nobody does, so we go by ourselves */
 	movl $SYS_rt_sigprocmask, %eax
 	movl $SIG_SETMASK, %edi
 	leaq 160 + \block(%rip), %rsi
+.L\name\()_5:
 	xorl %edx, %edx
 	movl $8, %r10d
 	syscall
 	leaq \block(%rip), %rsp
+.L\name\()_6:
 	.irp register, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
 	popq %\register
 	.endr

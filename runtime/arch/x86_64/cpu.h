@@ -15,10 +15,16 @@
 
 /* A call reaches +-2 GiB. */
 #define CPU_CALLS_ARE_NEAR 1
+#define CPU_SYS_GETRESUID  SYS_getresuid
+#define CPU_SYS_GETRESGID  SYS_getresgid
 #define CPU_SYS_MMAP	   SYS_mmap
-#define CPU_CALLS_USERS 1 /* user.S */
+#define CPU_CALLS_USERS	   1 /* user.S */
 #define CPU_READS_PMCS	   1 /* cpu_read_pmc(), where the kernel lets us */
 #define CPU_FLIPS	   1 /* flip.S is there */
+#define CPU_AGAIN_SLOTS	   1 /* of again.S */
+
+/* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
+#define CPU_TID_PLACES 0x30, 0x38, 0x2d0
 
 typedef Elf64_auxv_t cpu_auxv;
 
@@ -62,6 +68,15 @@ static inline uint64_t cpu_read_pmc(uint32_t number)
 
 	__asm__ volatile("rdpmc" : "=a"(lo), "=d"(hi) : "c"(number));
 	return (uint64_t)hi << 32 | lo;
+}
+
+/* The thread pointer, which is where it points at, too. */
+static inline uint64_t cpu_thread_pointer(void)
+{
+	uint64_t pointer;
+
+	__asm__ volatile("movq %%fs:0, %0" : "=r"(pointer));
+	return pointer;
 }
 
 /* A word of what the thread pointer points at. */

@@ -158,6 +158,9 @@
 	leaq rt_threads(%rip), %rdx
 	movl GATE_SESSION(%rax), %eax
 	movq (%rdx, %rcx, 8), %rcx
+	/* in a forked child there may be no slots at the address that its parent has noted */
+	testl %eax, %eax
+	jz 8f
 	testq %rcx, %rcx
 	jz 8f
 	shlq $32, %rdi
@@ -208,6 +211,11 @@
 	movq %rdi, SLOT_GUARD(%rcx)
 	/* 4. rsi: cur */
 	movq SLOT_CUR(%rcx), %rsi
+	/* of a sub-buffer that there is: the slot is shared memory */
+	movq %rsi, %rax
+	shrq $POSITION_BITS, %rax
+	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %eax
+	jae 7f
 	rdtsc
 	testl $SUBBUF_WORDS - 1, %esi
 	jz 7f
@@ -255,6 +263,10 @@
 	movq SLOT_CUR(%rcx), %rsi
 	movq rt_clock(%rip), %rax
 	movq (%rax), %rax
+	movq %rsi, %rdx
+	shrq $POSITION_BITS, %rdx
+	cmpl rt_private + PRIVATE_NSUBBUFS(%rip), %edx
+	jae 7f
 	/* none of the words that are spared */
 	leal SUBBUF_SPARE(%rsi), %edx
 	testl $SUBBUF_WORDS - SUBBUF_SPARE, %edx
@@ -313,9 +325,20 @@
 5:
 	.endm
 
+	/* The block of the slot in rcx to rsi, by what the process notes of it; zero flag: it has none. Uses rdi. */
+	.macro block_of_slot
+	movq %rcx, %rsi
+	subq rt_slots(%rip), %rsi
+	leaq rt_blocks(%rip), %rdi
+	shrq $SLOT_SHIFT - 3, %rsi
+	movq (%rdi, %rsi), %rsi
+	testq %rsi, %rsi
+	.endm
+
 	/*
 	 * runtime/meters.c: holds the guard while the block is worked in. rcx: slot, edi: the session's number, with its mark; where the
-	 * slot is another session's by now, nothing has been done.
+	 * slot is another session's by now, nothing has been done. rdx: the duty's word, which names a place in the blocks: it and the frames
+	 * are shared memory, so what they say counts up to the bounds of rt_private. rsi: the block, of which the process keeps note by itself.
 	 */
 	.macro hold_guard up
 	cmpq $0, SLOT_GUARD(%rcx)
@@ -324,15 +347,17 @@
 	movq %rsi, SLOT_GUARD(%rcx)
 	cmpl %edi, SLOT_SESSION(%rcx)
 	jne 7f
-	movq SLOT_METERS(%rcx), %rsi
-	testq %rsi, %rsi
+	block_of_slot
 	jz 7f
+	leaq (%rsi, %rdx), %rdi
+	cmpq rt_private + PRIVATE_PLACE_LAST(%rip), %rdi
+	ja 7f
 	.endm
 
 	/* Enters a frame. rcx: slot, rdx: the duty's word, rsi: block */
 	.macro enter_frame up
 	movq METERS_TOP(%rsi), %rdi
-	cmpq METERS_LIMIT(%rsi), %rdi
+	cmpq rt_private + PRIVATE_FRAMES(%rip), %rdi
 	jae 7f
 	leaq METERS_FRAME(%rdi), %rax
 	movq %rax, METERS_TOP(%rsi)
@@ -353,6 +378,10 @@
 	movq METERS_TOP(%rsi), %rdi
 	testq %rdi, %rdi
 	jz 7f
+	cmpq rt_private + PRIVATE_FRAMES(%rip), %rdi
+	ja 7f
+	/* the word that was checked, not what the frame says later */
+	movl %edx, -64(%rsp)
 	addq %rsi, %rdi
 	leaq \up(%rsp), %rax
 	.if \tail == 0
@@ -383,7 +412,7 @@
 	movq $0, METERS_FRAMES - METERS_FRAME + FRAME_SP(%rdi)
 	addq %rax, METERS_FRAMES - 2 * METERS_FRAME + FRAME_INNER(%rdi)
 	/* nothing goes to C from here on: the number is not needed any more. With the new top the frame is a handler's */
-	movq METERS_FRAMES - METERS_FRAME + FRAME_DUTY(%rdi), %r11
+	movl -64(%rsp), %r11d
 	subq $METERS_FRAME, METERS_TOP(%rsi)
 	addq %r11, %rsi
 	addq %rax, HIST_SUM - DUTY_HIST(%rsi)
@@ -452,7 +481,7 @@
 	je 5b
 	.endif
 3:	cmpl $DUTY_HIST, %eax
-	jne 8f
+	jne 10f
 	.if \kind != 4
 	hold_guard \up
 	.if \kind == 1
@@ -469,6 +498,16 @@
 	movq $0, SLOT_GUARD(%rcx)
 	.endif
 	jmp 5b
+	/* Mostly nobody has jumped to the function (open_calls.h, rule 10). The block is only looked at. */
+10:	cmpl $DUTY_JOIN, %eax
+	jne 8f
+	testb $DUTY_JUMP_BIT, %dl
+	jnz 8f
+	block_of_slot
+	jz 5b
+	cmpq $0, METERS_JUMPED(%rsi)
+	je 5b
+	jmp 8f
 	/* it is logged */
 4:	testb $MODE_COARSE, SLOT_MODES(%rcx)
 	jz 2b

@@ -17,12 +17,11 @@
 #define SLOT_CLAIMED 1
 
 /* struct ip_slot of a session with modes */
-#define SLOT_METERS 88
-#define SLOT_MODES  96
-#define SESSION_MARK  0x80000000
-#define MODE_CAREFUL  1
-#define MODE_COARSE   2
-#define MODE_PAYLOADS 4
+#define SLOT_MODES     96
+#define SESSION_MARK   0x80000000
+#define MODE_CAREFUL   1
+#define MODE_COARSE    2
+#define MODE_PAYLOADS  4
 #define MODE_MONOTONIC 16
 
 /* struct ip_meters, struct ip_meters_frame, struct ip_hist */
@@ -30,8 +29,10 @@
 #define DUTY_LOG      0
 #define DUTY_COUNT    1
 #define DUTY_HIST     2
+#define DUTY_JOIN     7
+#define DUTY_JUMP_BIT 8
 #define METERS_TOP    8
-#define METERS_LIMIT  16
+#define METERS_JUMPED 16
 #define METERS_FRAMES 64
 #define METERS_FRAME  32
 #define FRAME_SP      0
@@ -51,6 +52,13 @@
 /* struct rt_self */
 #define SELF_SLOT    0
 #define SELF_SESSION 8
+
+#define SLOT_SHIFT 7 /* log2 of its bytes */
+
+/* struct ip_rt_private */
+#define PRIVATE_PLACE_LAST 8
+#define PRIVATE_FRAMES	   16
+#define PRIVATE_NSUBBUFS   24
 
 /* struct ip_gate */
 #define GATE_SESSION 0

@@ -62,6 +62,7 @@ class Trace:
 
     def __init__(self, dump, missing=()):
         self.entries, self.exits = collections.Counter(), collections.Counter()
+        self.again = collections.Counter()
         self.threads = {}
         self.missing = set()
         for line in dump.splitlines():
@@ -72,6 +73,9 @@ class Trace:
                 self.missing.add(name)
             self.threads.setdefault(event["tid"], []).append(trees.Step(event["event"], name, event["depth"]))
             (self.entries if event["event"] == "entry" else self.exits)[name] += 1
+            if event.get("again"):
+                assert event["event"] == "entry" and self.entries[name] > self.again[name] + 1, line
+                self.again[name] += 1
 
     def counted(self, counter):
         found = collections.Counter()
@@ -82,14 +86,14 @@ class Trace:
 
     def check_balance(self, calls, quiet_unwinding):
         """
-        Each exit closes the frame on top; an entry without an exit was left by a jump or an exception, or ended the
-        process. quiet_unwinding: the placement has no exits while an exception unwinds, so frames of libraries, too, may
+        Each exit closes the frame on top; an entry without an exit was left by a jump or an exception, ended the
+        process, or is one "again": a jump within a chain of tail calls back to a member of it, whose call ends with it. quiet_unwinding: the placement has no exits while an exception unwinds, so frames of libraries, too, may
         be left like that.
         """
         for tid, steps in self.threads.items():
             if not self.missing:
                 trees.assert_consistent(steps, f"thread {tid}")
-        entries, exits = self.counted(self.entries), self.counted(self.exits)
+        entries, exits = self.counted(self.entries - self.again), self.counted(self.exits)
         known = {short(name) for name in self.missing}
         for name in (entries | exits).keys() - known:
             left = calls[name].left if name in calls else 0
@@ -97,7 +101,7 @@ class Trace:
                 f"{name}: {entries[name]} entries, {exits[name]} exits, the program left it {left} times")
         for name in (self.entries | self.exits).keys() - self.missing:
             if of_library(name):
-                entered, ended = self.entries[name], self.exits[name]
+                entered, ended = self.entries[name] - self.again[name], self.exits[name]
                 assert ended == entered or (quiet_unwinding and ended < entered), f"{name}: {entered} entries, {ended} exits"
 
     def check_calls(self, calls, sees_inlined, unnamed=()):

@@ -16,12 +16,19 @@ import subprocess
 import sys
 import tempfile
 
+from . import patience
+
 MARK = f"IPROBE_TEST_MARK={os.getpid()}"
 ORDINARY_UID = 64231  # nobody's: no account has it, so that counts of processes by user are ours
 OTHER_UID = 64232
 
 # A command that has not ended after this time hangs.
-PATIENCE = 60
+PATIENCE = patience.scaled(60)
+
+
+def stops_of(summary):
+    """Lengths of the stops that changed something: where the machine is busy there are others."""
+    return [s["stop_us"] for s in summary["stops"] if not s.get("failed")]
 
 
 class Result:
@@ -34,13 +41,17 @@ class Result:
         """The JSON that `run` and `attach` print last."""
         return json.loads(self.stdout.rstrip().rsplit("\n", 1)[-1])
 
+    def stops(self):
+        return stops_of(self.summary())
+
     def __repr__(self):
         return (f"{' '.join(map(str, self.args))}\n  exit {self.returncode}\n  stdout: {self.stdout[-2000:]!r}\n"
                 f"  stderr: {self.stderr[-2000:]!r}")
 
 
-def last_words(proc, timeout=PATIENCE):
+def last_words(proc, timeout=60):
     """Waits for a Popen that has pipes; a Result."""
+    timeout = patience.scaled(timeout)
     try:
         out, err = proc.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -93,7 +104,8 @@ class Actor:
         self.procs.append(proc)
         return proc
 
-    def run(self, args, timeout=PATIENCE, input="", **kw):
+    def run(self, args, timeout=60, input="", **kw):
+        timeout = patience.scaled(timeout)
         proc = self.popen(args, **kw)
         try:
             out, err = proc.communicate(input=input, timeout=timeout)
@@ -136,7 +148,7 @@ def end(proc):
         # Not yet waited for, so the number still means the group that popen() made.
         os.killpg(proc.pid, signal.SIGKILL)
     try:
-        proc.wait(timeout=10)
+        proc.wait(timeout=patience.scaled(10))
     except subprocess.TimeoutExpired:
         print(f"cannot be ended: {proc.args}", file=sys.stderr)
     for stream in (proc.stdin, proc.stdout, proc.stderr):

@@ -87,4 +87,4 @@ class Daemon:
     def end(self):
         if self.proc and self.proc.poll() is None:
             self.proc.terminate()
-        return self.proc.wait(timeout=60)
+        return self.proc.wait(timeout=actors.PATIENCE)

@@ -14,7 +14,7 @@ from . import actor as actors
 from . import memory
 
 ERRORS = ["EIO", "EPERM", "ENOMEM", "EINTR", "ESRCH"]
-PATIENCE = 60
+PATIENCE = 60  # seconds, on a machine of usual speed
 # Nothing can be learnt there: they end the program, or return an address and no error (brk).
 NOT_THESE = {"execve", "exit_group", "exit", "rt_sigreturn", "restart_syscall", "brk"}
 

@@ -8,6 +8,8 @@ import os
 import signal
 import time
 
+from . import patience
+
 
 class Mapping:
     def __init__(self, line):
@@ -90,6 +92,7 @@ def differences(pid, instead):
 
 def wait_for(what, condition, timeout=20, step=0.005):
     """Polls until condition() is true; its value."""
+    timeout = patience.scaled(timeout)
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
@@ -150,3 +153,11 @@ def freeze(pid):
 
 def thaw(pid):
     os.kill(pid, signal.SIGCONT)
+
+
+def ring_memory(pid):
+    """An open file of the memory that the runtime of a process shares with iprobe. A privileged process has no descriptor of it."""
+    ring = next(m for m in mappings(pid) if "memfd:iprobe" in m.path)  # the others are parts of the same file
+    names = [f"/proc/{pid}/map_files/{ring.start:x}-{ring.end:x}"] if os.geteuid() == 0 else [
+        f"/proc/{pid}/fd/{fd}" for fd in os.listdir(f"/proc/{pid}/fd") if "memfd:iprobe" in os.readlink(f"/proc/{pid}/fd/{fd}")]
+    return open(names[0], "r+b")

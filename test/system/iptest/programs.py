@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles programs of test/programs by iprobe-cc or by a plain compiler, once a session for each way asked for."""
+"""
+Compiles programs of test/programs by iprobe-cc or by a plain compiler, once a session for each way asked for.
 
+Where IPROBE_TEST_PROGRAMS names a folder, what was compiled is kept there, and taken from there by tests that run on
+another kernel, where a compiler takes minutes. Who sets it has it emptied when the compiler or a program changes.
+"""
+
+import hashlib
 import os
 import pathlib
 import shutil
@@ -33,8 +39,34 @@ class Programs:
             env["IPROBE_CC"] = real
             env["IPROBE_PLACEMENT"] = placement
         args = [command, *flags, "-o", str(out), *map(str, sources), *[f for f in flags if f.startswith("-l")]]
+        kept = self._kept(args, out, real, placement if prepared else "")
+        if kept and kept.exists():
+            shutil.copy(kept, out)
+            return
         done = subprocess.run(args, env=env, cwd=out.parent, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{' '.join(args)}\n{done.stdout}{done.stderr}"
+        if kept:
+            self._keep(out, kept)
+
+    def _kept(self, args, out, *how):
+        """Where a program made so is kept; None: nowhere. The folder it is made in is of no matter."""
+        store = os.environ.get("IPROBE_TEST_PROGRAMS")
+        if not store:
+            return None
+        key = "\0".join([*(str(arg).replace(str(out.parent), "") for arg in args), *how])
+        return pathlib.Path(store) / hashlib.sha256(key.encode()).hexdigest()
+
+    @staticmethod
+    def _keep(out, kept):
+        """Complete where it has its name: others may keep the same at the same time. On a read-only one nothing is kept."""
+        try:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as new:
+                pass
+            shutil.copy(out, new.name)
+            os.rename(new.name, kept)
+        except OSError:
+            pass
 
     def folder(self, *key):
         path = self.top / "-".join(str(k).strip("-") for k in key)
@@ -49,6 +81,16 @@ class Programs:
             folder = self.folder("simple", compiler, opt, "prepared" if prepared else "plain", len(self.made))
             flags = [opt, "-g", "-pthread", *extra, "-lm"]
             self._compile(folder / name, [self.source / f"{name}.{suffix}"], flags, compiler, prepared, placement)
+            self.made[key] = folder / name
+        return self.made[key]
+
+    def generated(self, name, write, version, flags, placement="fentry"):
+        """A program whose one file write(path) writes, always the same for one `version`; its path."""
+        key = ("generated", name, version, flags, placement)
+        if key not in self.made:
+            folder = self.folder("generated", name, len(self.made))
+            write(folder / f"{name}.c")
+            self._compile(folder / name, [folder / f"{name}.c"], [f"-DVERSION=\"{version}\"", *flags], "gcc", True, placement)
             self.made[key] = folder / name
         return self.made[key]
 
@@ -73,6 +115,18 @@ class Programs:
                 self._compile(made[version], [self.source / "plugin.c"],
                               ["-O2", "-g", "-fPIC", "-shared", f"-DVERSION={version}", *extra], "gcc", True, placement)
             self.made[key] = made
+        return self.made[key]
+
+    def tails(self, compiler="gcc", extra=()):
+        """tail_times, with its library, built by iprobe-c++ in placement fentry at -O2."""
+        key = ("tails", compiler, *extra)
+        if key not in self.made:
+            folder = self.folder(*key)
+            self._compile(folder / "libtail_lib.so", [self.source / "tail_lib.c"], ["-O2", "-g", "-fPIC", "-shared", *extra], compiler,
+                          True, "fentry")
+            self._compile(folder / "tail_times", [self.source / "tail_times.cc"],
+                          ["-O2", "-g", *extra, f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-ltail_lib"], compiler, True, "fentry")
+            self.made[key] = folder / "tail_times"
         return self.made[key]
 
     def trees(self, compiler, opt, placement="instrument", extra=()):

@@ -28,9 +28,29 @@ def section(path, name):
     return pathlib.Path(path).read_bytes()[found.offset:found.offset + found.size]
 
 
+def symbols(path, table=".dynsym"):
+    """Of each symbol (name, value, size, name of its section), in the order of the table; [] where there is none."""
+    data, all_sections = pathlib.Path(path).read_bytes(), sections(path)
+    found = []
+    for s in all_sections:
+        if s.name != table or not s.type:
+            continue
+        names = data[all_sections[s.link].offset:][:all_sections[s.link].size]
+        for at in range(s.offset, s.offset + s.size, 24):
+            name, _, _, shndx, value, size = struct.unpack_from("<IBBHQQ", data, at)
+            where = all_sections[shndx].name if 0 < shndx < 0xff00 else shndx
+            found.append((names[name:names.index(b"\0", name)].decode(), value, size, where))
+    return found
+
+
 def loaded_bytes(path):
-    """Bytes of each PT_LOAD, but for what the ELF header says of the section headers."""
+    """Bytes of each PT_LOAD, but for what the ELF header says of the section headers, and for the numbers of sections in the
+    loaded symbol table: symbols() has those by name."""
     data = bytearray(pathlib.Path(path).read_bytes())
+    for s in sections(path):
+        for entry in range(s.offset, s.offset + s.size, 24) if s.name == ".dynsym" else ():
+            shndx, = struct.unpack_from("<H", data, entry + 6)
+            data[entry + 6:entry + 8] = bytes(2) if 0 < shndx < 0xff00 else data[entry + 6:entry + 8]
     data[40:48] = bytes(8)
     data[60:64] = bytes(4)
     at, = struct.unpack_from("<Q", data, 32)

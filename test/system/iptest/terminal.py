@@ -94,7 +94,7 @@ class Terminal:
             except OSError:
                 time.sleep(timeout)
 
-    def wait(self, what, condition, timeout=actors.PATIENCE):
+    def wait(self, what, condition, timeout=60):
         deadline = time.monotonic() + timeout
         while not condition(self):
             self.read(0.05)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slots of threads that go on waiting in the runtime's code (struct ip_again_slot), for C and assembler. Each has its
+ * own calls, side by side, and behind them the distance from there to the slot.
+ */
+#ifndef IP_AGAIN_SLOTS_H
+#define IP_AGAIN_SLOTS_H
+
+#define IP_AGAIN_SLOTS	 512
+#define IP_AGAIN_SLOT	 256 /* bytes */
+#define IP_AGAIN_CALLS	 64  /* bytes of the calls of one slot: the call itself first */
+#define IP_AGAIN_POLL	 16  /* where ppoll() stands among them */
+#define IP_AGAIN_REST	 32  /* the call that moves the rest */
+#define IP_AGAIN_TO_SLOT 48  /* the distance */
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether others could turn a path elsewhere. See dir.h.
+ *
+ * The way is gone by single names from the root directory on, links read and followed by us. Each name is looked up in a
+ * directory that was checked before: so whatever was found at a step is found there again, by whoever looks it up later.
+ */
+#include "common/dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#define LINKS_MAX 16
+
+static bool is_trusted(uid_t uid)
+{
+	return uid == geteuid() || uid == 0;
+}
+
+/* One name of a way, which leads on from a directory. */
+struct step {
+	const char *path; /* the whole, for errors */
+	mode_t make;	  /* of the last one that is not there; 0: it must be */
+	int depth;	  /* symbolic links so far */
+};
+
+/* Whether others could put something else in the place of a name in the directory. */
+static int check_directory(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return ip_error_errno("%s: cannot look at a directory above it", path);
+	if (!is_trusted(st.st_uid))
+		return ip_error("%s: it, or a directory above it, is user %u's, who could put another in its "
+				"place: chown it",
+				path, st.st_uid);
+	if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
+		return ip_error("%s: others can write to a directory above it, and could put another in its "
+				"place: chmod go-w, or chmod +t",
+				path);
+	return 0;
+}
+
+static int walk(int *fd, const char *way, struct step *step, bool last);
+
+/* A link in a directory that has been checked: its text does not change, and is a way like others. */
+static int walk_link(int *fd, int link, struct step *step, bool last)
+{
+	char text[PATH_MAX];
+	ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
+
+	if (n <= 0 || ++step->depth > LINKS_MAX)
+		return ip_error("%s: too many symbolic links on the way", step->path);
+	text[n] = '\0';
+	return walk(fd, text, step, last);
+}
+
+/* Goes on from *fd by one name. last: with it the way ends. */
+static int walk_name(int *fd, const char *name, struct step *step, bool last)
+{
+	_cleanup_close_ int next = -1;
+	struct stat st;
+
+	if (check_directory(*fd, step->path) < 0)
+		return -1;
+	next = openat(*fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (next < 0 && errno == ENOENT && last && step->make) {
+		if (mkdirat(*fd, name, step->make) < 0 && errno != EEXIST)
+			return ip_error_errno("cannot make %s", step->path);
+		next = openat(*fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	}
+	if (next < 0 || fstat(next, &st) < 0)
+		return ip_error_errno("cannot open %s", step->path);
+	if (!is_trusted(st.st_uid))
+		return ip_error("%s: it, or a directory above it, is user %u's, who could put another in its "
+				"place: chown it",
+				step->path, st.st_uid);
+	if (S_ISLNK(st.st_mode))
+		return walk_link(fd, next, step, last);
+	if (!S_ISDIR(st.st_mode) && !last)
+		return ip_error("%s: something on the way is no directory", step->path);
+	close(*fd);
+	*fd = ip_steal_fd(&next);
+	return 0;
+}
+
+static int walk(int *fd, const char *way, struct step *step, bool last)
+{
+	if (*way == '/') {
+		close(*fd);
+		*fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (*fd < 0)
+			return ip_error_errno("cannot open %s", step->path);
+	}
+	while (*(way += strspn(way, "/"))) {
+		size_t n = strcspn(way, "/");
+		char name[NAME_MAX + 1];
+
+		if (n > NAME_MAX)
+			return ip_error("%s: a name is too long", step->path);
+		memcpy(name, way, n);
+		name[n] = '\0';
+		way += n;
+		if (walk_name(fd, name, step, last && !way[strspn(way, "/")]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_way(const char *path, mode_t make, bool directory)
+{
+	char here[PATH_MAX] = "";
+	_cleanup_close_ int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct step step = {.path = path, .make = make};
+	struct stat st;
+
+	if (fd < 0 || (*path != '/' && !getcwd(here, sizeof(here))))
+		return ip_error_errno("cannot open %s", path);
+	if (walk(&fd, here, &(struct step){.path = path}, false) < 0 || walk(&fd, path, &step, true) < 0)
+		return -1;
+	if (fstat(fd, &st) < 0)
+		return ip_error_errno("cannot open %s", path);
+	if (directory ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
+		return ip_error("%s is no %s", path, directory ? "directory" : "plain file");
+	return st.st_mode & 022 ? ip_error("%s can be written by others: chown it, chmod go-w", path) : 0;
+}
+
+int ip_dir_check_way(const char *path, mode_t make)
+{
+	return check_way(path, make, true);
+}
+
+int ip_file_check_way(const char *path)
+{
+	return check_way(path, 0, false);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process may, as far as its children may come to differ from it: users, groups, capabilities, user namespace.
+ */
+#ifndef IP_CREDENTIALS_H
+#define IP_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* As text, to be compared. */
+struct ip_credentials {
+	char text[16384];
+};
+
+/* Of its first thread. 0; -1 where the process is not there, or not all can be seen or kept (thousands of groups): ret stays as it was. */
+int ip_credentials_read(pid_t pid, struct ip_credentials *ret);
+
+bool ip_credentials_are_same(const struct ip_credentials *a, const struct ip_credentials *b);
+
+#endif

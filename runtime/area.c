@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The area: opening or making its memfd, mapping it, and who else gets at it.
+ *
+ * Forked children do not get it (MADV_DONTFORK), unless they are followed: they may give up privileges that we have. Hooks that begin in
+ * one find its gate wiped, and touch nothing of the area. But one that a signal handler interrupts, and that forks, goes on in the child, too, with
+ * addresses of the area in its registers. So that it finds memory there:
+ *
+ *   1. Some pages of the area are not the file's but private ones, covers (common/rt_abi.h), mapped as stacks are that grow down
+ *      (MAP_GROWSDOWN). In the process itself they lie right above the area's memory, and never grow.
+ *   2. In a child there is nothing below them: the kernel makes a cover grow to where a late hook reads or writes, by zeros of the
+ *      child's own, up to its limit on stacks (RLIMIT_STACK, mostly 8 MiB). Zeros name no sub-buffer of ours and no session: what the
+ *      hook still does to them is without consequence.
+ *   3. The area lies far from all that the kernel maps by itself: what the child maps later is not where such a hook writes.
+ *
+ * Covered is what records take: the header, slots, descriptors, and the first sub-buffers. The collector lets the lowest ones go
+ * round, so they are the ones in use.
+ */
+#include <stddef.h>
+#include <sys/syscall.h>
+
+#include "runtime/arch/cpu.h"
+#include "runtime/rt.h"
+
+#define PAGE	       4096ull
+#define AREA_SIZE      IP_AREA_OWN_SIZE /* a launcher's is mapped as long as it is */
+#define FD_FLOOR       900		/* the memfd keeps out of the low numbers, which programs count on */
+#define FD_FLOOR_WOKEN 48 /* below 64, which every process's table of descriptors holds: see raise_fd() */
+
+#define PROT_READ	   1
+#define PROT_WRITE	   2
+#define MAP_SHARED	   0x01
+#define MAP_PRIVATE	   0x02
+#define MAP_FIXED	   0x10
+#define MAP_ANONYMOUS	   0x20
+#define MAP_GROWSDOWN	   0x100
+#define MAP_NORESERVE	   0x4000
+#define MADV_DONTFORK	   10
+#define MADV_DOFORK	   11
+#define O_PATH		   010000000
+#define CAPABILITY_VERSION 0x20080522u /* _LINUX_CAPABILITY_VERSION_3 */
+#define OWNER_ALONE	   0600
+#define MFD_CLOEXEC	   1u
+#define MFD_ALLOW_SEALING  2u
+#define MFD_NOEXEC_SEAL	   8u
+#define O_RDWR		   2
+#define O_CLOEXEC	   02000000
+#define F_DUPFD_CLOEXEC	   1030
+#define SEEK_END	   2
+#define LIMIT_FSIZE	   1
+#define EFBIG		   27
+
+#define FAILED(ret) ((unsigned long)(ret) > -4096ul)
+
+/* An address, or an error as from any system call. */
+static unsigned long map(uint64_t address, uint64_t size, long prot, long flags, long fd)
+{
+	return cpu_syscall6(CPU_SYS_MMAP, address, size, prot, flags, fd, 0);
+}
+
+/* A hint for the kernel: amid the range that it fills from neither end, and not to be guessed better than other addresses of the
+ * process. 0: there is no such range. local: something on the stack. */
+static uint64_t place_far_away(const void *local)
+{
+	const uint64_t mixed =
+		(((uintptr_t)local ^ (uintptr_t)&rt_private << 16) * 0x9e3779b97f4a7c15ull) >> 32;
+
+	return IP_AREA_PLACE && sizeof(void *) == 8
+		       ? IP_AREA_PLACE + mixed % (IP_AREA_PLACE_RANGE / PAGE) * PAGE
+		       : 0;
+}
+
+/* Step 1. 0, or an error. */
+static long lay_covers(uint64_t area, uint64_t size)
+{
+	for (unsigned i = 0; i < IP_AREA_COVERS && ip_area_cover(i) < size; i++) {
+		unsigned long at = map(area + ip_area_cover(i), PAGE, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1);
+
+		if (FAILED(at))
+			return at;
+	}
+	return 0;
+}
+
+/* Whether forked children get it. They always get the covers. 0, or an error. */
+static long keep(uint64_t area, uint64_t size, int inherit)
+{
+	uint64_t from = 0;
+
+	for (unsigned i = 0; i <= IP_AREA_COVERS && from < size; i++) {
+		uint64_t to = i < IP_AREA_COVERS && ip_area_cover(i) < size ? ip_area_cover(i) : size;
+		long ret = cpu_syscall(SYS_madvise, area + from, to - from,
+				       inherit ? MADV_DOFORK : MADV_DONTFORK, 0);
+
+		if (FAILED(ret))
+			return ret;
+		from = to + PAGE;
+	}
+	return 0;
+}
+
+long rt_area_keep(int inherit)
+{
+	long ret = keep(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, inherit);
+
+	if (!FAILED(ret))
+		rt_private.inherited = inherit;
+	return ret;
+}
+
+long rt_area_disown(void)
+{
+	unsigned long at = map(iprobe_rt_anchor.area, iprobe_rt_anchor.area_size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1);
+
+	return FAILED(at) ? (long)at : 0;
+}
+
+/* Out of the low numbers, as the very next thing: the kernel gives new descriptors the lowest one there is, and knows no way to
+ * ask for another at once. A thread that opens something between the two calls gets a number higher than the
+ * lowest, as it does when any other thread opens something just then. Below the process's limit, however low that is. Where other
+ * threads run, no higher than any table of descriptors reaches: to enlarge a shared one the kernel waits for all processors (an
+ * RCU grace period), for milliseconds, on a busy machine for seconds, for which a borrowed thread would be held. */
+static long raise_fd(long fd, long highest)
+{
+	long raised = fd;
+
+	for (long floor = highest; !FAILED(fd) && floor > fd; floor /= 2) {
+		raised = cpu_syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, floor, 0);
+		if (!FAILED(raised))
+			break;
+		raised = fd;
+	}
+	if (raised != fd)
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+	return raised;
+}
+
+/* Whether the process has a privilege that a child of it might give up. */
+static int is_privileged(void)
+{
+	uint32_t ids[6] = {0}, set[6] = {0};
+	struct {
+		uint32_t version;
+		int32_t pid;
+	} header = {CAPABILITY_VERSION, 0};
+
+	if (FAILED(cpu_syscall(CPU_SYS_GETRESUID, (long)&ids[0], (long)&ids[1], (long)&ids[2], 0)) ||
+	    FAILED(cpu_syscall(CPU_SYS_GETRESGID, (long)&ids[3], (long)&ids[4], (long)&ids[5], 0)) ||
+	    FAILED(cpu_syscall(SYS_capget, (long)&header, (long)set, 0, 0)))
+		return 1;
+	/* effective, permitted, inheritable; twice */
+	return !ids[0] || ids[0] != ids[1] || ids[0] != ids[2] || ids[3] != ids[4] || ids[3] != ids[5] ||
+	       set[0] || set[1] || set[3] || set[4];
+}
+
+/* A descriptor would be inherited by each child. Who may trace a privileged process gets at the area through its mapping (map_files), and it keeps none.
+ * Of another one the user's own iprobe would not: it keeps one that is a name only, for its user, in whose name children run
+ * as well. The number, or -1. */
+static int32_t keep_name(long fd, long highest)
+{
+	char name[32] = "/proc/self/fd/";
+	unsigned at = 14, from;
+	long path = -1;
+
+	for (long n = fd; n || at == 14; n /= 10)
+		name[at++] = '0' + n % 10;
+	for (from = 14; from < (14 + at) / 2; from++) {
+		char c = name[from];
+
+		name[from] = name[at - 1 - (from - 14)];
+		name[at - 1 - (from - 14)] = c;
+	}
+	if (!is_privileged())
+		path = cpu_syscall(SYS_openat, -100, (long)name, O_PATH | O_CLOEXEC, 0);
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
+	if (FAILED(path))
+		return -1;
+	path = raise_fd(path, highest);
+	return FAILED(path) ? -1 : (int32_t)path;
+}
+
+/* Opens and maps the launcher's area if this process is the one it was made for. */
+int rt_map_launched(const char *path)
+{
+	long fd = raise_fd(cpu_syscall(SYS_openat, -100, path, O_RDWR | O_CLOEXEC, 0), FD_FLOOR);
+	struct ip_area_header *header;
+	unsigned long at;
+	long size;
+
+	if (FAILED(fd))
+		return 0;
+	size = cpu_syscall(SYS_lseek, fd, 0, SEEK_END, 0);
+	if (FAILED(size) || (uint64_t)size < IP_AREA_DATA_OFFSET + IP_SUBBUF_SIZE)
+		goto not_ours;
+	at = map(place_far_away(&path), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd);
+	if (FAILED(at))
+		goto not_ours;
+	header = (struct ip_area_header *)at;
+	if (header->magic != IP_AREA_MAGIC || header->abi != IP_RT_ABI ||
+	    header->run_pid != cpu_syscall(SYS_getpid, 0, 0, 0, 0)) {
+		cpu_syscall(SYS_munmap, at, size, 0, 0);
+		goto not_ours;
+	}
+	rt_private.inherited = header->inherit == 1;
+	if ((!rt_private.inherited && FAILED(keep(at, size, 0))) || FAILED(lay_covers(at, size))) {
+		cpu_syscall(SYS_munmap, at, size, 0, 0);
+		goto not_ours;
+	}
+	iprobe_rt_anchor.area = at;
+	iprobe_rt_anchor.area_size = size;
+	iprobe_rt_anchor.area_fd = keep_name(fd, FD_FLOOR);
+	return 1;
+not_ours:
+	cpu_syscall(SYS_close, fd, 0, 0, 0);
+	return 0;
+}
+
+/* Past its limit on file sizes, which holds for memfds too, a process gets SIGXFSZ, and ends. */
+static int fits_limit(uint64_t size)
+{
+	uint64_t limit[2]; /* current, maximal */
+	long ret = cpu_syscall(SYS_prlimit64, 0, LIMIT_FSIZE, 0, limit);
+
+	return FAILED(ret) || size <= limit[0];
+}
+
+int rt_map_own_area(enum rt_start how)
+{
+	struct ip_area_header *header;
+	unsigned long at = 0;
+	long fd, ret;
+
+	if (!fits_limit(IP_AREA_DATA_OFFSET)) {
+		iprobe_rt_anchor.error = EFBIG;
+		return 0;
+	}
+	fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0);
+	if (FAILED(fd)) /* kernels before 6.3 do not know that flag, which allows sealing too */
+		fd = cpu_syscall(SYS_memfd_create, "iprobe", MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
+	fd = raise_fd(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	if (FAILED(fd)) {
+		iprobe_rt_anchor.error = -fd;
+		return 0;
+	}
+	ret = cpu_syscall(SYS_fchmod, fd, OWNER_ALONE, 0, 0);
+	if (!FAILED(ret))
+		ret = cpu_syscall(SYS_ftruncate, fd, IP_AREA_DATA_OFFSET, 0, 0);
+	if (!FAILED(ret)) {
+		ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_NORESERVE, fd);
+		/* at once: a process that another thread forks in between has the area (hotpatcher/family.h, step 6) */
+		if (!FAILED(ret))
+			ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
+		if (!FAILED(ret))
+			ret = lay_covers(at, AREA_SIZE);
+	}
+	if (FAILED(ret)) {
+		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		iprobe_rt_anchor.error = -ret;
+		return 0;
+	}
+	header = (struct ip_area_header *)at;
+	header->magic = IP_AREA_MAGIC;
+	header->abi = IP_RT_ABI;
+	iprobe_rt_anchor.area = at;
+	iprobe_rt_anchor.area_size = AREA_SIZE;
+	iprobe_rt_anchor.area_fd = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	return 1;
+}

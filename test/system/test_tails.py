@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that end by jumping to another function: how long they last, by the program's own clock, and what is said where that is not known."""
+
+import json
+
+import pytest
+from iptest import programs as building
+
+# Those that lead to functions with probes, and those that do not, or nobody knows where.
+FOLLOWED = ["direct", "chain", "stacked", "variadic", "ping", "deep", "across", "catches", "left"]
+UNWOUND = ["catches", "left"]
+MEASURED = [name for name in FOLLOWED if name not in UNWOUND]
+MARKED = {"indirect": 1, "nobody": 1, "half": 0.5}
+ROUNDS = 20
+
+
+@pytest.fixture(params=building.compilers())
+def program(programs, request):
+    return programs.tails(request.param)
+
+
+def own_clock(stdout):
+    """{name: what each call took by the program's own clock}"""
+    return {words[0]: [int(w) for w in words[3:]] for words in map(str.split, stdout.splitlines()) if len(words) > 2}
+
+
+def record(me, program, *options):
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "-o", directory, *options, "--", program, str(ROUNDS), "300")
+    assert done.returncode == 0, repr(done)
+    assert done.summary()["lost"] == 0
+    return own_clock(done.stdout), directory, done
+
+
+def durations(me, directory):
+    """{name: what each call took}"""
+    found = {}
+    for line in me.iprobe("dump", "--json", directory).stdout.splitlines():
+        step = json.loads(line)
+        if step["event"] == "exit":
+            found.setdefault(step["function"], []).append(step["duration_ns"])
+    return found
+
+
+def assert_true_times(own, found, names):
+    """Within 1 % or 100 ns; but between a probe and the program's look at its clock a thread may lose the processor, on a busy machine often
+    enough. What it loses there makes our time the shorter one, never the longer."""
+    for name in names:
+        assert len(found[name]) == len(own[name]) == ROUNDS, name
+        calls = list(zip(found[name], own[name]))
+        # what an exception or longjmp ends ends with the next event
+        assert name in UNWOUND or all(a <= b + max(100, 0.01 * b) for a, b in calls), (name, calls)
+        assert sum(abs(a - b) <= max(100, 0.01 * b) for a, b in calls) >= 0.6 * ROUNDS, (name, calls)
+
+
+def report(me, directory):
+    return {f["function"]: f for f in json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]}
+
+
+def test_times_of_all(me, program):
+    own, directory, _ = record(me, program)
+    assert_true_times(own, durations(me, directory), FOLLOWED)
+    functions = report(me, directory)
+    for name in FOLLOWED:
+        assert functions[name]["until_tail_call"] == 0, name
+        assert functions[name]["self_ns"] < 0.5 * functions[name]["total_ns"], name
+    for name, share in MARKED.items():
+        assert functions[name]["until_tail_call_share"] == share, name
+    # each call of a loop of jumps counts; the time is that of the one call that began it
+    assert functions["ping"]["calls"] > 1000 < functions["pong"]["calls"]
+    assert functions["ping"]["total_ns"] == pytest.approx(sum(own["ping"]), rel=0.05)
+    assert functions["ping"]["total_ns"] > 0.9 * functions["pong"]["total_ns"]
+    marks = [line for line in me.iprobe("report", directory).stdout.splitlines() if "until its tail call" in line]
+    assert {line.split("  (")[0].split()[-1] for line in marks} == set(MARKED), marks
+    assert "half  (until its tail call, in 50 % of the calls)" in "\n".join(marks)
+
+
+# Alone those that are unwound have no next event in time.
+@pytest.mark.parametrize("name", [name for name in FOLLOWED if name not in UNWOUND])
+def test_times_of_one(me, program, name):
+    """Whom it jumps to goes live too, and is not shown."""
+    own, directory, done = record(me, program, "-f", name)
+    found = durations(me, directory)
+    assert set(found) == {name} and done.summary()["functions"] == 1
+    assert_true_times(own, found, [name]) if name != "ping" else None
+    functions = report(me, directory)
+    assert set(functions) == {name}
+    assert functions[name]["until_tail_call"] == 0
+    if name == "ping":
+        assert functions[name]["total_ns"] == pytest.approx(sum(own[name]), rel=0.05)
+        assert functions[name]["calls"] > 1000
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_what_is_not_known_is_marked(me, program, name):
+    _, directory, _ = record(me, program, "-f", name)
+    share = MARKED[name]
+    text = f"until its tail call, in {100 * share:.0f} % of the calls"
+    assert report(me, directory)[name]["until_tail_call_share"] == share
+    assert f"{name}  ({text})" in me.iprobe("report", directory).stdout
+    assert text in me.iprobe("hist", directory).stdout
+    (shown,) = json.loads(me.iprobe("hist", "--json", directory).stdout)["functions"]
+    assert shown["until_tail_call_share"] == share and shown["until_tail_call"] == share * ROUNDS
+    assert f"{name}  (until its tail call)" in me.iprobe("graph", directory).stdout
+    nodes = json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]
+    assert [n.get("until_tail_call") for n in nodes] == [True]
+    lines = [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
+    assert sum(line.get("until_tail_call", False) for line in lines) == share * ROUNDS
+    page = me.iprobe("export", "--format", "html", directory).stdout
+    assert f'"untilTail":{int(share * ROUNDS)}' in page
+
+
+@pytest.mark.parametrize("options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "1"]], ids=lambda o: o[0])
+def test_filtered(me, program, options):
+    """What a call is left out or kept by is how long it really lasts, and a jump is no deeper."""
+    names = [name for name in FOLLOWED if name != "ping"]
+    own, directory, _ = record(me, program, "-f", ",".join(["main", *names]), *options)
+    assert_true_times(own, durations(me, directory), names)
+
+
+def test_short_calls_are_left_out_whole(me, program):
+    own, directory, done = record(me, program, "-f", "direct,ping,across", "--min-duration", "30s")
+    assert report(me, directory) == {} and done.summary()["events"] == 0
+
+
+def assert_measured(own, f, name):
+    """As assert_true_times(), of what histograms keep: the shortest call and the sum."""
+    assert f["until_tail_call_share"] == 0, f
+    # calls of a loop that are in it already have no time of their own
+    assert f["calls"] - f["unmeasured"] == ROUNDS and (f["calls"] > 1000) == (name == "ping"), f
+    assert (0.99 * 300_000 if name != "ping" else 10_000) < f["min_ns"] < min(own) + max(100, 0.01 * min(own)), (f, own)
+    assert 0.7 * sum(own) < f["total_ns"] < 1.01 * sum(own), (f, own)
+
+
+def test_measured_times_of_all(me, program):
+    """Histograms that the hooks make."""
+    own, directory, done = record(me, program, "--payload", "hist")
+    functions = report(me, directory)
+    for name in MEASURED:
+        assert_measured(own[name], functions[name], name)
+        assert functions[name]["self_ns"] < 0.5 * functions[name]["total_ns"], name
+    # what was left is not there; what is not known is said at once, and marked
+    for name in UNWOUND:
+        assert functions[name]["calls"] == functions[name]["unmeasured"] == ROUNDS, functions[name]
+    assert "may end by a tail call to where no probes are: what is measured ends there" in done.stderr
+    mark = "until its tail call, in some of the calls"
+    marked = {line.split("  (")[0].split()[-1] for line in me.iprobe("report", directory).stdout.splitlines() if mark in line}
+    assert marked == set(MARKED)
+    assert all(functions[name]["until_tail_call_share"] is None for name in MARKED)
+    assert mark in me.iprobe("hist", "-f", "indirect", directory).stdout
+    shown = {f["function"]: f for f in json.loads(me.iprobe("hist", "--json", directory).stdout)["functions"]}
+    assert shown["indirect"]["until_tail_call"] is None and shown["direct"]["until_tail_call"] == 0
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_times_of_one(me, program, name):
+    """Whom it jumps to goes live too, without a histogram."""
+    own, directory, done = record(me, program, "--payload", "hist", "-f", name)
+    assert "tail call" not in done.stderr and done.summary()["functions"] == 1
+    functions = report(me, directory)
+    assert set(functions) == {name}
+    assert_measured(own[name], functions[name], name)
+    # the time of those that nobody has selected is its own
+    assert functions[name]["self_ns"] == pytest.approx(functions[name]["total_ns"], rel=0.001)
+
+
+@pytest.mark.parametrize("more", [[], ["--linger", "100ms"]], ids=["measured", "logged too"])
+@pytest.mark.parametrize("selected", ["direct", "direct,work"])
+def test_condition_on_a_function_that_jumps(me, program, selected, more):
+    """--until waits for the time of the whole call; what is recorded besides is what it would be without."""
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--json", "--until", "p50>250us/1s:direct", "-f", selected, *more, "-o", directory,
+                     "--", program, str(ROUNDS), "300", "3")
+    assert done.summary().get("until") == 1, repr(done)
+    assert "tail call" not in done.stderr, done.stderr
+    functions = report(me, directory)
+    assert functions["direct"]["avg_ns"] > 250_000 and functions["direct"]["until_tail_call"] == 0
+    assert set(functions) == set(selected.split(","))
+    if "work" in functions:
+        # of many calls by others, too
+        assert functions["work"]["calls"] > 2 * functions["direct"]["calls"], functions
+        assert functions["direct"]["self_ns"] < 0.2 * functions["direct"]["total_ns"], functions["direct"]
