@@ -4,7 +4,7 @@
  *
  *   hot [-w] SECONDS
  *
- * tiny() does nothing, small() some 25 ns, both are called in turn without end; middle() calls them a hundred times, large() works for some
+ * tiny() does nothing, small() some 20 ns, both are called in turn without end; middle() calls them a hundred times, large() works for some
  * 100 microseconds. Prints "function NAME CALLS" for each, and "calls TOTAL". -w: waits for a line on stdin before, and after; one that comes
  * meanwhile ends the calls.
  */
@@ -32,7 +32,7 @@ KEEP void tiny(void)
 KEEP unsigned small(unsigned x)
 {
 	calls[SMALL]++;
-	for (int i = 0; i < 30; i++)
+	for (int i = 0; i < 12; i++)
 		__asm__ volatile("imul %0, %0" : "+r"(x));
 	__asm__ volatile("lfence"); /* reading the clock does not wait for what is under way */
 	return x;
