@@ -123,6 +123,7 @@ static void print_top(struct chrome *c)
 	ip_json_string(&j, "command", s->command);
 	ip_json_string(&j, "host", s->host);
 	ip_json_uint(&j, "lost", c->trace->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
 	ip_json_end_object(&j);
 	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":{}}",
 	      c->out);

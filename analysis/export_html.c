@@ -145,6 +145,7 @@ static void put_meta(struct page *p)
 	put_number(p, "duration", ns(p, p->timeline->ticks));
 	put_number(p, "events", p->stats->events);
 	put_number(p, "lost", p->trace->lost);
+	put_number(p, "invalid", s->invalid);
 	put_number(p, "threads", p->trace->threads);
 	put_number(p, "late", s->coarse ? ns(p, s->late) : 0);
 	put_number(p, "damaged", p->trace->ndamages);

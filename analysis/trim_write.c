@@ -395,7 +395,7 @@ static int write_session(struct ip_trim_writer *w, const struct ip_trim_options 
 		if (!begins_with(line, "events") && !begins_with(line, "lost") && !begins_with(line, "end") &&
 		    !begins_with(line, "trimmed") && !begins_with(line, "compressed") &&
 		    (whole || (!begins_with(line, "filtered") && !begins_with(line, "overwritten") &&
-			       !begins_with(line, "rotated"))))
+			       !begins_with(line, "invalid") && !begins_with(line, "rotated"))))
 			fwrite(line, 1, end + 1 - line, out);
 	if (to < from)
 		to = from;

@@ -49,6 +49,7 @@ static void print_json(pid_t pid, const char *dir, const struct ip_session_snaps
 	ip_json_int(&j, "pid", pid);
 	ip_json_uint(&j, "events", s->events);
 	ip_json_uint(&j, "lost", s->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
 	ip_json_uint(&j, "overwritten", s->overwritten);
 	ip_json_uint(&j, "torn", s->torn);
 	ip_json_string(&j, "dir", dir);
@@ -104,6 +105,9 @@ int cmd_snapshot(int argc, char **argv)
 	ip_print(stdout, "pid %d: %s events, %s before them overwritten, %s lost; trace in %s\n", pid,
 		 ip_format_count(done.events, events), ip_format_count(done.overwritten, overwritten),
 		 done.lost ? ip_format_count(done.lost, lost) : "none", path);
+	if (done.invalid)
+		ip_print(stdout, "pid %d: it scribbled over its rings: %lu words were no records\n", pid,
+			 done.invalid);
 	if (done.torn)
 		ip_print(stdout,
 			 "pid %d: %lu pieces of 32 KiB were overwritten while they were read, and left out\n",

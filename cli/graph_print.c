@@ -76,15 +76,18 @@ static void print_row(const struct cli_graph *g, const struct ip_call_node *node
 static void print_head(const struct cli_graph *g)
 {
 	const struct ip_trace_reader *t = g->trace;
-	char events[32], threads[32], lost[32], duration[16], sum[16];
+	char events[32], threads[32], lost[32], invalid[32], duration[16], sum[16];
 
 	ip_print(stdout, "%s", t->dir);
 	if (t->session->command && *t->session->command) {
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n%s events, %s lost, %s thread%s, %s; 100 %% is %s%s\n\n",
-		 ip_format_count(g->tree->events, events), t->lost ? ip_format_count(t->lost, lost) : "none",
+	ip_print(stdout, "\n%s events, %s lost", ip_format_count(g->tree->events, events),
+		 t->lost ? ip_format_count(t->lost, lost) : "none");
+	if (t->session->invalid)
+		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
+	ip_print(stdout, ", %s thread%s, %s; 100 %% is %s%s\n\n",
 		 ip_format_count(t->threads, threads), t->threads == 1 ? "" : "s",
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration),
 		 ip_format_ns(ip_recording_ns(t->session, g->tree->ticks), sum),
@@ -147,6 +150,7 @@ void cli_graph_json(const struct cli_graph *g)
 	ip_json_object(&j, NULL);
 	ip_json_uint(&j, "events", g->tree->events);
 	ip_json_uint(&j, "lost", t->lost);
+	ip_json_uint(&j, "invalid", t->session->invalid);
 	ip_json_uint(&j, "threads", t->threads);
 	ip_json_uint(&j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_uint(&j, "total_ns", ip_recording_ns(t->session, g->tree->ticks));

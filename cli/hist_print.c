@@ -203,6 +203,7 @@ void cli_hist_json(const struct cli_hist *h)
 	if (h->latencies) {
 		ip_json_uint(&j, "events", h->latencies->events);
 		ip_json_uint(&j, "lost", h->lost);
+		ip_json_uint(&j, "invalid", h->session->invalid);
 	} else {
 		ip_json_int(&j, "pid", h->pid);
 		ip_json_string(&j, "dir", h->dir);

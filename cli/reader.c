@@ -126,6 +126,11 @@ void cli_reader_warn(const struct ip_trace_reader *trace)
 			 "iprobe: %s: %s EVENTS WERE LOST: figures are too low, and some calls are missing "
 			 "from them\n",
 			 trace->dir, ip_format_count(trace->lost, count));
+	if (trace->session->invalid)
+		ip_print(stderr,
+			 "iprobe: %s: %s WORDS WERE NO RECORDS: the process scribbled over its rings; figures are "
+			 "too low, and some calls are missing from them\n",
+			 trace->dir, ip_format_count(trace->session->invalid, count));
 	if (trace->missing)
 		ip_print(stderr, "iprobe: %s: %s packets are missing: their events are not in the figures\n",
 			 trace->dir, ip_format_count(trace->missing, count));

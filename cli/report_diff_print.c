@@ -78,7 +78,7 @@ static void print_percentile(const struct cli_pair *p, enum cli_report_column co
 static void print_header(const char *what, const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
-	char events[32], lost[32], duration[16];
+	char events[32], lost[32], invalid[32], duration[16];
 
 	ip_print(stdout, "%s ", what);
 	ip_print(stdout, "%s", t->dir);
@@ -86,8 +86,11 @@ static void print_header(const char *what, const struct cli_report *r)
 		ip_print(stdout, ": ");
 		ip_print(stdout, "%s", t->session->command);
 	}
-	ip_print(stdout, "\n       %s events, %s lost, %s\n", ip_format_count(r->stats->events, events),
-		 t->lost ? ip_format_count(t->lost, lost) : "none",
+	ip_print(stdout, "\n       %s events, %s lost", ip_format_count(r->stats->events, events),
+		 t->lost ? ip_format_count(t->lost, lost) : "none");
+	if (t->session->invalid)
+		ip_print(stdout, ", %s invalid", ip_format_count(t->session->invalid, invalid));
+	ip_print(stdout, ", %s\n",
 		 ip_format_ns(ip_recording_ns(t->session, t->end - t->begin), duration));
 }
 
@@ -220,6 +223,7 @@ static void json_trace(struct ip_json *j, const char *key, const struct cli_repo
 	ip_json_string(j, "dir", t->dir);
 	ip_json_uint(j, "events", r->stats->events);
 	ip_json_uint(j, "lost", t->lost);
+	ip_json_uint(j, "invalid", t->session->invalid);
 	ip_json_uint(j, "duration_ns", ip_recording_ns(t->session, t->end - t->begin));
 	ip_json_end_object(j);
 }

@@ -134,6 +134,7 @@ void cli_report_json(const struct cli_report *r)
 	ip_json_object(&j, NULL);
 	ip_json_uint(&j, "events", r->stats->events);
 	ip_json_uint(&j, "lost", t->lost);
+	ip_json_uint(&j, "invalid", t->session->invalid);
 	if (t->session->payloads)
 		ip_json_uint(&j, "counted", r->counts->calls);
 	if (t->session->overwrites)

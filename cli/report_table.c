@@ -85,7 +85,7 @@ static void print_drops(const struct cli_report *r)
 static void print_header(const struct cli_report *r)
 {
 	const struct ip_trace_reader *t = r->trace;
-	char duration[16], events[32], threads[32], lost[32], counted[32], early[256];
+	char duration[16], events[32], threads[32], lost[32], invalid[32], counted[32], early[256];
 
 	if (cli_info_early(t->session, early, sizeof(early)))
 		ip_print(stdout, "%s\n", early);
@@ -99,6 +99,8 @@ static void print_header(const struct cli_report *r)
 		ip_print(stdout, ", %s LOST", ip_format_count(t->lost, lost));
 	else
 		ip_print(stdout, ", none lost");
+	if (t->session->invalid)
+		ip_print(stdout, ", %s INVALID", ip_format_count(t->session->invalid, invalid));
 	if (t->session->payloads)
 		ip_print(stdout, ", %s calls counted", ip_format_count(r->counts->calls, counted));
 	if (t->session->overwrites)

@@ -24,7 +24,7 @@
 
 #include "hotpatcher/area.h"
 
-#define IP_CONTROL_MAGIC    0x3474736575716572ull /* "request4" */
+#define IP_CONTROL_MAGIC    0x3574736575716572ull /* "request5" */
 #define IP_CONTROL_TEXT_MAX (96u << 10)		  /* bytes of text: a packet is not divided */
 #define IP_CONTROL_STOPS    16u
 
@@ -59,7 +59,7 @@ struct ip_control_reply {
 	uint64_t stop_ns[IP_CONTROL_STOPS];
 	uint64_t failed_stops;			  /* a bit for each of these that changed nothing */
 	uint64_t more_stops, more_ns;		  /* that found no room there, and the longest of them */
-	uint64_t events, lost, overwritten, torn; /* of a snapshot */
+	uint64_t events, lost, invalid, overwritten, torn; /* of a snapshot */
 };
 
 struct ip_control;

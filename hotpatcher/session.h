@@ -163,7 +163,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 
 /* Asks the session of the target, which overwrites, to write what its rings hold now. dir: as we see it. */
 struct ip_session_snapshot {
-	uint64_t events, lost, overwritten, torn;
+	uint64_t events, lost, invalid, overwritten, torn;
 };
 int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapshot *ret);
 

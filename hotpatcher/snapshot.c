@@ -19,7 +19,8 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct i
 		return -1;
 	ip_trace_add_overwritten(trace, counts->overwritten);
 	ip_session_add_names(s, trace);
-	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved, 0, "snapshot");
+	return ip_trace_finish(trace, counts->events, counts->lost, s->area->header->unserved,
+			       counts->invalid, "snapshot");
 }
 
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name, struct ip_control_reply *reply)
@@ -61,6 +62,7 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name, s
 	ip_trace_close(trace);
 	reply->events = counts.events;
 	reply->lost = counts.lost;
+	reply->invalid = counts.invalid;
 	reply->overwritten = counts.overwritten;
 	reply->torn = counts.torn;
 	return 0;
@@ -83,6 +85,7 @@ int ip_session_ask_snapshot(pid_t pid, const char *dir, struct ip_session_snapsh
 	ip_dir_place_close(&place);
 	if (done < 0)
 		return -1;
-	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.overwritten, reply.torn};
+	*ret = (struct ip_session_snapshot){reply.events, reply.lost, reply.invalid, reply.overwritten,
+					    reply.torn};
 	return 0;
 }

@@ -262,7 +262,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 {
 	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
-	uint64_t tail, before, holes = 0, lost;
+	uint64_t tail, before, holes = 0, invalid = 0, lost;
 	struct packets own;
 
 	packets_init(&own);
@@ -283,19 +283,20 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		    __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED) != r->ordinal) {
 			ret->torn++;
 			packets_clear(&own);
-			holes = 0;
+			holes = invalid = 0;
 			continue;
 		}
 		/* a target that names them after another thread each time might have us copy them without end */
 		if (list->bytes + own.bytes > COPIES_MOST * c->window->most) {
 			ret->torn++;
 			packets_clear(&own);
-			holes = 0;
+			holes = invalid = 0;
 			continue;
 		}
 		ip_sift(c->copy, words, c->records, &found);
 		if (state == IP_SUBBUF_FULL) /* else its hook may still come back */
 			holes += found.holes;
+		invalid += found.invalid;
 		p = packets_add(&own, c, index, &found);
 		if (!p) {
 			packets_clear(&own);
@@ -326,6 +327,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	ret->overwritten += before;
 	before += c->slots[index].p.lost_before + c->window->before[index];
 	ret->lost += lost + holes;
+	ret->invalid += invalid;
 	for (struct packet *p = own.first; p; p = p->next)
 		p->discarded += before;
 	if (own.first) {
@@ -343,7 +345,9 @@ int ip_window_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip
 	int done = 0;
 
 	packets_init(&list);
-	*ret = (struct ip_window_counts){.overwritten = c->window->overwritten, .lost = c->lost_done};
+	*ret = (struct ip_window_counts){.overwritten = c->window->overwritten,
+					.lost = c->lost_done,
+					.invalid = c->invalid};
 	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring over. */
 	for (uint32_t i = 0; i < used && done == 0; i++) {
 		size_t n;

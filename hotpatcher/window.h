@@ -28,7 +28,7 @@ struct ip_window;
 
 /* What was written. */
 struct ip_window_counts {
-	uint64_t events, lost, overwritten, torn;
+	uint64_t events, lost, invalid, overwritten, torn;
 };
 
 /* For a session whose area has IP_MODE_OVERWRITE. */

@@ -81,6 +81,7 @@ const page = (function () {
     $("facts").textContent = [meta.host && `on ${meta.host}`, meta.pid && `process ${meta.pid}`, meta.start, time(meta.duration),
       plural(meta.events, "event"), plural(meta.threads, "thread"), plural(functions.length, "function")].filter(Boolean).join(" · ");
     if (meta.lost) notes.push(`${plural(meta.lost, "event")} lost`);
+    if (meta.invalid) notes.push(`${plural(meta.invalid, "word")} of its rings were no records`);
     if (meta.damaged) notes.push("the trace is damaged: what follows the damage is not here");
     if (meta.late) notes.push(`times are coarse: up to ${time(meta.late)} late`);
     if (meta.other) notes.push(`compared with ${meta.other}`);
