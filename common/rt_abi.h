@@ -216,6 +216,8 @@ enum ip_flip_what {
 		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu_abi.h) */
 	IP_FLIP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
 	IP_FLIP_WITHHOLD = 8, /* or do not */
+	IP_FLIP_CLOCK =
+		10, /* no text: error says whether the thread, and those that it makes, may read the processor's clock */
 	IP_FLIP_DISOWN =
 		9, /* no text: the area (at, size) is put out of this process's reach, by zeros of its own */
 	IP_FLIP_COPY =

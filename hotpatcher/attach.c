@@ -45,7 +45,7 @@ static int wake(struct ip_session *s)
 	if (ip_target_clock_check(s->target->pid) < 0)
 		return -1;
 	if (s->target->has_runtime && !ip_is_asleep(s->target))
-		return 0;
+		return ip_target_clock_ask(s->target);
 	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
 		return -1;
 	ip_modules_clear(&s->modules);

@@ -9,10 +9,17 @@
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "hotpatcher/borrow_search.h"
+#include "hotpatcher/flip_thread.h"
+#include "hotpatcher/stop_log.h"
 #include "hotpatcher/target.h"
+
+#define FIND_NS	   100000000ull
+#define WAITING_NS 4000000ull /* so long only threads that wait are asked */
 
 int ip_target_clock_check(pid_t pid)
 {
@@ -32,4 +39,57 @@ int ip_target_clock_check(pid_t pid)
 					pid, tid);
 	}
 	return 0;
+}
+
+static int refuse(pid_t pid)
+{
+	return ip_error("pid %d may not read the processor's clock (PR_SET_TSC), which iprobe's hooks do: it would be "
+			"ended by its first event",
+			pid);
+}
+
+static enum ip_borrow_which soon(uint64_t ns)
+{
+	return ns < WAITING_NS ? IP_BORROW_WAITING : IP_BORROW_RUNNING;
+}
+
+/* Stopped, or frozen by its cgroup (newer kernels name the function around it): such a thread can be stopped by us, but does not run. */
+static bool stands_still(pid_t tid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], where[64] = "";
+
+	snprintf(name, sizeof(name), "/proc/%d/wchan", tid);
+	file = fopen(name, "re");
+	return file && fgets(where, sizeof(where), file) &&
+	       (strstr(where, "refrigerator") || strstr(where, "freez") || strstr(where, "get_signal") ||
+		strstr(where, "do_signal_stop"));
+}
+
+int ip_target_clock_ask(struct ip_target *target)
+{
+	struct ip_flip_piece piece = {.what = IP_FLIP_CLOCK, .error = -1};
+	_cleanup_close_ int lock = -1;
+	struct ip_flip_hold held;
+	int done;
+
+	if (target->anchor.error == IP_RT_NO_TSC)
+		return refuse(target->pid);
+	if (!target->anchor.gate || !target->anchor.flip || stands_still(target->pid) ||
+	    ip_proc_status(target->pid, "Seccomp") != 0 || ip_borrow_check(target->pid) < 0)
+		return 0;
+	if (ip_flip_thread_check(target) < 0)
+		return -1;
+	lock = ip_borrow_lock(target->pid);
+	if (lock < 0)
+		return -1;
+	done = ip_flip_thread_run(target, soon, FIND_NS, &piece, 1, &held);
+	if (!held.tsc) /* nobody was there to be asked */
+		return 0;
+	ip_stop_log_look(&target->stops, held.ns);
+	if (done < 0 && piece.error == -1) /* it never got there: it is kept from running */
+		return 0;
+	if (done < 0)
+		return -1;
+	return piece.error ? refuse(target->pid) : 0;
 }

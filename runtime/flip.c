@@ -17,6 +17,7 @@
 #define MREMAP_FIXED	   2
 #define MREMAP_DONTUNMAP   4
 #define MADV_POPULATE_READ 22
+#define EPERM		   1
 #define ENOMEM		   12
 #define EINVAL		   22
 #define SWITCH_TRIES	   100000
@@ -182,6 +183,9 @@ static void flip_all(struct ip_flip *flip)
 			break;
 		case IP_FLIP_DISOWN:
 			piece->error = disown(piece);
+			break;
+		case IP_FLIP_CLOCK:
+			piece->error = rt_clock_is_forbidden() ? EPERM : 0;
 			break;
 		case IP_FLIP_REVERT:
 			piece->error = stage(flip, piece);

@@ -10,6 +10,7 @@
  */
 #include <elf.h>
 #include <linux/futex.h>
+#include <linux/prctl.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 
@@ -131,10 +132,22 @@ static void wait_for_launcher(void)
 	}
 }
 
+int rt_clock_is_forbidden(void)
+{
+	int32_t how = 0;
+
+	return cpu_syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0) || how != PR_TSC_ENABLE;
+}
+
 void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 {
 	unsigned long gate, pool;
 
+	/* inherited from who executed the program; which may forbid it later, too (IP_FLIP_CLOCK) */
+	if (rt_clock_is_forbidden()) {
+		iprobe_rt_anchor.error = IP_RT_NO_TSC;
+		return;
+	}
 	if (how != RT_LAUNCHED && !rt_map_own_area(how))
 		return;
 	gate = map(0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);

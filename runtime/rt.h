@@ -68,6 +68,9 @@ long rt_area_keep(int inherit);
 /* In a forked child that has it: private zeros in its place. The same. */
 long rt_area_disown(void);
 
+/* Whether reading the processor's clock ends this thread, and those that it makes. What cannot be known counts as a yes. */
+int rt_clock_is_forbidden(void);
+
 /* Sets everything up. executable: an address of the executable, for a pool near it; library_pool: where the one for libraries is to
  * be, 0: none. Fills the anchor in; waits for the launcher if there is one. */
 void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool);

@@ -3,19 +3,8 @@
  * Setting up a runtime that slept until a borrowed thread came (arch/ARCH/wake.S): one that is linked into a static program
  * (asleep.c), or that iprobe has put into the process (injected.c).
  */
-#include <linux/prctl.h>
-#include <sys/syscall.h>
-
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
-
-/* Whether reading the processor's clock ends this thread, and those that it makes. What cannot be known counts as a yes. */
-static int clock_is_forbidden(void)
-{
-	int32_t how = 0;
-
-	return cpu_syscall(SYS_prctl, PR_GET_TSC, &how, 0, 0) || how != PR_TSC_ENABLE;
-}
 
 /* Called by rt_wake. Once only, whoever comes; after a failure somebody may try again. */
 void rt_wake_up(void)
@@ -26,9 +15,7 @@ void rt_wake_up(void)
 					 __ATOMIC_RELAXED))
 		return;
 	iprobe_rt_anchor.error = 0;
-	if (!iprobe_rt_anchor.gate && clock_is_forbidden())
-		iprobe_rt_anchor.error = IP_RT_NO_TSC;
-	else if (!iprobe_rt_anchor.gate)
+	if (!iprobe_rt_anchor.gate)
 		rt_wake_set_up();
 	__atomic_store_n(&iprobe_rt_anchor.waking, 0, __ATOMIC_RELEASE);
 }

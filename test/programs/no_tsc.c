@@ -2,10 +2,10 @@
 /*
  * Threads that may not read the processor's clock: SIGSEGV ends a process that does.
  *
- *   no_tsc set|strict
+ *   no_tsc set|strict|later|exec PROGRAM
  *
- * set: all of them (PR_SET_TSC). strict: a second one, which has put itself under strict seccomp. Says "ready"; for each line on stdin all
- * call step(), and the first says "called".
+ * set: all of them (PR_SET_TSC). strict: a second one, which has put itself under strict seccomp. later: all of them, when the line "forbid"
+ * comes. Says "ready"; for each line on stdin all call step(), and the first says "called". exec: executes PROGRAM later.
  */
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -29,10 +29,13 @@ __attribute__((no_instrument_function)) static void *work(void *strict)
 	if (strict)
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 	do {
-		step(1);
+		if (c == 's')
+			step(1);
 		if (write(back[1], &c, 1) != 1)
 			break;
-	} while (read(way[0], &c, 1) == 1);
+		if (read(way[0], &c, 1) != 1)
+			break;
+	} while (c == 's' || prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0);
 	syscall(SYS_exit, 0);
 	return NULL;
 }
@@ -43,14 +46,20 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
 	char line[64], c;
 	pthread_t thread;
 
-	if (argc != 2 || pipe(way) || pipe(back) || (!strict && prctl(PR_SET_TSC, PR_TSC_SIGSEGV)))
+	if (argc == 3 && !strcmp(argv[1], "exec") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV) == 0)
+		execl(argv[2], argv[2], "later", NULL);
+	if (argc != 2 || pipe(way) || pipe(back) || (!strcmp(argv[1], "set") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV)))
 		return 3;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (pthread_create(&thread, NULL, work, strict ? &strict : NULL) || read(back[0], &c, 1) != 1)
 		return 4;
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {
-		step(0);
+		c = strcmp(line, "forbid\n") ? 's' : 'f';
+		if (c == 'f' && prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+			return 6;
+		if (c == 's')
+			step(0);
 		if (write(way[1], &c, 1) != 1 || read(back[0], &c, 1) != 1)
 			return 5;
 		puts("called");

@@ -22,7 +22,7 @@ from iptest import ctf, memory
 from iptest.actor import end, last_words, one_line, stops_of
 from test_counting import own_counts
 
-MAGIC = 0x3474736575716572  # as in hotpatcher/control.h
+MAGIC = 0x3574736575716572  # as in hotpatcher/control.h
 
 
 @pytest.fixture
