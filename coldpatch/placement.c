@@ -57,6 +57,16 @@ int placement_choose(const struct command_line *line, bool clang, enum ip_placem
 	return 0;
 }
 
+int placement_sibling_calls(bool *ret)
+{
+	const char *asked = getenv(ENV_SIBLING_CALLS);
+
+	*ret = !asked || !*asked || !strcmp(asked, "yes");
+	if (!*ret && strcmp(asked, "no"))
+		return ip_error(ENV_SIBLING_CALLS "=%s: there are yes and no", asked);
+	return 0;
+}
+
 /* --- the assembler stage */
 
 /* The folder of the assembler stage; NULL with an error. */
@@ -242,9 +252,12 @@ static int gcc_marked(enum ip_placement placement, const struct command_line *li
 }
 
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real,
-		    bool clang, struct placement_flags *ret)
+		    bool clang, bool sibling_calls, struct placement_flags *ret)
 {
 	ret->n = 0;
+	/* not where the user leaves a source without probes; code that the link makes keeps what its sources were compiled with */
+	if (!sibling_calls && line->compiles && line->instrument >= 0)
+		add(ret, "-fno-optimize-sibling-calls");
 	if (clang && placement == IP_PLACEMENT_INSTRUMENT)
 		clang_instrument(line, ret);
 	else if (clang)

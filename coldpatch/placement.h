@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#define ENV_SIBLING_CALLS    "IPROBE_SIBLING_CALLS"
 #define PLACEMENT_MOST_FLAGS 16
 
 struct placement_flags {
@@ -21,8 +22,11 @@ struct placement_flags {
 /* What IPROBE_PLACEMENT asks for, or the compiler's default, and what this command line leaves of it. 0, or -1 with an error. */
 int placement_choose(const struct command_line *line, bool clang, enum ip_placement *ret);
 
+/* What IPROBE_SIBLING_CALLS asks for: whether functions may end by jumping to another one, as the compiler sees fit. 0, or -1 with an error. */
+int placement_sibling_calls(bool *ret);
+
 /* What a command line that compiles, assembles or links gets. real: the compiler's words. 0, or -1 with an error. */
 int placement_flags(enum ip_placement placement, const struct command_line *line, char *const *real, bool clang,
-		    struct placement_flags *ret);
+		    bool sibling_calls, struct placement_flags *ret);
 
 #endif

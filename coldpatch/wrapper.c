@@ -273,7 +273,7 @@ int main(int argc, char **argv)
 	struct ip_selection *exclude;
 	struct command_line line;
 	char **real, **all;
-	bool cxx, clang;
+	bool cxx, clang, sibling_calls;
 
 	self = base ? base + 1 : argc && argv[0] ? argv[0] : "iprobe-cc";
 	cxx = strstr(self, "++");
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 	}
 	clang = real_compiler_is_clang(real);
 	line.hands_off |= real_compiler_is_cross(real);
-	if (placement_choose(&line, clang, &placement))
+	if (placement_choose(&line, clang, &placement) || placement_sibling_calls(&sibling_calls))
 		return say(ip_error_message());
 	/* a compiler that runs cc again, and finds us: the flags are there already */
 	if (getenv(ENV_ACTIVE))
@@ -304,7 +304,7 @@ int main(int argc, char **argv)
 		    "IPROBE_PLACEMENT=instrument");
 		line.hands_off = true;
 	}
-	if (!line.hands_off && placement_flags(placement, &line, real, clang, &flags))
+	if (!line.hands_off && placement_flags(placement, &line, real, clang, sibling_calls, &flags))
 		return say(ip_error_message());
 	all = compose(real, &line, &flags, clang, argc, argv);
 	if (!all)

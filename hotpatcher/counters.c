@@ -273,7 +273,8 @@ static void warn_of_tails(const struct ip_plan *plan)
 	ip_print(stderr, "iprobe: %s", name ? name : "?");
 	if (n > 1)
 		ip_print(stderr, " and %zu more", n - 1);
-	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends there\n");
+	ip_print(stderr, " may end by a tail call to where no probes are: what is measured ends there "
+			 "(IPROBE_SIBLING_CALLS=no builds without)\n");
 }
 
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace)

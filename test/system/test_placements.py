@@ -348,8 +348,9 @@ def test_own_wishes(box):
     box.placement = "instrument"
     box.silent(box.cc("-O2", "-finstrument-functions", "shapes.c", "-o", "hooks", IPROBE_PLACEMENT="fentry"))
     assert box.sites("hooks") > 4 and "instrument" in box.run([box.tools.parent / "cli" / "iprobe", "list", "hooks"]).stdout
-    done = box.cc("shapes.c", IPROBE_PLACEMENT="nonsense")
-    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    for variable in ("IPROBE_PLACEMENT", "IPROBE_SIBLING_CALLS"):
+        done = box.cc("shapes.c", **{variable: "nonsense"})
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and f"{variable}=nonsense" in done.stderr
 
 
 def test_assembler_that_the_user_names(both):

@@ -142,7 +142,7 @@ def test_measured_times_of_all(me, program):
     # what was left is not there; what is not known is said at once, and marked
     for name in UNWOUND:
         assert functions[name]["calls"] == functions[name]["unmeasured"] == ROUNDS, functions[name]
-    assert "may end by a tail call to where no probes are: what is measured ends there" in done.stderr
+    assert "may end by a tail call to where no probes are: what is measured ends there (IPROBE_SIBLING_CALLS=no builds without)" in done.stderr
     mark = "until its tail call, in some of the calls"
     marked = {line.split("  (")[0].split()[-1] for line in me.iprobe("report", directory).stdout.splitlines() if mark in line}
     assert marked == set(MARKED)
@@ -180,3 +180,26 @@ def test_condition_on_a_function_that_jumps(me, program, selected, more):
         # of many calls by others, too
         assert functions["work"]["calls"] > 2 * functions["direct"]["calls"], functions
         assert functions["direct"]["self_ns"] < 0.2 * functions["direct"]["total_ns"], functions["direct"]
+
+
+NO_SIBLINGS = [("IPROBE_SIBLING_CALLS", "no")]
+
+
+@pytest.mark.parametrize("compiler", building.compilers())
+def test_built_without(me, programs, compiler):
+    """IPROBE_SIBLING_CALLS=no: the function that was called executes the return, wherever it would have jumped to."""
+    own, directory, _ = record(me, programs.tails(compiler, variables=NO_SIBLINGS))
+    # ping and pong are a recursion then
+    assert_true_times(own, durations(me, directory), [name for name in [*MEASURED, *MARKED] if name != "ping"])
+    functions = report(me, directory)
+    assert {f["tail_exits"] for f in functions.values()} == {0}
+    assert "tail call" not in me.iprobe("report", directory).stdout
+    directory = me.dir() / "trace"
+    done = me.iprobe("run", "--payload", "hist", "-o", directory, "--", programs.tails(compiler, variables=NO_SIBLINGS), 1, 300)
+    assert done.returncode == 0 and "tail call" not in done.stderr, repr(done)
+
+
+def test_the_last_word(me, programs):
+    """What the command line says counts more."""
+    _, directory, _ = record(me, programs.tails(extra=["-foptimize-sibling-calls"], variables=NO_SIBLINGS), "-f", "indirect")
+    assert report(me, directory)["indirect"]["until_tail_call_share"] == 1

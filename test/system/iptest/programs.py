@@ -29,7 +29,7 @@ class Programs:
         self.top.chmod(0o755)
         self.made = {}
 
-    def _compile(self, out, sources, flags, compiler, prepared, placement="instrument"):
+    def _compile(self, out, sources, flags, compiler, prepared, placement="instrument", variables=()):
         cxx = any(str(s).endswith(".cc") for s in sources)
         real = COMPILERS[compiler][cxx]
         env = dict(os.environ)
@@ -38,8 +38,9 @@ class Programs:
             command = str(self.builddir / "coldpatch" / ("iprobe-c++" if cxx else "iprobe-cc"))
             env["IPROBE_CC"] = real
             env["IPROBE_PLACEMENT"] = placement
+            env.update(variables)
         args = [command, *flags, "-o", str(out), *map(str, sources), *[f for f in flags if f.startswith("-l")]]
-        kept = self._kept(args, out, real, placement if prepared else "")
+        kept = self._kept(args, out, real, placement if prepared else "", *(f"{name}={value}" for name, value in variables))
         if kept and kept.exists():
             shutil.copy(kept, out)
             return
@@ -117,15 +118,15 @@ class Programs:
             self.made[key] = made
         return self.made[key]
 
-    def tails(self, compiler="gcc", extra=()):
-        """tail_times, with its library, built by iprobe-c++ in placement fentry at -O2."""
-        key = ("tails", compiler, *extra)
+    def tails(self, compiler="gcc", extra=(), variables=()):
+        """tail_times, with its library, built by iprobe-c++ in placement fentry at -O2. variables: of the environment, (name, value)."""
+        key = ("tails", compiler, *extra, *(f"{name}={value}" for name, value in variables))
         if key not in self.made:
             folder = self.folder(*key)
             self._compile(folder / "libtail_lib.so", [self.source / "tail_lib.c"], ["-O2", "-g", "-fPIC", "-shared", *extra], compiler,
-                          True, "fentry")
+                          True, "fentry", variables)
             self._compile(folder / "tail_times", [self.source / "tail_times.cc"],
-                          ["-O2", "-g", *extra, f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-ltail_lib"], compiler, True, "fentry")
+                          ["-O2", "-g", *extra, f"-L{folder}", "-Wl,-rpath,$ORIGIN", "-ltail_lib"], compiler, True, "fentry", variables)
             self.made[key] = folder / "tail_times"
         return self.made[key]
 
