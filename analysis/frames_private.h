@@ -161,6 +161,9 @@ static inline void ip_frames_end_top_as(struct ip_frames *t, enum ip_frame_end h
 
 static inline void ip_frames_end_top(struct ip_frames *t, bool tail)
 {
+	/* a return that was found in the place of a call of the exit's hook: placement instrument */
+	if (tail)
+		tail = !t->session->functions[t->frames[t->n - 1].function].returns;
 	if (unlikely(t->frames[t->n - 1].flags & (IP_FRAME_JUMPED | IP_FRAME_JOINED))) {
 		ip_frames_end_chain(t, tail);
 		return;

@@ -34,6 +34,7 @@ struct ip_recording_function {
 	const char *file;	 /* NULL: unknown */
 	uint32_t line;		 /* 0: unknown */
 	uint32_t module;	 /* index into modules */
+	bool returns;		 /* its tail exits are returns: no jumps to other functions */
 	bool tails;		 /* it was measured in the process, until a tail call where it has ended by one */
 };
 

@@ -188,5 +188,6 @@ int ip_session_parse_function(struct ip_session_parser *p)
 	s->numbers[num] = (struct ip_recording_number){*slot, room_of(strchr(p->fields[6], 'i'), frame),
 						       strchr(p->fields[6], 'e') != NULL};
 	s->numbers[num].jumps = strchr(p->fields[6], 'j') != NULL;
+	s->functions[s->numbers[num].function].returns |= strchr(p->fields[6], 'r') != NULL;
 	return 0;
 }

@@ -62,7 +62,7 @@
  *   function NUMBER MODULE_INDEX LINKER_NAME FILE LINE FLAGS FRAME
  *            (FLAGS "i": instances of the function that were inlined into another, whose stack frame is the other's. A function that has
  *            both has two numbers; readers show them as one. "e": it has entry probes only: its calls are counted, their ends are
- *            not known. "-": neither.
+ *            not known. "r": its tail exits are returns, no jumps. "-": none of these.
  *            FRAME: bytes from the stack pointer at the entry site up to the caller's before the call, 0: unknown)
  *   other   LOAD_BIAS BUILDID PATH         (with --callsite: a file without probes that was mapped at the beginning; calls may come from there)
  *   signature ID TEXT                     (values that payload records carry, common/values.h)

@@ -144,12 +144,12 @@ static int add_function(struct ip_trace *trace, const struct ip_plan_function *f
 	ip_trace_put_value(trace->text_out, name);
 	putc('\t', trace->text_out);
 	ip_trace_put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
-	fprintf(trace->text_out, "\t%u\t%s%s\t%u\n", function->line,
+	fprintf(trace->text_out, "\t%u\t%s%s%s\t%u\n", function->line,
 		f->jumps	? "j"
 		: f->inlined	? "i"
 		: f->entry_only ? ""
 				: "-",
-		f->entry_only ? "e" : "", f->frame == UINT32_MAX ? 0 : f->frame);
+		f->entry_only ? "e" : "", f->returns ? "r" : "", f->frame == UINT32_MAX ? 0 : f->frame);
 	return 0;
 }
 

@@ -203,3 +203,19 @@ def test_the_last_word(me, programs):
     """What the command line says counts more."""
     _, directory, _ = record(me, programs.tails(extra=["-foptimize-sibling-calls"], variables=NO_SIBLINGS), "-f", "indirect")
     assert report(me, directory)["indirect"]["until_tail_call_share"] == 1
+
+
+@pytest.mark.parametrize("compiler", building.compilers())
+def test_a_hook_called_last_is_no_tail_call(me, programs, compiler):
+    """Placement instrument: what the compiler calls by a jump at the end is the hook of the exit, which is a return for the function."""
+    directory = me.dir() / "trace"
+    program = programs.simple("hot", compiler)
+    (module,) = json.loads(me.iprobe("list", "--json", program).stdout)["modules"]
+    returns = {p["function"] for p in module["probes"] if p["kind"] == "tail-exit"}
+    assert returns >= {"tiny", "middle", "large"}
+    done = me.iprobe("run", "-o", directory, "-f", "middle,large", "--", program, "1")
+    assert done.returncode == 0, repr(done)
+    functions = report(me, directory)
+    assert {f["until_tail_call"] for f in functions.values()} == {f["tail_exits"] for f in functions.values()} == {0}
+    for view in (["report"], ["graph", "--min-percent", "0"], ["hist"], ["dump"], ["export", "--format", "folded"], ["export", "--format", "chrome"]):
+        assert "tail call" not in me.iprobe(*view, directory).stdout.replace("until_tail_call", "tail call"), view
