@@ -46,20 +46,22 @@ static void print_head(struct chrome *c, char kind, uint64_t ts)
 		c->tid, ns / 1000, (unsigned)(ns % 1000));
 }
 
-/* single: the name of the only value; NULL: they are arguments. */
-static void print_values(const struct chrome *c, const uint64_t *payload, const char *single)
+/* Arguments, or the only value of an end: its result. */
+static void print_values(const struct chrome *c, const struct ip_export_event *e)
 {
-	const struct ip_signature *signature = ip_recording_signature(c->trace->session, payload);
+	const struct ip_signature *signature = ip_recording_signature(c->trace->session, e->payload);
 	struct ip_json j;
 
-	if (!signature)
+	if (!signature && !e->until_tail)
 		return;
 	ip_json_init_inside(&j, c->out);
 	ip_json_object(&j, "args");
-	if (single)
-		ip_value_json(&j, single, signature, payload);
-	else
-		ip_values_json(&j, signature, payload);
+	if (signature && e->kind == IP_EXPORT_END)
+		ip_value_json(&j, "retval", signature, e->payload);
+	else if (signature)
+		ip_values_json(&j, signature, e->payload);
+	if (e->until_tail)
+		ip_json_bool(&j, "until_tail_call", true);
 	ip_json_end_object(&j);
 }
 
@@ -84,7 +86,7 @@ static bool on_event(void *context, const struct ip_export_event *e)
 		ip_json_init_inside(&j, c->out);
 		ip_json_string(&j, "cat", ip_recording_module_name(s, &s->functions[e->function]));
 	}
-	print_values(c, e->payload, e->kind == IP_EXPORT_END ? "retval" : NULL);
+	print_values(c, e);
 	putc('}', c->out);
 	return !ferror(c->out);
 }

@@ -15,13 +15,16 @@ struct walk {
 	bool stop;
 };
 
+static void write_event(struct walk *w, const struct ip_export_event *e)
+{
+	if (!w->stop && w->options->selected[e->function])
+		w->stop = !w->writer->event(w->context, e);
+}
+
 static void tell(struct walk *w, enum ip_export_kind kind, uint32_t function, uint64_t ts,
 		 const uint64_t *payload)
 {
-	const struct ip_export_event e = {kind, function, ts, payload};
-
-	if (!w->stop && w->options->selected[function])
-		w->stop = !w->writer->event(w->context, &e);
+	write_event(w, &(struct ip_export_event){kind, function, ts, payload, false});
 }
 
 /* A function without exit probes is a moment. */
@@ -48,10 +51,13 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		      enum ip_frame_end how)
 {
 	struct walk *w = context;
+	const struct ip_export_event e = {IP_EXPORT_END, frame->function, ts,
+					  how == IP_END_EXIT ? w->payload : NULL,
+					  frame->flags & IP_FRAME_TAIL};
 
 	/* the others were left before, or were told as moments */
 	if (how == IP_END_EXIT || how == IP_END_UNFINISHED)
-		tell(w, IP_EXPORT_END, frame->function, ts, how == IP_END_EXIT ? w->payload : NULL);
+		write_event(w, &e);
 }
 
 static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)

@@ -15,6 +15,7 @@ struct ip_export_event {
 	uint32_t function;
 	uint64_t ts;		 /* TSC */
 	const uint64_t *payload; /* that came with it: arguments, of an end the result; NULL: none */
+	bool until_tail; /* of an end: that of a tail call. Nobody knows when the call returned */
 };
 
 struct ip_export_writer {

@@ -35,7 +35,7 @@ enum { ENTRY_IID = 1, ENTRY_NAME };
 enum { TRACK_UUID = 1, TRACK_PROCESS = 3, TRACK_THREAD };
 enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID, THREAD_NAME = 5 };
-enum { ANNOTATION_JSON = 9, ANNOTATION_NAME };
+enum { ANNOTATION_BOOL = 2, ANNOTATION_JSON = 9, ANNOTATION_NAME };
 
 #define SEQUENCE 1
 
@@ -139,6 +139,14 @@ static void put_values(struct perfetto *p, const uint64_t *payload, const char *
 	ip_message_message(&p->inner, EVENT_ANNOTATION, &p->entry);
 }
 
+static void put_until_tail(struct perfetto *p)
+{
+	ip_message_reset(&p->entry);
+	ip_message_number(&p->entry, ANNOTATION_BOOL, true);
+	ip_message_string(&p->entry, ANNOTATION_NAME, "until_tail_call");
+	ip_message_message(&p->inner, EVENT_ANNOTATION, &p->entry);
+}
+
 static bool on_event(void *context, const struct ip_export_event *e)
 {
 	static const unsigned types[] = {[IP_EXPORT_BEGIN] = TYPE_BEGIN,
@@ -159,6 +167,8 @@ static bool on_event(void *context, const struct ip_export_event *e)
 			ip_message_number(&p->inner, EVENT_CATEGORY_IID, module + 1ull);
 	}
 	put_values(p, e->payload, e->kind == IP_EXPORT_END ? "retval" : NULL);
+	if (e->until_tail)
+		put_until_tail(p);
 	ip_message_message(&p->packet, PACKET_EVENT, &p->inner);
 	write_packet(p);
 	return !p->stop;

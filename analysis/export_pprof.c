@@ -235,6 +235,7 @@ static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t
 	uint32_t comment;
 	int ret = 0;
 
+	ip_names_mark_tails(p->names, tree->until_tail);
 	string_number(&p->strings, ""); /* the first one has to be that */
 	put_type(p, "calls", "count");
 	put_type(p, "time", "nanoseconds");

@@ -60,6 +60,8 @@ static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *t
 	struct ip_deep_ways deep = {0};
 	int ret = names ? ip_deep_ways_find(tree, &deep) : -1;
 
+	if (names)
+		ip_names_mark_tails(names, tree->until_tail);
 	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
 		if (deep.depths[i] <= IP_WAY_MAX)
 			print_way(tree, names, i, deep.depths[i],
@@ -162,6 +164,7 @@ int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_op
 	else if (c.names && collect(trace, options, options->selected, &tree) == 0)
 		n = ip_calltree_arcs(tree, &arcs);
 	if (n >= 0) {
+		ip_names_mark_tails(c.names, tree->until_tail);
 		/* UINT64_MAX: it was not called */
 		memset(self, 0xff, s->nfunctions * sizeof(*self));
 		for (uint32_t i = 1; i < tree->n; i++) {

@@ -15,6 +15,7 @@
 struct ip_names {
 	const struct ip_recording *session;
 	char **names, **shown;
+	const bool *until_tail; /* NULL: nothing is known of them */
 };
 
 struct ip_names *ip_names_create(const struct ip_recording *session)
@@ -67,17 +68,25 @@ const struct ip_recording_drop *ip_names_drop(const struct ip_recording *session
 	return NULL;
 }
 
+void ip_names_mark_tails(struct ip_names *names, const bool *until_tail)
+{
+	names->until_tail = until_tail;
+}
+
 const char *ip_names_shown(struct ip_names *names, uint32_t function)
 {
 	const struct ip_recording_drop *drop = ip_names_drop(names->session, function);
 	const char *name = ip_names_get(names, function);
-	char at[16];
+	bool tail = names->until_tail && names->until_tail[function];
+	char at[16] = "";
 
-	if (!drop)
+	if (!drop && !tail)
 		return name;
+	if (drop)
+		ip_format_ns(ip_recording_since_start(names->session, drop->tsc), at);
 	if (!names->shown[function] &&
-	    asprintf(&names->shown[function], "%s [until dropped at %s]", name,
-		     ip_format_ns(ip_recording_since_start(names->session, drop->tsc), at)) < 0)
+	    asprintf(&names->shown[function], "%s%s%s%s%s", name, drop ? " [until dropped at " : "", at,
+		     drop ? "]" : "", tail ? " [until its tail call]" : "") < 0)
 		names->shown[function] = NULL;
 	return names->shown[function] ? names->shown[function] : name;
 }

@@ -153,6 +153,7 @@ int cli_graph_dot(const struct cli_graph *g)
 	sums = add_up(g, arcs, n);
 	if (!sums)
 		return ip_error("out of memory");
+	ip_names_mark_tails(g->names, g->tree->until_tail);
 	ip_print(stdout, "digraph calls {\n\tnode [shape=box, fontname=\"sans-serif\"];\n\tedge "
 			 "[fontname=\"sans-serif\"];"
 			 "\n");

@@ -9,6 +9,7 @@
 #include "analysis/names.h"
 #include "analysis/stats.h"
 #include "cli/filter_options.h"
+#include "cli/tail_mark.h"
 
 enum cli_report_column {
 	CLI_BY_CALLS,
@@ -123,6 +124,11 @@ const char *cli_report_caller_from(const struct ip_group *group);
 /* report_table.c: 0, or -1 with an error; report_json.c, report_csv.c */
 int cli_report_table(const struct cli_report *r);
 void cli_report_json(const struct cli_report *r);
+
+/* What is said of a row whose times end at a tail call, in some or all calls; "": nothing. */
+const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX]);
+/* The same as "until_tail_call" and "until_tail_call_share"; null where nobody has counted. */
+void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row);
 
 /* dropped_after_ns and counted_since of a function whose probes were taken away: its times and events are those until then, its calls too
  * unless they were counted. */

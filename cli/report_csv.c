@@ -48,6 +48,7 @@ void cli_report_csv(const struct cli_report *r)
 	for (size_t i = 0; i < NCOLUMNS; i++)
 		cli_csv_string(&csv, columns[i].key);
 	cli_csv_string(&csv, "dropped_after_ns");
+	cli_csv_string(&csv, "until_tail_call");
 	cli_csv_end(&csv);
 	for (size_t i = 0; i < r->nrows && i < r->options->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
@@ -63,6 +64,8 @@ void cli_report_csv(const struct cli_report *r)
 		}
 		drop = row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 		cli_csv_uint(&csv, drop, drop ? ip_recording_since_start(s, drop->tsc) : 0);
+		/* of what is measured in the process nobody counts them */
+		cli_csv_uint(&csv, row->logged, row->logged ? row->stats->until_tail : 0);
 		cli_csv_end(&csv);
 	}
 }

@@ -121,6 +121,15 @@ static void json_dropped(struct ip_json *j, const char *key, const struct cli_re
 		ip_json_uint(j, key, ip_recording_since_start(r->trace->session, drop->tsc));
 }
 
+static void print_tails(const struct cli_report_row *row, const char *which)
+{
+	char buffer[CLI_TAIL_MARK_MAX];
+	const char *mark = row ? cli_report_tail_mark(row, buffer) : "";
+
+	if (*mark)
+		ip_print(stdout, " [%s: %s]", which, mark);
+}
+
 static int print_row(const struct cli_diff *d, const struct cli_pair *p)
 {
 	_cleanup_free_ char *name = strdup(cli_pair_row(p)->name);
@@ -141,6 +150,8 @@ static int print_row(const struct cli_diff *d, const struct cli_pair *p)
 	ip_print(stdout, "  %s", name);
 	print_dropped(&d->before, p->before, "before");
 	print_dropped(&d->after, p->after, "after");
+	print_tails(p->before, "before");
+	print_tails(p->after, "after");
 	ip_print(stdout, "\n");
 	return 0;
 }
@@ -212,6 +223,7 @@ static void json_side(struct ip_json *j, const char *key, const struct cli_repor
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
 		json_known(j, times[i].key, cli_report_is_known(row, times[i].column),
 			   cli_report_value(row, times[i].column));
+	cli_report_tail_json(j, row);
 	ip_json_end_object(j);
 }
 
@@ -283,6 +295,7 @@ static void csv_side(struct cli_csv *csv, const struct cli_report_row *row)
 
 		cli_csv_uint(csv, known, known ? (uint64_t)cli_report_value(row, times[i]) : 0);
 	}
+	cli_csv_uint(csv, row && row->logged, row && row->logged ? row->stats->until_tail : 0);
 }
 
 void cli_diff_csv(const struct cli_diff *d)
@@ -290,7 +303,7 @@ void cli_diff_csv(const struct cli_diff *d)
 	static const char *const keys[] = {"function", "linker_name", "module", "verdict",
 					   "p",	       "q",	      "tail_p", "tail_q"};
 	static const char *const sides[] = {"calls",  "total_ns", "self_ns", "avg_ns",
-					    "p50_ns", "p99_ns",	  "max_ns"};
+					    "p50_ns", "p99_ns",	  "max_ns",  "until_tail_call"};
 	struct cli_csv csv = {.out = stdout};
 	char key[32];
 

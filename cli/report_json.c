@@ -56,9 +56,19 @@ static void json_logged(struct ip_json *j, const struct cli_report_row *row)
 		ip_json_string(j, "stddev_ns", NULL);
 	ip_json_uint(j, "threads", row->stats->threads);
 	ip_json_uint(j, "tail_exits", row->stats->tails);
-	cli_tail_json(j, row->stats->until_tail, row->stats->calls);
+	cli_report_tail_json(j, row);
 	ip_json_uint(j, "unwound", row->stats->unwound);
 	ip_json_uint(j, "unfinished", row->stats->unfinished);
+}
+
+void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row)
+{
+	if (row->logged)
+		cli_tail_json(j, row->stats->until_tail, row->stats->calls);
+	else if (row->counted && row->counted->measured && row->function && row->function->tails)
+		cli_tail_json_some(j);
+	else if (row->counted && row->counted->measured)
+		cli_tail_json(j, 0, row->counted->ended);
 }
 
 static void json_bounds(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row,
@@ -94,10 +104,7 @@ static void json_counted(struct ip_json *j, const struct cli_report *r, const st
 		json_bounds(j, r, row, "p99_bounds_ns", 0.99);
 		json_bounds(j, r, row, "p999_bounds_ns", 0.999);
 	}
-	if (row->counted->measured && row->function && row->function->tails)
-		cli_tail_json_some(j);
-	else if (row->counted->measured)
-		cli_tail_json(j, 0, row->counted->ended);
+	cli_report_tail_json(j, row);
 	if (row->counted->measured)
 		ip_json_uint(j, "unmeasured", row->counted->calls - row->counted->ended);
 }

@@ -10,7 +10,6 @@
 #include "cli/fit_name.h"
 #include "cli/info_recorded.h"
 #include "cli/report.h"
-#include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
@@ -194,7 +193,7 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 	return marked;
 }
 
-static const char *mark_of(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
+const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
 {
 	if (!row->logged && row->counted && row->function && row->function->tails)
 		return CLI_TAIL_MARK_SOME;
@@ -272,7 +271,7 @@ int cli_report_table(const struct cli_report *r)
 	for (size_t i = 0; i < r->nrows && i < o->filter.limit; i++) {
 		const struct cli_report_row *row = &r->rows[i];
 		char buffer[CLI_TAIL_MARK_MAX];
-		const char *mark = mark_of(row, buffer);
+		const char *mark = cli_report_tail_mark(row, buffer);
 		size_t more = *mark ? strlen(mark) + 4 : 0;
 		_cleanup_free_ char *name = name_of(r, row, cli_name_width(others + 1 + more, NAME_MIN));
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/fit_name.h"
+#include "cli/tail_mark.h"
 #include "cli/top.h"
 #include "common/cleanup.h"
 #include "common/json.h"
@@ -14,6 +15,9 @@
 #include "common/units.h"
 
 #define NAME_LEAST 16u
+/* Of some calls the times end there; nobody counts those. */
+#define TAIL_MARK	" [until its tail call]"
+#define TAIL_MARK_SHORT " [tail]"
 
 /* What stands in front of the name: title, columns with the blank in front, and how little it may be missed. */
 static const struct {
@@ -121,6 +125,7 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 	size_t room = width == SIZE_MAX		    ? width
 		      : width > used_by(weight) + 2 ? width - used_by(weight) - 2
 						    : 0;
+	const char *mark = "";
 	char buffer[24];
 
 	for (size_t i = 0; i < NCOLUMNS; i++)
@@ -128,8 +133,12 @@ void cli_top_print_row(FILE *out, size_t width, const struct cli_top_rows *rows,
 			ip_print(out, "%*s", columns[i].width, cell(rows, row, i, buffer));
 	if (!name || room < 3)
 		return;
-	cli_fit_name(name, room);
-	ip_print(out, "  %s", name);
+	if (row->tails)
+		mark = room < NAME_LEAST + strlen(TAIL_MARK) ? TAIL_MARK_SHORT : TAIL_MARK;
+	if (strlen(mark) + 3 > room)
+		mark = "";
+	cli_fit_name(name, room - strlen(mark));
+	ip_print(out, "  %s%s", name, mark);
 }
 
 void cli_top_print_sums(FILE *out, const struct cli_top_rows *rows)
@@ -164,6 +173,8 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s, const 
 	ip_json_uint(j, "calls", r->calls);
 	ip_json_uint(j, "all_calls", r->all_calls);
 	ip_json_double(j, "rate", r->rate);
+	if (r->tails)
+		cli_tail_json_some(j);
 	if (r->timed) {
 		ip_json_uint(j, "total_ns", r->total_ns);
 		if (r->has_self)

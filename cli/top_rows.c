@@ -73,6 +73,7 @@ static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s, cons
 	row->rate = seconds > 0 ? d->calls / seconds : 0;
 	row->timed = d->ended;
 	row->has_self = d->ended && d->has_self;
+	row->tails = d->measured && r->functions[row->function].tails;
 	if (!d->ended)
 		return;
 	row->total_ns = ip_recording_ns(r, d->sum);

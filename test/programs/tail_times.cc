@@ -3,7 +3,7 @@
  * Functions that end by jumping to others (at -O2), each called from main, which measures how long that takes, by its own clock.
  *
  * tail_times ROUNDS US [SECONDS]: each function so often, each call lasts about US (the shortest) and a bit more each time. With SECONDS
- * it goes on so long, in rounds. Prints "NAME CALLS NANOSECONDS EACH...", how long each of the first calls took, for each function.
+ * it says "ready" and goes on so long, in rounds. Prints "NAME CALLS NANOSECONDS EACH...", how long each of the first calls took, for each function.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -222,6 +222,10 @@ int main(int argc, char **argv)
 
 	signal(SIGALRM, on_timer);
 	setitimer(ITIMER_REAL, &often, nullptr);
+	if (end) {
+		puts("ready");
+		fflush(stdout);
+	}
 	do {
 		for (int i = 0; i < rounds; i++)
 			for (size_t k = 0; k < sizeof(all) / sizeof(*all); k++) {

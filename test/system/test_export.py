@@ -27,6 +27,14 @@ def export(me, directory, form, *options):
     return done.stdout
 
 
+TAIL_MARK = " [until its tail call]"
+
+
+def marked(row):
+    """The name in formats that have no other place for what else is known of the function."""
+    return row["function"] + (TAIL_MARK if row.get("until_tail_call") else "")
+
+
 def dump(me, directory):
     return [json.loads(line) for line in me.iprobe("dump", "--json", directory).stdout.splitlines()]
 
@@ -77,7 +85,7 @@ def test_folded_is_the_tree(me, made):
     nodes = {n["id"]: n for n in json.loads(me.iprobe("graph", "--json", directory).stdout)["nodes"]}
 
     def way(n):
-        return (way(nodes[n["parent"]]) if n["parent"] else ()) + (n["function"].replace(";", ":"),)
+        return (way(nodes[n["parent"]]) if n["parent"] else ()) + (marked(n).replace(";", ":"),)
 
     lines = [line.rpartition(" ") for line in export(me, directory, "folded").splitlines()]
     assert {tuple(l[0].split(";")): int(l[2]) for l in lines} == {way(n): n["self_ns"] for n in nodes.values() if n["self_ns"]}
@@ -115,11 +123,11 @@ def test_callgrind(me, made):
     text = export(me, directory, "callgrind")
     own, arcs = read_callgrind(text)
     report = json.loads(me.iprobe("report", "--json", directory).stdout)["functions"]
-    assert own == {("/usr/bin/demo", "/src/demo.c", f["function"]): f["self_ns"] for f in report}
+    assert own == {("/usr/bin/demo", "/src/demo.c", marked(f)): f["self_ns"] for f in report}
     calls = collections.Counter()
     for (_, callee), (n, _) in arcs.items():
         calls[callee] += n
-    roots = {f["function"]: f["calls"] - calls[f["function"]] for f in report}
+    roots = {f["function"]: f["calls"] - calls[marked(f)] for f in report}
     assert roots.pop("main") > 0 and not any(roots.values())
     if not shutil.which("callgrind_annotate"):
         return
@@ -235,7 +243,7 @@ def test_pprof_is_the_folded_stacks_with_calls(me, made):
         folded[way] += int(ns)
     assert shown == folded and shown
     report = json.loads(me.iprobe("report", "--json", directory).stdout)
-    assert calls == collections.Counter({f["function"]: f["calls"] for f in report["functions"] if f["calls"]})
+    assert calls == collections.Counter({marked(f): f["calls"] for f in report["functions"] if f["calls"]})
 
 
 def test_a_deep_recursion_stays_small(me):
@@ -291,7 +299,8 @@ def perfetto(me, directory, *options):
         if 11 in one:
             assert one[13] == 2
             event = dict(fields(one[11]))
-            annotations = {dict(fields(v))[10].decode(): json.loads(dict(fields(v))[9]) for f, v in fields(one[11]) if f == 4}
+            found = [dict(fields(v)) for f, v in fields(one[11]) if f == 4]
+            annotations = {a[10].decode(): json.loads(a[9]) if 9 in a else bool(a[2]) for a in found}
             events.append((one.get(8, 0), event[11], event[9], names.get(event.get(10)), categories.get(event.get(3)), annotations))
     return threads, events
 
@@ -305,6 +314,8 @@ def test_perfetto_is_chrome(me, made):
     kinds = {1: "B", 2: "E", 3: "i"}
     assert [(threads[track][:2], ts, kinds[kind], name, category) for ts, track, kind, name, category, _ in events] == [
         ((e["pid"], e["tid"]), round(e["ts"] * 1000), e["ph"], e["name"] if e["ph"] != "E" else None, e.get("cat")) for e in chrome]
+    ends = [(a.get("until_tail_call", False), e.get("args", {}).get("until_tail_call", False)) for (*_, a), e in zip(events, chrome)]
+    assert all(a == b for a, b in ends) and any(a for a, _ in ends)
     tid = chrome[0]["tid"]
     _, some = perfetto(me, directory, "--tid", tid)
     assert len(some) == sum(e["tid"] == tid for e in chrome)

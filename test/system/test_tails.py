@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that end by jumping to another function: how long they last, by the program's own clock, and what is said where that is not known."""
 
+import collections
+import csv
+import gzip
+import io
 import json
+import re
 
 import pytest
 from iptest import programs as building
@@ -108,6 +113,57 @@ def test_what_is_not_known_is_marked(me, program, name):
     assert sum(line.get("until_tail_call", False) for line in lines) == share * ROUNDS
     page = me.iprobe("export", "--format", "html", directory).stdout
     assert f'"untilTail":{int(share * ROUNDS)}' in page
+
+
+def assert_marked(text, marked, view):
+    """These have the mark, and no others."""
+    found = re.findall(r"(\w+)(?: <- \w+(?: \(around\))?|: [^(\n]+?|  [0-9.]+ [mun]?s)?  ?[\[(](?:before: |after: )?until its tail call", text)
+    assert set(found) == set(marked), (view, text[:3000])
+    return found
+
+
+def test_every_view_has_the_mark(me, program):
+    _, directory, _ = record(me, program)
+    calls = {name: int(share * ROUNDS) for name, share in MARKED.items()}
+    export = ["export", "--format"]
+    for view in (["report"], ["report", "--by", "caller"], ["report", "-f", "*", "--diff", directory], ["graph", "--min-percent", "0"],
+                 ["graph", "--bottom-up", "--min-percent", "0"], ["graph", "--of", "*"], ["graph", "--dot", "--min-percent", "0"], ["hist", "-f", "*"],
+                 ["hist", "-f", "*", "--over-time"], ["dump"], [*export, "folded"], [*export, "callgrind"]):
+        done = me.iprobe(*view, directory)
+        assert done.returncode == 0, repr(done)
+        assert_marked(done.stdout, MARKED, view)
+    rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))
+    assert {r["function"]: int(r["until_tail_call"]) for r in rows if r["until_tail_call"] != "0"} == calls
+    rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", "--diff", directory, directory).stdout))
+    assert {r["function"]: int(r["after_until_tail_call"]) for r in rows if r["before_until_tail_call"] != "0"} == calls
+    rows = json.loads(me.iprobe("report", "--json", "--diff", directory, directory).stdout)["functions"]
+    assert {r["function"]: r["after"]["until_tail_call"] for r in rows if r["before"]["until_tail_call"]} == calls
+    for view, key in (("report", "functions"), ("hist", "functions"), ("graph", "nodes")):
+        rows = json.loads(me.iprobe(view, "--json", directory).stdout)[key]
+        assert {r["function"] for r in rows if r.get("until_tail_call")} == set(MARKED), view
+    page = me.iprobe(*export, "html", directory).stdout
+    assert sorted(map(int, re.findall(r'"untilTail":([1-9]\d*)', page))) == sorted(calls.values())
+    events = json.loads(me.iprobe(*export, "chrome", directory).stdout)["traceEvents"]
+    ends = [e["name"] for e in events if e["ph"] == "E" and e.get("args", {}).get("until_tail_call")]
+    assert collections.Counter(ends) == calls
+    files = {name: me.dir() / name for name in ("perfetto", "pprof")}
+    for name, path in files.items():
+        done = me.iprobe(*export, name, "-o", path, directory)
+        assert done.returncode == 0, repr(done)
+    assert files["perfetto"].read_bytes().count(b"until_tail_call") == sum(calls.values())
+    names = gzip.decompress(files["pprof"].read_bytes()).decode(errors="replace")
+    assert_marked(names, MARKED, "pprof")
+
+
+def test_top_has_the_mark(me, targets, program):
+    """Nobody counts how many; those whose jumps are followed have none."""
+    target = targets.start(me, [program, 1, 300, 600])
+    shown = ["-f", "direct,indirect,nobody", "-b", "-n", 3, "-d", "500ms", target.pid]
+    assert_marked(me.iprobe("top", *shown).stdout, {"indirect", "nobody"}, "top")
+    rows = [row for line in me.iprobe("top", "--json", *shown).stdout.splitlines() for row in json.loads(line)["functions"]]
+    assert {row["function"] for row in rows} == {"direct", "indirect", "nobody"}
+    assert {row["function"] for row in rows if "until_tail_call" in row} == {"indirect", "nobody"}
+    assert all(row["until_tail_call"] is None for row in rows if row["function"] != "direct")
 
 
 @pytest.mark.parametrize("options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "1"]], ids=lambda o: o[0])
