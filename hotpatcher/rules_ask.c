@@ -146,16 +146,12 @@ static void list_text(const struct ip_rules *e, FILE *out)
 		fputs("no rules are carried out\n", out);
 }
 
-/* -1 with an error. */
-static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns, FILE *out)
+/* Fires it for those that it is for (pid 0: for all). Returns how many these are. */
+static unsigned fire_for(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns,
+			 unsigned *ret_fired)
 {
-	unsigned found = 0, fired = 0;
-	bool known = false;
+	unsigned found = 0;
 
-	for (size_t i = 0; i < e->nstates; i++)
-		known |= !strcmp(e->states[i].rule->name, name);
-	if (!known)
-		return ip_error("no rule '%s' is carried out (iprobed --rules lists them)", name);
 	for (size_t i = 0; i < e->ntargets; i++)
 		for (size_t a = 0; a < e->targets[i]->narms && !e->targets[i]->gone; a++) {
 			struct ip_rules_target *t = e->targets[i];
@@ -163,8 +159,27 @@ static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns
 			if (strcmp(t->arms[a].state->rule->name, name) || (pid && t->process.pid != pid))
 				continue;
 			found++;
-			fired += ip_rules_fire(e, t, &t->arms[a], true, now_ns, "it was asked for");
+			*ret_fired += ip_rules_fire(e, t, &t->arms[a], true, now_ns, "it was asked for");
 		}
+	return found;
+}
+
+/* -1 with an error. */
+static int fire(struct ip_rules *e, const char *name, pid_t pid, uint64_t now_ns, FILE *out)
+{
+	unsigned found, fired = 0;
+	bool known = false;
+
+	for (size_t i = 0; i < e->nstates; i++)
+		known |= !strcmp(e->states[i].rule->name, name);
+	if (!known)
+		return ip_error("no rule '%s' is carried out (iprobed --rules lists them)", name);
+	found = fire_for(e, name, pid, now_ns, &fired);
+	if (!found && !e->ending && !e->reloading) { /* it may have started since the last look */
+		e->scan_ns = 0;
+		ip_rules_scan(e, now_ns);
+		found = fire_for(e, name, pid, now_ns, &fired);
+	}
 	if (!found)
 		return pid ? ip_error("the rule '%s' is not for pid %d", name, pid)
 			   : ip_error("the rule '%s' is for no process that runs", name);

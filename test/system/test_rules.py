@@ -253,6 +253,16 @@ def test_start_and_signal(rules, targets, me, program):
     assert rules.log().count("USR2") == 0
 
 
+def test_request_for_what_has_just_started(rules, targets, me, program):
+    """Processes are looked at from time to time; a request does not wait for that."""
+    rules.start(rule("request", more="for: 100ms"))
+    for n in range(1, 4):
+        target = targets.start(me, [program], preload=False)
+        done = rules.command("--fire", f"r:{target.pid}")
+        assert done.returncode == 0, repr(done)
+        rules.recorded("r", n)
+
+
 def test_request(rules, serving, me):
     rules.start(rule("request", more="for: 100ms\n    enabled: yes") + "  off:\n    match: {exe: PROGRAM}\n    when: request\n    do: trace\n    enabled: no\n")
     memory.wait_for("the process is not found", lambda: rules.listed().get("r", {}).get("processes"), WAIT)
