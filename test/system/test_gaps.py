@@ -10,7 +10,9 @@ import pytest
 
 from iptest import memory
 from iptest.actor import last_words, one_line
+from iptest.daemon import Daemon
 from test_fperf import fperf_path
+from test_rules import Rules, rule
 
 VFORK = 10 if os.environ.get("IPROBE_TEST_FULL") else 2.5
 SHARE = 0.05  # of the time
@@ -159,6 +161,84 @@ def test_each_kind_of_session_waits_alone(me, gaps, what):
     assert idle - over < 0.1, f"{idle - over:.3f} s after the vfork"
     done = last_words(proc)
     assert done.returncode == 0, repr(done)
+    gaps.target.finish()
+
+
+SANITIZED = pytest.mark.skipif("ASAN_OPTIONS" in os.environ,
+                               reason="a sanitizer's runtime makes calls that the filter of the socket's side forbids")
+
+
+def check_idle(gaps, over):
+    """100 ms after the one thread has come back all bytes are, and nobody stood for long."""
+    idle = wait_until_idle(gaps.pid)
+    gaps.check()
+    assert idle - over < 0.1, f"{idle - over:.3f} s after the vfork"
+
+
+@SANITIZED
+@pytest.mark.parametrize("how", ["interrupt", "worker killed"])
+def test_sessions_of_iprobed_wait_alone(root, gaps, how):
+    path = root.dir()
+    path.chmod(0o755)
+    daemon = Daemon(root, path).start()
+    proc = daemon.start_attach(root, gaps.pid, "--payload", "count", directory=path / "trace")
+    memory.wait_until_live(gaps.pid, proc)
+    gaps.begin_vfork()
+    gaps.report()
+    if how == "interrupt":
+        proc.send_signal(signal.SIGINT)
+    else:
+        worker, = daemon.workers()
+        os.kill(worker, signal.SIGKILL)
+    check_idle(gaps, gaps.wait_until_over())
+    assert last_words(proc).returncode == (0 if how == "interrupt" else 1)
+    assert daemon.end() == 0, daemon.log()
+    gaps.target.finish()
+
+
+@SANITIZED
+def test_iprobed_refuses_without_a_gap(root, gaps):
+    path = root.dir()
+    path.chmod(0o755)
+    daemon = Daemon(root, path).start()
+    gaps.begin_vfork()
+    gaps.report()
+    done = daemon.attach(root, gaps.pid, "--duration", "50ms", directory=path / "trace")
+    assert done.returncode == 1 and "vfork" in one_line(done), repr(done)
+    gaps.check()
+    assert memory.text_differences(gaps.pid) == []
+    assert daemon.end() == 0, daemon.log()
+    gaps.wait_until_over()
+    gaps.target.finish()
+
+
+@SANITIZED
+def test_rules_wait_alone(root, programs, gaps):
+    rules = Rules(root, root.dir(), programs.simple("gaps"))
+    rules.start(rule("request", more="for: 1s"))
+    done = rules.command("--fire", "r")
+    assert done.returncode == 0, f"{done!r}\n{rules.log()}"
+    memory.wait_for("nothing goes live", lambda: any(any(d[3]) for d in memory.text_differences(gaps.pid)), 60, 0.01)
+    gaps.begin_vfork()
+    gaps.report()
+    check_idle(gaps, gaps.wait_until_over())
+    assert rules.daemon.end() == 0, rules.log()
+    memory.assert_untouched(gaps.pid)
+    gaps.target.finish()
+
+
+def test_a_snapshot_stops_nobody(me, gaps):
+    """Beside the vfork it is made as at any other time."""
+    proc = me.start_iprobe("attach", gaps.pid, "--overwrite", "-o", me.dir() / "trace")
+    memory.wait_until_live(gaps.pid, proc)
+    gaps.begin_vfork()
+    gaps.report()
+    done = me.iprobe("snapshot", "--json", "-o", me.dir() / "snapshot", gaps.pid)
+    assert done.returncode == 0 and done.summary()["events"] > 0, repr(done)
+    assert gaps.check(share=0) <= NOISE
+    proc.send_signal(signal.SIGINT)
+    check_idle(gaps, gaps.wait_until_over())
+    assert last_words(proc).returncode == 0
     gaps.target.finish()
 
 
