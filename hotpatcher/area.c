@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,11 +67,16 @@ static int area_map(struct ip_area *area, size_t size)
 }
 
 /* From now on nobody can make the memory shorter under our feet (that would be a SIGBUS). Only a memfd can be
- * sealed, so this also proves that it is one. */
+ * sealed, so this also proves that it is one. Of huge pages it must not be: where the machine has none left, to read them is a
+ * SIGBUS as well. */
 static int seal(int fd, pid_t pid)
 {
+	struct statfs fs;
 	int seals;
 
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return ip_error("pid %d: its ring memory is of another kind than the runtime makes: it is not the runtime's",
+				pid);
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
 		return 0;
 	seals = fcntl(fd, F_GET_SEALS);

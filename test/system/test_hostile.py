@@ -14,7 +14,7 @@ import time
 import pytest
 
 from iptest import memory
-from iptest.actor import last_words
+from iptest.actor import last_words, one_line
 
 # common/rt_abi.h
 MODULES, SLOTS, SUBBUFS_MAX = 1024, 8192, 32768
@@ -150,3 +150,17 @@ def test_all_that_tools_read_lies(actor, programs, targets, mode):
     assert done.returncode in (0, 1), repr(done)
     assert target.proc.poll() is None, "the target has ended"
     memory.assert_untouched(target.pid)
+
+
+def test_ring_memory_of_huge_pages(me, programs, targets):
+    """Of which the machine may have none left: to read it would be a SIGBUS."""
+    target = targets.start(me, [programs.simple("huge_area", prepared=True)], preload=True)
+    target.say()
+    if target.proc.stdout.readline() != "huge\n":
+        pytest.skip("the kernel has no huge pages (hugetlbfs)")
+    done = me.iprobe("attach", "--duration", "50ms", "-o", me.dir() / "trace", target.pid)
+    assert done.returncode == 1 and "not the runtime's" in one_line(done), repr(done)
+    for command in ("status", "detach"):
+        done = me.iprobe(command, target.pid)
+        assert done.returncode in (0, 1), repr(done)
+    target.finish()
