@@ -31,7 +31,7 @@ static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n
 	struct ip_sifted found;
 
 	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
-	ip_sift(c->copy, n, c->records, &found);
+	ip_sift(c->copy, n, next.last, c->records, &found);
 	next.holes += found.holes;
 	next.invalid += found.invalid;
 	next.next_ordinal++;

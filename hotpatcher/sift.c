@@ -28,9 +28,9 @@ static bool valid_id(uint64_t id)
 	return id >= IP_PROBE_ENTRY && id <= IP_PROBE_POINT;
 }
 
-void ip_sift(const uint64_t *words, size_t n, uint64_t *records, struct ip_sifted *ret)
+void ip_sift(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_sifted *ret)
 {
-	uint64_t time = 0;
+	uint64_t time = since;
 
 	*ret = (struct ip_sifted){0};
 	for (size_t i = 1; i < n;) {
@@ -80,7 +80,7 @@ void ip_sift(const uint64_t *words, size_t n, uint64_t *records, struct ip_sifte
 				continue;
 			}
 		}
-		if (ret->events && stamp < time) {
+		if (stamp < time) {
 			ret->invalid++;
 			i += length;
 			continue;
@@ -92,5 +92,5 @@ void ip_sift(const uint64_t *words, size_t n, uint64_t *records, struct ip_sifte
 		ret->words += length;
 		i += length;
 	}
-	ret->end = time;
+	ret->end = ret->events ? time : 0;
 }

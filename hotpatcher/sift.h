@@ -16,7 +16,8 @@ struct ip_sifted {
 };
 
 /* Checks words[1..n) and puts the good records into records, which has room for n words. The first one must be extended: it carries
- * the time; what follows must not go back in time. */
-void ip_sift(const uint64_t *words, size_t n, uint64_t *records, struct ip_sifted *ret);
+ * the time; neither that nor what follows may go back in time, behind since or behind each other: the clock of a virtual machine that was
+ * moved may do so, and no reader could bring that in order. */
+void ip_sift(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_sifted *ret);
 
 #endif

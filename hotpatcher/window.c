@@ -199,7 +199,7 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 			continue;
 		}
 		copy_words(c, r->subbuf, words);
-		ip_sift(c->copy, words, c->records, &found);
+		ip_sift(c->copy, words, s->p.last, c->records, &found);
 		s->p.holes += found.holes;
 		c->invalid += found.invalid;
 		if (found.words) {
@@ -262,7 +262,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 {
 	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
-	uint64_t tail, before, holes = 0, invalid = 0, lost;
+	uint64_t tail, before, holes = 0, invalid = 0, lost, last = 0;
 	struct packets own;
 
 	packets_init(&own);
@@ -293,7 +293,8 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 			holes = invalid = 0;
 			continue;
 		}
-		ip_sift(c->copy, words, c->records, &found);
+		ip_sift(c->copy, words, last, c->records, &found);
+		last = found.words ? found.end : last;
 		if (state == IP_SUBBUF_FULL) /* else its hook may still come back */
 			holes += found.holes;
 		invalid += found.invalid;
