@@ -125,8 +125,11 @@ class Storm:
             self.check_summary(done)
 
     def check_summary(self, done):
-        for length in done.summary()["stop_us"]:
-            assert SANITIZED or length <= patience.scaled(MAX_STOP_MS * 1000) * 1.5, repr(done)
+        for stop in done.summary()["stops"]:
+            # of one thread that stopped late it is known that it stood for no longer than since the last look, which may be long
+            # ago where iprobe itself got no CPU
+            late = stop.get("failed") and stop["threads"] == 1 and not stop["sites"]
+            assert SANITIZED or stop["stop_us"] <= patience.scaled(MAX_STOP_MS * 1000) * (5 if late else 1.5), repr(done)
 
     def finish(self):
         """The target's time is over: what it says of itself."""

@@ -4,11 +4,13 @@
 import contextlib
 import os
 import pathlib
+import signal
 import time
 
 import pytest
 
 from iptest import memory
+from iptest.actor import last_words
 from iptest.daemon import Daemon
 
 LEAST = 64 << 10  # bytes: less than any change of a session takes
@@ -81,8 +83,12 @@ def test_killed_for_want_of_memory(root, user, targets, programs, group, options
     until = time.monotonic() + 60
     while not group.kills():
         assert time.monotonic() < until, daemon.log()
-        # a change, which takes memory of the worker's
-        user.iprobe("attach", "-f", ["handle", "parse", "*"][int(time.monotonic() * 10) % 3], target.pid, env=daemon.env)
+        # a change, which takes memory of the worker's; where that is gone already, it is a session of its own, without an end
+        change = user.start_iprobe("attach", "-f", ["handle", "parse", "*"][int(time.monotonic() * 10) % 3], target.pid, env=daemon.env)
+        memory.wait_for("the change does not end", lambda: change.poll() is not None or group.kills(), 60, 0.01)
+        if change.poll() is None:
+            change.send_signal(signal.SIGINT)
+        last_words(change)
     proc.communicate(timeout=60)
     assert proc.returncode != 0
     memory.wait_for("sites stay live", lambda: memory.text_differences(target.pid) == before, 60)
