@@ -4,7 +4,10 @@
  */
 #include "hotpatcher/credentials.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,4 +59,41 @@ int ip_credentials_read(pid_t pid, struct ip_credentials *ret)
 bool ip_credentials_are_same(const struct ip_credentials *a, const struct ip_credentials *b)
 {
 	return !strcmp(a->text, b->text);
+}
+
+static bool is_there(pid_t pid, pid_t tid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
+	return access(name, F_OK) == 0;
+}
+
+bool ip_credentials_of_threads_are(pid_t pid, const struct ip_credentials *same, unsigned most, unsigned *at)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct ip_credentials theirs;
+	struct dirent *entry;
+	unsigned number = 0;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (!tid || number++ < *at)
+			continue;
+		if (number - *at > most) {
+			*at = number - 1;
+			return true;
+		}
+		if (ip_credentials_read(tid, &theirs) == 0 ? !ip_credentials_are_same(&theirs, same)
+							   : is_there(pid, tid))
+			return false;
+	}
+	*at = 0;
+	return true;
 }

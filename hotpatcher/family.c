@@ -35,6 +35,8 @@
 #define IDLE_NS	      250000000ull /* between looks where nothing calls for one */
 #define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
 #define DIFFERS_TRIES 8
+#define THREADS_MOST  256u /* whose credentials are read in a look, all children together, */
+#define THREADS_LEAST 4u   /* and at least so many of each */
 #define DISOWN_NS     20000000ull /* so long a thread is looked for that lays a child's area down */
 
 enum kind {
@@ -49,6 +51,7 @@ struct relative {
 	enum kind kind;
 	uint64_t found_ns;
 	unsigned tries;
+	unsigned credentials_at; /* which of its threads is the next whose credentials are read */
 	bool differs; /* a followed one with other credentials: its sites go, and the area */
 	uint64_t again_ns;
 	bool shares; /* its memory is the target's, or that of another child that was met before */
@@ -360,6 +363,10 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 
 	if (ip_kin_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
 		return 0;
+	/* what is taken from a child would be taken from the target */
+	if (ip_kin_may_be(f->target->pid, r->pid))
+		return ip_error("pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)", r->pid,
+				f->target->pid);
 	if (ip_target_open(r->pid, true, &target) < 0)
 		return has_ended(r) ? 0 : -1;
 	/* in this order: who reads the first before opens a gate that we close, or sees the area's word */
@@ -463,10 +470,30 @@ static int drop_execed(struct ip_family *f, struct ip_collector *collector, stru
 	return 0;
 }
 
+static size_t count_children(const struct ip_family *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->items[i].kind == CHILD;
+	return n;
+}
+
+/* Its first thread in each look; the others in turns, where there are many. What cannot be known counts as a no. */
+static bool has_our_credentials(const struct ip_family *f, struct relative *r, unsigned most)
+{
+	struct ip_credentials theirs;
+
+	return ip_credentials_read(r->pid, &theirs) == 0 &&
+	       ip_credentials_are_same(&theirs, &f->credentials) &&
+	       ip_credentials_of_threads_are(r->pid, &f->credentials, most, &r->credentials_at);
+}
+
 /* Step 5: one a turn, as in step 3. */
 static int let_changed_go(struct ip_family *f, struct ip_collector *collector, uint64_t now)
 {
-	struct ip_credentials theirs;
+	size_t children = count_children(f);
+	unsigned most = children && THREADS_MOST / children > THREADS_LEAST ? THREADS_MOST / children : THREADS_LEAST;
 
 	ip_credentials_read(f->target->pid, &f->credentials); /* one that has ended stays what it was */
 	for (size_t i = 0; i < f->n; i++) {
@@ -475,9 +502,7 @@ static int let_changed_go(struct ip_family *f, struct ip_collector *collector, u
 
 		if (r->kind != CHILD || r->shares || now < r->again_ns)
 			continue;
-		if (!r->differs && ip_credentials_read(r->pid, &theirs) == 0
-			    ? ip_credentials_are_same(&theirs, &f->credentials)
-			    : has_ended(r))
+		if ((!r->differs && has_our_credentials(f, r, most)) || has_ended(r))
 			continue;
 		if (!r->differs)
 			ip_print(stderr,

@@ -13,7 +13,7 @@
  *   4. At the end: forbid children to open gates; then, for each process on the machine that has the image (a daemon has
  *      another parent, and no descriptors of old): close its gate, put it back. Again, until nobody had anything to put
  *      back: a child that was forked meanwhile by one that was not yet put back is found by the next pass.
- *   5. A followed child has the area of all. One whose credentials differ from the target's (it has given up privileges, or the target
+ *   5. A followed child has the area of all. One of whose threads the credentials differ from the target's (it has given up privileges, or the target
  *      has) is followed no longer: its gate is closed, its sites are put back in a stop, and a borrowed thread of it lays the area down
  *      (runtime/area.c). It is told. Until then, milliseconds after the change, it can write what its family records into.
  *   6. In the same way one that has the area though children are not followed gives it up: it was forked in the moment in which the target set

@@ -38,11 +38,6 @@ bool ip_kin_is(pid_t a, pid_t b)
 	return ask(a, b) == SHARES;
 }
 
-bool ip_kin_may_be(pid_t a, pid_t b)
-{
-	return ask(a, b) != DIFFERS;
-}
-
 /* What anybody may see of a process's memory: how many pages it has, of which kinds. */
 static int read_sizes(pid_t pid, char *ret, size_t size)
 {
@@ -68,6 +63,13 @@ static bool seem_to_differ(pid_t a, pid_t b)
 			return true;
 	}
 	return false;
+}
+
+bool ip_kin_may_be(pid_t a, pid_t b)
+{
+	const enum answer answer = ask(a, b);
+
+	return answer == SHARES || (answer == REFUSED && !seem_to_differ(a, b));
 }
 
 /* A kernel thread has no memory, and so has a process that is ending: two of them are no kin. */

@@ -19,7 +19,7 @@
 
 /* Whether the two share their memory. */
 bool ip_kin_is(pid_t a, pid_t b);
-/* Whether it is not known that they do not. */
+/* Whether it is not known that they do not: asked, or where the kernel does not tell, seen by their sizes. */
 bool ip_kin_may_be(pid_t a, pid_t b);
 
 /* All processes that share the memory of the process: 0 and an array of pids that the caller frees (NULL where there are none), or

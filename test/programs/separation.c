@@ -4,7 +4,8 @@
  * which no C library knows of) that becomes nobody where it may, calls work() itself, and says how many mappings and descriptors of ring memory it has; "handler":
  * the child is forked by a signal handler that comes amid calls of work(); "return N": N such children, one after the other, return from the
  * handler into what it interrupted, call work() themselves, and end; "keep": the child stays who it is; "stay": it becomes nobody, and goes
- * on until it has no ring memory any more, or for five seconds; "scribble": it becomes nobody, and writes wherever ring memory is, or is in
+ * on until it has no ring memory any more, or for five seconds; "thread N": it has N threads,
+ * of which the last becomes nobody, alone, by a system call of its own, and goes on likewise; "scribble": it becomes nobody, and writes wherever ring memory is, or is in
  * its parent.
  */
 #define _GNU_SOURCE
@@ -153,6 +154,42 @@ static void stay(void)
 	say("child %u mappings %u descriptors\n", mappings(), descriptors());
 }
 
+static volatile unsigned changed;
+
+/* What setresuid() of the C library would have all threads do. */
+static void *one_of_many(void *last)
+{
+	if (last && getuid() == 0 && (syscall(SYS_setresgid, 65534, 65534, 65534) || syscall(SYS_setresuid, 65534, 65534, 65534)))
+		_exit(3);
+	if (last)
+		changed = 1;
+	for (;;) {
+		work();
+		usleep(last ? 1000 : 1000000);
+	}
+	return NULL;
+}
+
+static void have_threads(unsigned n)
+{
+	unsigned left = 20000;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	for (unsigned i = 1; i <= n; i++)
+		if (pthread_create(&thread, &attr, one_of_many, i == n ? &changed : NULL))
+			_exit(6);
+	while (!changed)
+		usleep(1000);
+	for (; left && mappings(); left--) {
+		work();
+		usleep(1000);
+	}
+	say("child %u mappings %u descriptors\n", mappings(), descriptors());
+}
+
 static struct {
 	unsigned long start, end;
 } areas[64];
@@ -270,6 +307,8 @@ int main(void)
 		pid = strcmp(line, "clone\n") ? fork() : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		if (pid == 0 && !strcmp(line, "stay\n"))
 			stay();
+		if (pid == 0 && !strncmp(line, "thread ", 7))
+			have_threads(atoi(line + 7));
 		if (pid == 0 && !strcmp(line, "scribble\n"))
 			scribble();
 		if (pid == 0)

@@ -94,6 +94,25 @@ def test_following_stops_at_a_change_of_credentials(root, programs, targets, pre
     target.proc.kill()
 
 
+@pytest.mark.parametrize("threads", [1, 2, 1000])
+def test_following_stops_at_a_change_in_one_thread(root, programs, targets, threads):
+    """By a system call of that thread, which is not the child's first: the kernel keeps credentials by thread."""
+    target = targets.start(root, [programs.simple("separation")])
+    session = followed(root, target)
+    say(target, f"thread {threads}")
+    assert target.proc.stdout.readline() == "child 0 mappings 0 descriptors\n"
+    assert target.proc.stdout.readline() == "child ended well\n"
+    say(target, "keep")
+    assert int(target.proc.stdout.readline().split()[1]) > 0, "others are followed"
+    assert target.proc.stdout.readline() == "child ended well\n"
+    session.send_signal(2)
+    done = last_words(session)
+    assert done.returncode == 0, repr(done)
+    assert done.stderr.count(f"forked from pid {target.pid}, has other credentials than that: it is not recorded any more") == 1
+    memory.assert_untouched(target.pid)
+    target.proc.kill()
+
+
 @pytest.mark.parametrize("options", [[], ["--payload", "hist"], ["--depth", "5"]], ids=lambda o: " ".join(o) or "log")
 @pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
 def test_a_child_that_scribbles(root, programs, targets, options, preload):
