@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/again_slot.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 	if (target->inner_pid != target->pid || owner > INT32_MAX)
 		return false;
 	snprintf(name, sizeof(name), "/proc/%lu", owner);
-	return access(name, F_OK) < 0;
+	return access(name, F_OK) < 0 && errno == ENOENT;
 }
 
 int ip_again_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_again_place *ret)

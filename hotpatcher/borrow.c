@@ -77,7 +77,9 @@ int ip_borrow_check(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/status", pid);
 	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file))
+	if (!file)
+		return ip_error_errno("pid %d: cannot read %s", pid, name);
+	while (fgets(line, sizeof(line), file))
 		if (ip_arch_tells_shadow_stack(line))
 			return ip_error("pid %d has a shadow stack (CET), with which none of its threads can "
 					"be borrowed "

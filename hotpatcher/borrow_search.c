@@ -4,6 +4,7 @@
  */
 #include "hotpatcher/borrow_search.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -49,7 +50,7 @@ int ip_borrow_is_occupied(struct ip_target *target, const struct ip_borrow_place
 		return -1;
 	/* of another process where this one was forked in the middle */
 	snprintf(name, sizeof(name), "/proc/%d/task/%lu", target->pid, tid);
-	if (!tid || tid > INT32_MAX || access(name, F_OK) < 0)
+	if (!tid || tid > INT32_MAX || (access(name, F_OK) < 0 && errno == ENOENT))
 		return 0;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return access(name, F_OK) == 0; /* who cannot be looked at may be there */

@@ -97,8 +97,12 @@ static int look_at_threads(pid_t pid, const struct status *leader, struct ip_tar
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
 		snprintf(name, sizeof(name), "task/%d/", atoi(entry->d_name));
-		if (read_status(pid, name, &status) < 0)
+		if (read_status(pid, name, &status) < 0) {
+			snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, atoi(entry->d_name));
+			if (access(name, F_OK) == 0 || errno != ENOENT)
+				return ip_error("pid %d: thread %d cannot be looked at", pid, atoi(entry->d_name));
 			continue;
+		}
 		ret->mixed |= memcmp(&status.ids, &leader->ids, sizeof(status.ids)) != 0;
 		ret->permitted |= status.permitted;
 	}

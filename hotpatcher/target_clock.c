@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,9 @@ int ip_target_clock_check(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
 	dir = opendir(name);
-	while (dir && (entry = readdir(dir))) {
+	if (!dir)
+		return ip_error_errno("pid %d: cannot look at its threads", pid);
+	while ((entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (tid && ip_proc_status(tid, "Seccomp") == SECCOMP_MODE_STRICT)

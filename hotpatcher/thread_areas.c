@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,8 +150,12 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 	for (size_t i = 0; i < stop->n; i++) {
 		const struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (t->stopped && !t->gone && ptrace(PTRACE_GETREGS, t->tid, 0, &regs) == 0)
+		if (!t->stopped || t->gone)
+			continue;
+		if (ptrace(PTRACE_GETREGS, t->tid, 0, &regs) == 0)
 			areas[n++] = (struct area){ip_arch_thread_pointer(&regs), t->tid, t->pid};
+		else if (errno != ESRCH) /* it has not been killed */
+			return ip_error_errno("pid %d: cannot read the registers of thread %d", target->pid, t->tid);
 	}
 	/* a program that begins: its loader has not set the area up yet, and runs before all that has probes */
 	if (n == 1 && !areas[0].pointer)

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <dwarf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,8 @@ bool ip_values_is_confined(const struct ip_target *target)
 			continue;
 		snprintf(name, sizeof(name), "/proc/%d/task/%s/status", pid, entry->d_name);
 		file = fopen(name, "re");
+		if (!file && errno != ENOENT) /* it has not ended */
+			return true;
 		while (file && fgets(line, sizeof(line), file))
 			if (!strncmp(line, "Seccomp:", 8) && atoi(line + 8) != 0)
 				return true;
