@@ -11,6 +11,7 @@
 #include "cli/csv.h"
 #include "cli/fit_name.h"
 #include "cli/fperf.h"
+#include "cli/tail_mark.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"
@@ -149,6 +150,8 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	_cleanup_free_ char *name = name_of(row, width);
+	char buffer[CLI_TAIL_MARK_MAX];
+	const char *mark = cli_tail_mark(row->until_tail, row->samples, buffer);
 
 	ip_print(out, "%s%*s %8lu", name ? name : "?", (int)(width - cli_width_of(name ? name : "?")), "",
 		 row->samples);
@@ -156,7 +159,7 @@ static void print_row(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 	for (unsigned e = 0; e < o->nevents; e++)
 		print_value(out, o->events[e], row->mean[e], row->ci[e], valued(row, e), row->scaled[e]);
 	fperf_derived_cells(out, f, row);
-	ip_print(out, "\n");
+	ip_print(out, "%s%s%s\n", *mark ? "  (" : "", mark, *mark ? ")" : "");
 }
 
 /* Rows that are known, or those that are not, in their order. How many. */
@@ -215,7 +218,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 {
 	const struct ip_fperf_options *o = ip_fperf_get_options(f);
 	struct cli_csv csv = {.out = out};
-	static const char *const columns[] = {"function", "module", "samples", "calls", "calls_ci95", "live"};
+	static const char *const columns[] = {"function", "module", "samples", "calls", "calls_ci95", "live", "until_tail_call"};
 
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 		cli_csv_string(&csv, columns[i]);
@@ -238,6 +241,7 @@ static void print_csv(FILE *out, struct ip_fperf *f, const struct ip_fperf_row *
 		cli_csv_double(&csv, true, rows[i].calls);
 		cli_csv_double(&csv, rows[i].calls_ci >= 0, rows[i].calls_ci);
 		cli_csv_double(&csv, true, rows[i].live);
+		cli_csv_uint(&csv, rows[i].samples, rows[i].until_tail);
 		for (unsigned e = 0; e < o->nevents; e++) {
 			cli_csv_double(&csv, valued(&rows[i], e), rows[i].mean[e]);
 			cli_csv_double(&csv, rows[i].ci[e] >= 0, rows[i].ci[e]);
@@ -295,6 +299,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 		ip_json_string(&j, "module", rows[i].module);
 		ip_json_uint(&j, "samples", rows[i].samples);
 		ip_json_uint(&j, "cut", rows[i].cut);
+		cli_tail_json(&j, rows[i].until_tail, rows[i].samples);
 		ip_json_bool(&j, "known", rows[i].known);
 		ip_json_double(&j, "calls", rows[i].calls);
 		ip_json_double(&j, "calls_ci95", rows[i].calls_ci < 0 ? NAN : rows[i].calls_ci);

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	5u
+#define IP_FPERF_ABI	6u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 
@@ -129,7 +129,8 @@ struct ip_fperf_cell {
 	uint64_t cut;	   /* of these: that never saw their exit */
 	uint32_t sequence; /* odd while what follows is being changed */
 	uint32_t skip;	   /* calls until the next sample, that one included; 0: not known yet */
-	uint64_t ended;	   /* samples in the sums */
+	uint64_t ended;	   /* samples in the sums; */
+	uint64_t tailed;   /* of these: that ended at a tail exit */
 	struct ip_fperf_sum sums[];
 };
 
@@ -138,7 +139,7 @@ struct ip_fperf_cell {
 									 : sizeof(struct ip_fperf_header))
 #define IP_FPERF_CELL_SIZE(nevents) (sizeof(struct ip_fperf_cell) + (nevents) * sizeof(struct ip_fperf_sum))
 
-_Static_assert(sizeof(struct ip_fperf_cell) == 40 && sizeof(struct ip_fperf_sum) == 32 &&
+_Static_assert(sizeof(struct ip_fperf_cell) == 48 && sizeof(struct ip_fperf_sum) == 32 &&
 		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
 		       sizeof(struct ip_fperf_frame) == 112,
 	       "ABI");

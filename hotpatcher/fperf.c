@@ -306,6 +306,7 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 
 	if (!fn)
 		return -1;
+	fn->tails |= pf->tails;
 	if (fn->numbers[pf->inlined] !=
 	    pf->number) { /* of another image, or none: what its cell held has been taken over */
 		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
@@ -364,12 +365,13 @@ static uint32_t load32(const uint32_t *p)
 static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const struct ip_fperf_cell *cell)
 {
 	struct ip_fperf_sum sums[IP_FPERF_EVENTS];
-	uint64_t ended = 0;
+	uint64_t ended = 0, tailed = 0;
 
 	for (int i = 0; i < TORN_TRIES; i++) {
 		uint32_t before = __atomic_load_n(&cell->sequence, __ATOMIC_ACQUIRE);
 
 		ended = load(&cell->ended);
+		tailed = load(&cell->tailed);
 		for (unsigned e = 0; e < f->options.nevents; e++)
 			sums[e] = (struct ip_fperf_sum){
 				load(&cell->sums[e].sum), load(&cell->sums[e].square_low),
@@ -383,6 +385,7 @@ static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const s
 	to->begun += load(&cell->begun);
 	to->cut += load(&cell->cut);
 	to->ended += ended;
+	to->tailed += tailed;
 	for (unsigned e = 0; e < f->options.nevents; e++) {
 		to->sum[e] += sums[e].sum;
 		to->square[e] += sums[e].square_low + sums[e].square_high * 18446744073709551616.0;

@@ -60,6 +60,7 @@ struct ip_fperf_row {
 	uint64_t missing[IP_FPERF_EVENTS],
 		scaled[IP_FPERF_EVENTS]; /* of these: without this event's value; with an estimate of it */
 	uint64_t cut;			 /* samples that never saw their exit */
+	uint64_t until_tail; /* of samples: that ended where the function jumped to another one, which may not have returned */
 	uint64_t counted;		 /* calls that were seen */
 	double calls, calls_ci;		 /* in all; negative: not known */
 	double live;			 /* share of the time that its probes were live */

@@ -15,7 +15,7 @@
 
 /* Sums of a function over threads. */
 struct ip_fperf_sums {
-	uint64_t calls, begun, cut, ended;
+	uint64_t calls, begun, cut, ended, tailed;
 	double sum[IP_FPERF_EVENTS], square[IP_FPERF_EVENTS];
 	uint64_t missing[IP_FPERF_EVENTS], scaled[IP_FPERF_EVENTS]; /* of ended */
 };
@@ -27,6 +27,7 @@ struct ip_fperf_function {
 	bool out;
 	bool was_live; /* before a window in which nothing counts */
 	bool entry_only;
+	bool tails;			  /* its tail exits are jumps to other functions */
 	bool used_up;			  /* its quota, as of the last look; */
 	double sampled_s;		  /* how long after it was granted; */
 	uint64_t granted;		  /* when that was, in ticks */

@@ -236,7 +236,8 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 		*row = (struct ip_fperf_row){.function = fn->name,
 					     .module = fn->module,
 					     .samples = fn->now.ended,
-					     .cut = fn->now.cut};
+					     .cut = fn->now.cut,
+					     .until_tail = fn->tails ? fn->now.tailed : 0};
 		estimate_calls(f, fn, row);
 		ip_fperf_divide(f, fn);
 		for (unsigned e = 0; e < f->options.nevents; e++) {

@@ -322,6 +322,7 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		rt_fperf_add(&at->cell->sums[e], value);
 	}
 	at->cell->ended++;
+	at->cell->tailed += kind == IP_PROBE_TAIL_EXIT;
 	cpu_store_order();
 	at->cell->sequence++;
 	__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);

@@ -13,6 +13,7 @@
 #include "runtime/fperf_internal.h"
 
 #include "common/fperf_abi.h"
+#include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
@@ -170,6 +171,7 @@ uint64_t *rt_fperf_leave_exclusive(const struct at *at, struct ip_meters *m, str
 					     f->start.values[e] >> 63 ? 0 : f->start.values[e]);
 		}
 		at->cell->ended++;
+		at->cell->tailed += kind == IP_PROBE_TAIL_EXIT;
 		cpu_store_order();
 		at->cell->sequence++;
 		__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);

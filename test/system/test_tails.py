@@ -275,3 +275,25 @@ def test_a_hook_called_last_is_no_tail_call(me, programs, compiler):
     assert {f["until_tail_call"] for f in functions.values()} == {f["tail_exits"] for f in functions.values()} == {0}
     for view in (["report"], ["graph", "--min-percent", "0"], ["hist"], ["dump"], ["export", "--format", "folded"], ["export", "--format", "chrome"]):
         assert "tail call" not in me.iprobe(*view, directory).stdout.replace("until_tail_call", "tail call"), view
+
+
+@pytest.mark.parametrize("exclusive", [[], ["--exclusive"]], ids=["", "exclusive"])
+def test_fperf_marks_what_ends_at_a_jump(me, program, exclusive):
+    """A sample ends where the function jumps, wherever that leads; how many did is counted."""
+    out = me.dir() / "out"
+    shares = {"direct": 1, "indirect": 1, "nobody": 1, "half": 1, "work": 0, "wide": 0}
+    for form in ("--json", "--csv", "--limit=0"):
+        done = me.run([me.builddir / "cli" / "fperf", "-q", "--budget", "none", "-e", "task-clock", "-f", "direct,indirect,nobody,half,work,wide",
+                       *exclusive, form, "-o", out, "--", program, ROUNDS, 300])
+        assert done.returncode == 0, repr(done)
+        text = out.read_text(encoding="utf-8")
+        if form == "--limit=0":
+            assert_marked(re.sub(r"(?m)^(\w+) .*?(?=  \(until|$)", r"\1", text), {name for name in shares if shares[name]}, "fperf")
+            continue
+        rows = {row["function"]: row for row in (json.loads(text)["functions"] if form == "--json" else csv.DictReader(io.StringIO(text)))}
+        for name, share in shares.items():
+            row = rows[name]
+            assert int(row["samples"]) >= ROUNDS - 1, row
+            assert int(row["until_tail_call"]) == share * int(row["samples"]), row
+            if form == "--json":
+                assert row["until_tail_call_share"] == share
