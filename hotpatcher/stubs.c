@@ -74,7 +74,8 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 
 	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
 		struct ip_area_module *m = &area->modules[i];
-		uint32_t pool = m->pool;
+		uint32_t pool = __atomic_load_n(&m->pool, __ATOMIC_RELAXED);
+		uint64_t bias = __atomic_load_n(&m->load_bias, __ATOMIC_RELAXED);
 
 		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
 		    m->build_id_size != module->elf->build_id_size ||
@@ -82,7 +83,7 @@ static struct ip_area_module *take_over_entry(struct ip_area *area, const struct
 		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size,
 			     reach))
 			continue;
-		if (ip_modules_build_id_at(target, m->load_bias, m->load_bias, id) ==
+		if (ip_modules_build_id_at(target, bias, bias, id) ==
 			    module->elf->build_id_size &&
 		    !memcmp(id, m->build_id, module->elf->build_id_size))
 			continue; /* another copy is there still */

@@ -82,6 +82,28 @@ def test_undumpable_in_a_session(daemon, user, targets, program, options, preloa
     assert last_words(target.proc).stdout == "good\n"
 
 
+@pytest.mark.parametrize("preload", [True, False], ids=["preloaded", "injected"])
+def test_undumpable_when_the_worker_is_killed(daemon, root, user, targets, program, preload):
+    """iprobed cleans up with the rights of who asked, who has none any more: it says so, the target goes on, and root can put it back."""
+    target = targets.start(user, [program], preload=preload)
+    proc = daemon.start_attach(user, target.pid, cwd=user.dir())
+    memory.wait_until_live(target.pid, proc)
+    tell(target, "d")
+    worker, = daemon.workers()
+    os.kill(worker, signal.SIGKILL)
+    last_words(proc)
+    memory.wait_for("iprobed does not say that it cannot", lambda: "has made itself undumpable" in daemon.log(), 60)
+    memory.wait_for("it is held", lambda: memory.status_field(target.pid, "TracerPid") == "0", 60)
+    assert target.alive() and not idle(target.pid)
+    done = root.iprobe("detach", target.pid)
+    assert done.returncode == 0, repr(done)
+    assert idle(target.pid)
+    memory.assert_untouched(target.pid)
+    target.proc.stdin.close()
+    target.proc.stdin = None
+    assert last_words(target.proc).stdout == "good\n"
+
+
 def test_a_child_becomes_undumpable(daemon, user, targets, program):
     target = targets.start(user, [program])
     proc = daemon.start_attach(user, target.pid, "--follow-fork", cwd=user.dir())
