@@ -95,8 +95,11 @@ void ip_stop_let_go(struct ip_target *target)
 
 void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struct ip_stop_record *record)
 {
-	const uint64_t max_ns = target->max_stop_ns ? target->max_stop_ns : 1, now = ip_now_ns(),
-		       period = SECOND_NS / MOST_A_SECOND * record->ns / max_ns;
+	/* before the first stop of all threads, when one is looked for to be borrowed, there is no limit yet to make five times a second of */
+	const uint64_t now = ip_now_ns(),
+		       period = target->max_stop_ns
+					? SECOND_NS / MOST_A_SECOND * record->ns / target->max_stop_ns
+					: 0;
 	uint64_t rest = (target->asleep ? ASLEEP_REST : REST) * record->ns;
 
 	if (period > record->ns + rest)

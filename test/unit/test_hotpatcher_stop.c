@@ -320,6 +320,11 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 
 	ip_stop_was_in_vain(&target, "test", &record);
 	assert_true(ip_stop_rest_ns(&target, 7) > 1900ull * MS);
+	/* no stop has had a limit yet: a thread that was looked at to be borrowed stopped late */
+	struct ip_target early = {.pid = getpid()};
+
+	ip_stop_was_in_vain(&early, "late", &record);
+	assert_true(early.rest_until_ns && ip_stop_rest_ns(&early, 7) <= 30 * MS);
 }
 
 int main(void)
