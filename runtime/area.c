@@ -230,6 +230,7 @@ int rt_map_own_area(enum rt_start how)
 {
 	struct ip_area_header *header;
 	unsigned long at = 0;
+	int32_t name;
 	long fd, ret;
 
 	if (!fits_limit(IP_AREA_DATA_OFFSET)) {
@@ -253,11 +254,18 @@ int rt_map_own_area(enum rt_start how)
 		/* at once: a process that another thread forks in between has the area (hotpatcher/family.h, step 6) */
 		if (!FAILED(ret))
 			ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
-		if (!FAILED(ret))
-			ret = lay_covers(at, AREA_SIZE);
 	}
 	if (FAILED(ret)) {
 		cpu_syscall(SYS_close, fd, 0, 0, 0);
+		iprobe_rt_anchor.error = -ret;
+		return 0;
+	}
+	/* the descriptor goes before all else, since such a process has that, too */
+	name = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	ret = lay_covers(at, AREA_SIZE);
+	if (FAILED(ret)) {
+		if (name >= 0)
+			cpu_syscall(SYS_close, name, 0, 0, 0);
 		iprobe_rt_anchor.error = -ret;
 		return 0;
 	}
@@ -266,6 +274,6 @@ int rt_map_own_area(enum rt_start how)
 	header->abi = IP_RT_ABI;
 	iprobe_rt_anchor.area = at;
 	iprobe_rt_anchor.area_size = AREA_SIZE;
-	iprobe_rt_anchor.area_fd = keep_name(fd, how == RT_WOKEN ? FD_FLOOR_WOKEN : FD_FLOOR);
+	iprobe_rt_anchor.area_fd = name;
 	return 1;
 }
