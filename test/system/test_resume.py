@@ -156,8 +156,8 @@ WAYS = [(2, []), (3, []), (4, ["--compress"]), (5, ["--compress"]), (6, ROTATE),
 @pytest.mark.parametrize("actor,seed,options", [(who, seed, options) for seed, options in WAYS for odd, who in enumerate(("root", "user"))
                                                 if FULL or seed % 2 == odd], indirect=["actor"])
 def test_killed_and_resumed_often(actor, programs, targets, seed, options):
-    """Each way as root and as an ordinary user; each seed as both by IPROBE_TEST_FULL=1."""
-    kill_often(actor, programs, targets, 24, seed, *options)
+    """Each way as root and as an ordinary user; by IPROBE_TEST_FULL=1 each seed as both, and more often."""
+    kill_often(actor, programs, targets, 24 if FULL else 16, seed, *options)
 
 
 def test_rings_that_fill_up_are_counted(actor, programs, targets):

@@ -2,6 +2,7 @@
 """The recorded call tree of each thread is the one that the program logged by itself."""
 
 import json
+import os
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from iptest import trees
 from iptest.programs import compilers
 
 # What a C++ program calls without having written it.
+FULL = os.environ.get("IPROBE_TEST_FULL") == "1"
 UNLOGGED = re.compile(r"^(std::|__gnu_cxx::|operator |_GLOBAL__|__static_init|__cxx_global|shop::Derived::~?Derived$)")
 
 
@@ -234,7 +236,7 @@ def test_exec_goes_on_with_the_next_program(anyone, programs, by):
     check_report(actor, directory, logs.values())
 
 
-@pytest.mark.parametrize("rounds", [1500, pytest.param(20000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [1500, pytest.param(20000 if FULL else 10000, marks=pytest.mark.slow)])
 def test_handlers_at_any_moment(anyone, programs, rounds):
     """Two timers at a high rate, one on an alternate stack, handlers that raise and call."""
     actor, compiler, opt, placement = anyone
@@ -247,7 +249,7 @@ def test_handlers_at_any_moment(anyone, programs, rounds):
     assert sum(s.name.startswith("on_t") and s.event == "entry" for s in log) >= 5, "hardly a signal came"
 
 
-@pytest.mark.parametrize("rounds", [2500, pytest.param(25000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2500, pytest.param(25000 if FULL else 10000, marks=pytest.mark.slow)])
 def test_jumps_out_of_handlers_at_any_moment(anyone, programs, rounds):
     """
     Each handler leaves by siglongjmp, sometimes out of a hook: at most that one event is missing (counted as lost), and
