@@ -35,7 +35,7 @@ static void note_hold(struct ip_session *s, uint64_t held_ns)
 }
 
 /* A runtime that is linked in may never have been needed before; where there is none it is put there. The hold of the borrowed thread is
- * a stop too. Where there is nothing to make live the process is left as it is. */
+ * a stop too. Where there is nothing to make live the process is left as it is. 1: it was there already. */
 static int wake(struct ip_session *s)
 {
 	struct ip_plan plan = {0};
@@ -45,7 +45,7 @@ static int wake(struct ip_session *s)
 	if (ip_target_clock_check(s->target->pid) < 0)
 		return -1;
 	if (s->target->has_runtime && !ip_is_asleep(s->target))
-		return ip_target_clock_ask(s->target);
+		return 1;
 	if (!s->target->has_runtime && ip_inject_check(s->target) < 0)
 		return -1;
 	ip_modules_clear(&s->modules);
@@ -91,7 +91,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	struct ip_session s = {.options = options, .summary = ret, .start_ns = ip_now_ns()};
 	struct ip_session_options resumed;
 	const char *reason = NULL;
-	int done = -1;
+	int done = -1, was_there = 0;
 
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_session_choose_clock(options);
@@ -104,11 +104,14 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 		if (take_left_over(&s) < 0 || (done = ip_session_resume(&s, &resumed)) < 0)
 			goto out;
 		reason = done ? "interrupted" : NULL;
-	} else if (wake(&s) < 0 || ip_area_open(s.target, &s.area) < 0 || (done = take_or_ask(&s)) != 0) {
+	} else if ((was_there = wake(&s)) < 0 || ip_area_open(s.target, &s.area) < 0 || (done = take_or_ask(&s)) != 0) {
 		done = done > 0 ? 0 : -1;
 		goto out;
 	}
 	done = -1;
+	/* when the session is ours: who asks another one for a change holds none of its threads. One that was set up now was asked then. */
+	if (was_there > 0 && ip_target_clock_ask(s.target) < 0)
+		goto out;
 	if (!options->resume && ip_session_go_live(&s, false) < 0) {
 		fail_keeping(&s, "could not go live");
 		goto out;

@@ -60,8 +60,8 @@ def check(functions, name, pages):
     counter = functions[name]["counters"][FAULTS]
     assert functions[name]["samples"] - counter["missing"] >= 2, functions[name]
     assert counter["scaled"] == 0
-    # the first call of a function finds its stack or code not there; the bound is one of a mean
-    assert abs(counter["per_call"] - pages) <= counter["ci95"] + 1e-9 + 2 / functions[name]["samples"], functions[name]
+    # the first call of a function finds its stack or code not there; the bound is one of a mean, beyond which one in twenty lies
+    assert abs(counter["per_call"] - pages) <= 2 * counter["ci95"] + 1e-9 + 2 / functions[name]["samples"], functions[name]
 
 
 @pytest.mark.parametrize("options", [[SPLITS], [CLOCK], [SPLITS, "--multiplex"]], ids=["group", "single", "turns"])

@@ -185,7 +185,9 @@ def assert_measured(own, f, name):
     # calls of a loop that are in it already have no time of their own
     assert f["calls"] - f["unmeasured"] == ROUNDS and (f["calls"] > 1000) == (name == "ping"), f
     assert (0.99 * 300_000 if name != "ping" else 10_000) < f["min_ns"] < min(own) + max(100, 0.01 * min(own)), (f, own)
-    assert 0.7 * sum(own) < f["total_ns"] < 1.01 * sum(own), (f, own)
+    # where its CPU was taken away between the program's clock and the hook only the program saw that, once or twice
+    least = sum(sorted(own)[:-2])
+    assert 0.7 * least < f["total_ns"] < 1.01 * sum(own), (f, own)
 
 
 def test_measured_times_of_all(me, program):
