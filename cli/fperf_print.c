@@ -278,6 +278,7 @@ static void print_json(FILE *out, struct ip_fperf *f, const struct ip_fperf_row 
 	ip_json_double(&j, "own_s", sum.own_s);
 	ip_json_bool(&j, "confined", sum.confined);
 	ip_json_double(&j, "duration_s", sum.length_s);
+	ip_json_double(&j, "ns_per_tick", sum.ns_per_tick);
 	ip_json_uint(&j, "samples", sum.samples);
 	ip_json_uint(&j, "changes", sum.changes);
 	ip_json_uint(&j, "changes_without_stop", sum.changes_without_stop);

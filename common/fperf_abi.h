@@ -15,6 +15,8 @@
  *      call costs an increment. It is the one thing in the area that hooks decide about another's probes, so that a hot function gets cheap at once, and
  *      not when somebody outside has had a look.
  *   3. iprobe gives a new quota (1), or takes the probes away (hotpatcher/fperf_policy.h tells when).
+ *   4. Where a function jumps at its end to one that has probes, its sample lasts until that one returns. The number of such exits is the next
+ *      one, with the duty JUMP while all functions that the call may go on in are live, else SILENT: it has no quota then.
  *
  * The target may scribble over all of it: iprobe reads numbers only, from places that it knows by itself. Wrong ones make the target's figures wrong.
  */
@@ -24,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IP_FPERF_ABI	6u
+#define IP_FPERF_ABI	7u
 #define IP_FPERF_EVENTS 8u
 #define IP_FPERF_DEPTH	32u /* samples that a thread has open at a time */
 
@@ -61,8 +63,10 @@ struct ip_fperf_header {
 		whole; /* of these: all functions are live, a number of its own each time; 0: not so, what is open is wrong */
 };
 
-#define IP_FPERF_PAUSE                                                                                       \
-	1u /* ip_fperf_frame.flags: no sample, but a call in one that is exclusive, which does not count meanwhile */
+/* ip_fperf_frame.flags */
+#define IP_FPERF_PAUSE	1u /* no sample, but a call in one that is exclusive, which does not count meanwhile */
+#define IP_FPERF_JUMPED 2u /* the call goes on in a function that it has jumped to (runtime/fperf_chain.c); */
+#define IP_FPERF_AWAITS 4u /* of which the entry has not been seen yet */
 
 /* Where counting began. */
 struct ip_fperf_start {
@@ -81,6 +85,8 @@ struct ip_fperf_frame {
 	uint8_t flags;		 /* IP_FPERF_PAUSE... */
 	uint8_t missing, scaled; /* bits, of exclusive ones: events without a value; with an estimate */
 	uint8_t reserved;
+	uint32_t returns; /* of one that has jumped: half of the address that it returns to */
+	uint32_t reserved2;
 	struct ip_fperf_start start; /* of exclusive ones values are what was counted so far */
 };
 
@@ -130,7 +136,7 @@ struct ip_fperf_cell {
 	uint32_t sequence; /* odd while what follows is being changed */
 	uint32_t skip;	   /* calls until the next sample, that one included; 0: not known yet */
 	uint64_t ended;	   /* samples in the sums; */
-	uint64_t tailed;   /* of these: that ended at a tail exit */
+	uint64_t tailed;   /* of these: that ended at a tail exit which is not followed */
 	struct ip_fperf_sum sums[];
 };
 
@@ -141,7 +147,7 @@ struct ip_fperf_cell {
 
 _Static_assert(sizeof(struct ip_fperf_cell) == 48 && sizeof(struct ip_fperf_sum) == 32 &&
 		       sizeof(struct ip_fperf_control) <= sizeof(struct ip_fperf_cell) &&
-		       sizeof(struct ip_fperf_frame) == 112,
+		       sizeof(struct ip_fperf_frame) == 120,
 	       "ABI");
 
 #endif

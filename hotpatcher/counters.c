@@ -257,6 +257,14 @@ static int set_fperf(struct ip_counters *c, const struct ip_plan_function *f)
 	return reach(c, f->number) < 0 ? -1 : ip_fperf_place(c->fperf, f);
 }
 
+static int set_all_fperf(struct ip_counters *c, const struct ip_plan *plan)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (set_fperf(c, &plan->functions[i]) < 0)
+			return -1;
+	return ip_fperf_follow(c->fperf, plan);
+}
+
 /* At once: who watches a duration must know which one it is. */
 static void warn_of_tails(const struct ip_plan *plan)
 {
@@ -287,11 +295,10 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		if (plan->functions[i].duty == IP_DUTY_USER &&
 		    set_user(c, &plan->functions[i], &rules[i]) < 0)
 			return -1;
-	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (plan->functions[i].duty == IP_DUTY_FPERF && set_fperf(c, &plan->functions[i]) < 0)
-			return -1;
-	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (plan->functions[i].duty != IP_DUTY_USER && plan->functions[i].duty != IP_DUTY_FPERF &&
+	if (c->fperf && set_all_fperf(c, plan) < 0)
+		return -1;
+	for (size_t i = 0; !c->fperf && i < plan->nfunctions; i++)
+		if (plan->functions[i].duty != IP_DUTY_USER &&
 		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
 			return -1;
 	warn_of_tails(plan);

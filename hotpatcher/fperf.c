@@ -17,6 +17,7 @@
 #include "hotpatcher/clock.h"
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
+#include "hotpatcher/fperf_tails.h"
 #include "hotpatcher/hot.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/stop.h"
@@ -55,6 +56,9 @@ void ip_fperf_destroy(struct ip_fperf *f)
 	for (size_t i = 0; i < f->nfunctions; i++) {
 		free(f->functions[i].name);
 		free(f->functions[i].module);
+		free(f->functions[i].targets);
+		free(f->functions[i].needs);
+		free(f->functions[i].needed_by);
 	}
 	for (size_t i = 0; i < f->nmodules; i++)
 		free(f->modules[i].index);
@@ -285,6 +289,7 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
 					 .module = strdup(base ? base + 1 : pf->module->path),
 					 .entry_only = pf->entry_only,
+					 .hidden = pf->silent,
 					 .width = -1,
 					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
@@ -306,6 +311,10 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 
 	if (!fn)
 		return -1;
+	if (pf->jumps) {
+		ip_fperf_place_jumps(f, fn, pf->number);
+		return 0;
+	}
 	fn->tails |= pf->tails;
 	if (fn->numbers[pf->inlined] !=
 	    pf->number) { /* of another image, or none: what its cell held has been taken over */
@@ -328,6 +337,8 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 
 void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
 {
+	bool counted = ip_fperf_only_counts(fn);
+
 	fn->every = every;
 	fn->granted = ip_clock_now();
 	for (int i = 0; i < 2; i++) {
@@ -338,17 +349,40 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t q
 		control = at(f, 0, fn->offsets[i]);
 		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
 		__atomic_store_n(&control->used_up, fn->granted, __ATOMIC_RELAXED);
-		__atomic_store_n(&control->quota, (int32_t)(fn->entry_only ? 0 : quota), __ATOMIC_RELEASE);
+		__atomic_store_n(&control->quota, (int32_t)(counted ? 0 : quota), __ATOMIC_RELEASE);
 		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
 		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
 			__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
 			__atomic_fetch_add(&control->turn, 1, __ATOMIC_RELAXED);
 		}
-		if (fn->entry_only)
+		if (counted)
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_COUNT, fn->offsets[i]);
 		else if (quota)
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);
 	}
+}
+
+void ip_fperf_close_quota(struct ip_fperf *f, struct ip_fperf_function *fn)
+{
+	for (int i = 0; i < 2; i++) {
+		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+
+		if (control && __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST) > 0)
+			__atomic_store_n(&control->used_up, ip_clock_now(), __ATOMIC_RELAXED);
+	}
+}
+
+int64_t ip_fperf_open_samples(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+{
+	int64_t open = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		int32_t n = control ? __atomic_load_n(&control->open, __ATOMIC_RELAXED) : 0;
+
+		open += n > 0 ? n : 0;
+	}
+	return open;
 }
 
 static uint64_t load(const uint64_t *p)

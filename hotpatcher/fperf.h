@@ -60,7 +60,8 @@ struct ip_fperf_row {
 	uint64_t missing[IP_FPERF_EVENTS],
 		scaled[IP_FPERF_EVENTS]; /* of these: without this event's value; with an estimate of it */
 	uint64_t cut;			 /* samples that never saw their exit */
-	uint64_t until_tail; /* of samples: that ended where the function jumped to another one, which may not have returned */
+	uint64_t
+		until_tail; /* of samples: that ended where the function jumped to another one, which may not have returned: where that leads is not known, or has no probes */
 	uint64_t counted;		 /* calls that were seen */
 	double calls, calls_ci;		 /* in all; negative: not known */
 	double live;			 /* share of the time that its probes were live */
@@ -108,8 +109,10 @@ int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const str
 bool ip_fperf_makes_calls(const struct ip_fperf *f);
 /* A session's memory is ready: the control block. -1 with an error. */
 int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area);
-/* A function, which has been bound, goes live: its place and first quota. -1 with an error: there is no room. */
+/* A function, which has been bound, goes live: its place and first quota; or its jumps do. -1 with an error: there is no room. */
 int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *function);
+/* The functions of a plan have been placed: notes where their jumps lead. -1: out of memory, with an error. */
+int ip_fperf_follow(struct ip_fperf *f, const struct ip_plan *plan);
 /* Whether the function is out now. f may be NULL. */
 bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function);
 /* A thread has ended: takes over what its block holds. f may be NULL. Whether the thread has left something of the kernel's: then, when the block

@@ -133,20 +133,39 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n, const stru
 	}
 }
 
-/* Step 2, for the hot ones: ranks. */
-static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n,
-		       const struct ip_fperf_means *m, double samples)
+/* What a turn of the function costs, and of those that it needs that are not in yet. */
+static double cost_of_turn(const struct ip_fperf_item *items, const struct ip_fperf_item *i,
+			   const struct ip_fperf_means *m)
 {
+	double rate = i->stay ? 0 : cost_of(i, m);
+
+	for (size_t k = 0; k < i->nneeds; k++)
+		if (!items[i->needs[k]].stay)
+			rate += cost_of(&items[i->needs[k]], m);
+	return rate * m->window_s + least(TURN_SAMPLES, i->calls_per_s * m->window_s / 2 + 2) * m->sample_ns;
+}
+
+/* Step 2, for the hot ones, and those that need one of them. ranks: of all; the first so many stay for good. */
+static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, size_t staying, size_t n,
+		      const struct ip_fperf_means *m, double samples)
+{
+	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
 	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns;
 	bool any = false, all_saved = m->credit_ns > ALL * m->limit_ns;
+	size_t nturns = 0;
 
-	for (size_t k = 0; k < n; k++)
-		ranks[k].key = -need_of(&items[ranks[k].item]);
-	qsort(ranks, n, sizeof(*ranks), upwards);
+	if (!turns)
+		return ip_error("out of memory");
 	for (size_t k = 0; k < n; k++) {
-		struct ip_fperf_item *i = &items[ranks[k].item];
-		double cost = cost_of(i, m) * m->window_s +
-			      least(TURN_SAMPLES, i->calls_per_s * m->window_s / 2 + 2) * m->sample_ns;
+		const struct ip_fperf_item *i = &items[ranks[k].item];
+
+		if (!i->hidden && (k >= staying || ip_fperf_is_blocked(items, i)))
+			turns[nturns++] = (struct rank){.key = -need_of(i), .item = ranks[k].item};
+	}
+	qsort(turns, nturns, sizeof(*turns), upwards);
+	for (size_t k = 0; k < nturns; k++) {
+		struct ip_fperf_item *i = &items[turns[k].item];
+		double cost = cost_of_turn(items, i, m);
 
 		if (cost > left && !any && !all_saved)
 			break;
@@ -154,8 +173,19 @@ static void take_turns(struct ip_fperf_item *items, struct rank *ranks, size_t n
 			continue;
 		left -= cost;
 		any = true;
+		for (size_t d = 0; d < i->nneeds; d++)
+			items[i->needs[d]].stay = true;
 		give_turn(i, m, &samples);
 	}
+	/* what came in for one may be all that another has waited for */
+	for (size_t k = 0; k < n; k++) {
+		struct ip_fperf_item *i = &items[k];
+
+		if (i->stay && !i->samples_none && i->samples < IP_FPERF_PROMISED &&
+		    i->quota < IP_FPERF_PROMISED && !ip_fperf_is_blocked(items, i))
+			i->quota = IP_FPERF_PROMISED;
+	}
+	return 0;
 }
 
 /* If it is called. */
@@ -208,7 +238,7 @@ static void give_rest(struct ip_fperf_item *items, const struct rank *ranks, siz
 		struct ip_fperf_item *i = &items[wide[k].item];
 		double cost = m->samples >= 0 ? 1 : smaller(1, expected_calls(i, m));
 
-		if (i->quota || cost > left)
+		if (i->quota || cost > left || ip_fperf_is_blocked(items, i))
 			continue;
 		i->quota = 1;
 		left -= cost;
@@ -246,13 +276,14 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 	if (m->samples >= 0 && spare > m->samples - kept)
 		spare = m->samples - kept;
 	for (size_t k = 0; k < n; k++)
-		sum += weight_of(&items[ranks[k].item]);
+		if (!ip_fperf_is_blocked(items, &items[ranks[k].item]))
+			sum += weight_of(&items[ranks[k].item]);
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[ranks[k].item];
 		double calls = i->calls_per_s * m->interval_s,
 		       quota = sum > 0 ? spare * weight_of(i) / sum : 0;
 
-		if (i->samples_none)
+		if (i->samples_none || ip_fperf_is_blocked(items, i))
 			continue;
 		if (quota > 2 * calls + 1)
 			quota = 2 * calls + 1;
@@ -268,7 +299,7 @@ static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks,
 		struct ip_fperf_item *i = &items[ranks[k].item];
 		double calls = i->calls_per_s * m->interval_s;
 
-		if (i->samples_none)
+		if (i->samples_none || ip_fperf_is_blocked(items, i))
 			continue;
 		given += i->quota;
 		if (i->samples < 2 && i->quota < 2)
@@ -308,7 +339,7 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_m
 	kept = kept_for_turns(items, ranks, staying, n, m);
 	left = m->samples - give_quotas(items, ranks, staying, m, kept);
 	if (m->turns && m->credit_ns > 0)
-		take_turns(items, ranks + staying, n - staying, m, m->samples < 0 ? NO_END : floor(left));
+		return take_turns(items, ranks, staying, n, m, m->samples < 0 ? NO_END : floor(left));
 	return 0;
 }
 

@@ -20,6 +20,8 @@
  *      most are let in for a window. Who has fewer than two samples comes first, then who has the widest interval, times how long it has been out: so each comes
  *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
  *      than can ever be saved comes in when all is saved, and is paid back later.
+ *      One that stays, but needs a function that is out, takes turns, too: what it needs comes in along with it. Who is there for others only never comes
+ *      in by itself.
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
  *      budget has left the rest is divided by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
  *      has no width; they count as if it were 3 / n.

@@ -6,19 +6,14 @@
  *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and what is open is nothing's: its exit may come in the
  *      gap, unseen, and the exit of another call of the same function, whose entry was not seen, right behind it.
  *   2. After: once more, for a hook that was held up in between; then what stays gets its quota again.
+ *      So are those that go on in such a function: they need it (fperf_tails.h).
  *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much as it is.
  *
  * Exclusive samples are cut by every change (fperf_turn.c, whole).
  */
 #include "hotpatcher/area.h"
 #include "hotpatcher/fperf_internal.h"
-
-/* Samples that are open never end. */
-static void forget_open(struct ip_fperf_control *control)
-{
-	__atomic_fetch_add(&control->turn, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
-}
+#include "hotpatcher/fperf_tails.h"
 
 void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t function)
 {
@@ -31,11 +26,11 @@ void ip_fperf_gap_begins(void *context, const struct ip_module *module, uint32_t
 	for (int i = 0; i < 2; i++) {
 		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
 
-		if (!control)
-			continue;
-		fn->kept_quota[i] = __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST);
-		forget_open(control);
+		if (control)
+			fn->kept_quota[i] = __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST);
 	}
+	ip_fperf_forget_open(f, fn);
+	ip_fperf_hold_needing(f, fn);
 }
 
 void ip_fperf_gap_ended(void *context, uint64_t ns)
@@ -51,13 +46,11 @@ void ip_fperf_gap_ended(void *context, uint64_t ns)
 		fn->paused = false;
 		fn->bare_calls += calls;
 		fn->bare_squares += calls * calls;
+		ip_fperf_forget_open(f, fn);
 		for (int i = 0; i < 2; i++) {
 			struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
 
-			if (!control)
-				continue;
-			forget_open(control);
-			if (fn->out || fn->entry_only || fn->kept_quota[i] <= 0)
+			if (!control || fn->out || ip_fperf_only_counts(fn) || fn->kept_quota[i] <= 0)
 				continue;
 			__atomic_store_n(&control->quota, fn->kept_quota[i], __ATOMIC_RELEASE);
 			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);

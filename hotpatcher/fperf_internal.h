@@ -25,9 +25,20 @@ struct ip_fperf_function {
 	char *name, *module;
 	uint32_t numbers[2], offsets[2]; /* in the present image; 0: not there */
 	bool out;
+	bool came;     /* with the last decision */
 	bool was_live; /* before a window in which nothing counts */
 	bool entry_only;
-	bool tails;			  /* its tail exits are jumps to other functions */
+	bool tails; /* it has tail exits that are jumps to nobody knows where */
+	/* what its calls go on in (fperf_tails.c) */
+	bool hidden;	   /* nobody has selected it: others jump to it. It is only counted, and not shown */
+	uint32_t jumps;	   /* number of its tail exits that are followed; 0: it has none */
+	uint32_t *targets; /* indices of functions that it jumps to; */
+	size_t ntargets;
+	uint32_t *needs; /* of all that have to be live while it has a sample: these, and what they jump to */
+	size_t nneeds;
+	uint32_t *needed_by; /* and the other way round */
+	size_t nneeded_by;
+	bool held; /* something changes of what it needs: it takes no samples meanwhile */
 	bool used_up;			  /* its quota, as of the last look; */
 	double sampled_s;		  /* how long after it was granted; */
 	uint64_t granted;		  /* when that was, in ticks */
@@ -107,6 +118,8 @@ struct ip_fperf {
 	uint64_t longest_stop_ns, longest_gap_ns;
 	double window_s;		   /* how long a turn lasts, as measured */
 	uint64_t turn_ns;		   /* since when there is one; 0: there is none */
+	uint64_t
+		ending_ns; /* a turn is over, but for samples that are open: until then at most; 0: it is not */
 	uint64_t end_ns;		   /* 0: it goes on */
 	bool resting;			   /* a window in which nothing counts */
 	uint64_t window_ns, window_cpu_ns; /* when the present one began, and CPU time until then */
@@ -130,6 +143,12 @@ struct ip_fperf {
 /* What hooks are reckoned to take is what they take at most, so that a budget holds; of that they took 0.6 to 0.8 in five programs of six (benchmarks/fperf). Where rates
  * come from the rest of the time too much is as wrong as too little. */
 #define IP_FPERF_LIKELY 0.65
+
+/* Whether none of its calls can be a sample. */
+static inline bool ip_fperf_only_counts(const struct ip_fperf_function *function)
+{
+	return function->entry_only || function->hidden;
+}
 
 /* CPU time that the process has had, less what hooks took, seconds: the time of struct ip_fperf_gaps. */
 double ip_fperf_undisturbed(const struct ip_fperf *f);
@@ -156,5 +175,9 @@ double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *
 		      double *ret_ci);
 /* Gives a function what it may take, and has it sample (or only count: quota 0). */
 void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t quota, uint32_t every);
+/* No sample of it begins any more. */
+void ip_fperf_close_quota(struct ip_fperf *f, struct ip_fperf_function *function);
+/* How many are open, as threads say. */
+int64_t ip_fperf_open_samples(const struct ip_fperf *f, const struct ip_fperf_function *function);
 
 #endif

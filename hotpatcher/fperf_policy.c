@@ -54,7 +54,15 @@ static int take_out(struct ip_fperf_item *items, size_t n, const struct ip_fperf
 	return 0;
 }
 
-/* 2, 4, 5. left: of samples that are limited. */
+bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fperf_item *item)
+{
+	for (size_t i = 0; i < item->nneeds; i++)
+		if (!items[item->needs[i]].stay)
+			return true;
+	return false;
+}
+
+/* 2, 4, 5, 6. left: of samples that are limited. */
 static void hold_quota(struct ip_fperf_item *i, const struct ip_fperf_means *m, bool none, double *left)
 {
 	uint32_t promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED : 0, more;
@@ -94,6 +102,7 @@ int ip_fperf_decide(const struct ip_fperf_policy *policy, struct ip_fperf_item *
 	for (size_t i = 0; i < n; i++)
 		all &= items[i].stay;
 	for (size_t i = 0; i < n; i++)
-		hold_quota(&items[i], m, m->exclusive && !all, &left);
+		hold_quota(&items[i], m, (m->exclusive && !all) || ip_fperf_is_blocked(items, &items[i]),
+			   &left);
 	return 0;
 }

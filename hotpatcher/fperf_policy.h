@@ -15,6 +15,8 @@
  *   4. What is overdrawn buys no sample but those promised; and where more is overdrawn than can ever be saved up the costliest go, until those that are live cost no more
  *      than the budget. So whatever a policy says, what is spent in a time T is at most the budget's share of T, twice the limit, and what one interval costs.
  *   5. Exclusive samples need all functions live: where some are out nobody has a quota.
+ *   6. Calls of some functions go on in others that they jump to at their end. Who needs one that is out has no quota, not even the
+ *      one promised: it is counted (fperf_tails.h).
  *
  * What is left to a policy: to come round to everybody who is out, and to make good use of the rest.
  */
@@ -32,6 +34,9 @@ struct ip_fperf_item {
 	/* what is known */
 	bool live;
 	bool samples_none;  /* it has no exit: it is only counted */
+	bool hidden;	    /* it is there for those that need it only: nobody has asked for its figures */
+	const uint32_t *needs; /* other items, without which it can take no samples */
+	size_t nneeds;
 	double calls_per_s; /* while it was live last; 0: none seen */
 	double out_s;	    /* how long it has been out */
 	uint64_t samples;
@@ -58,6 +63,9 @@ struct ip_fperf_means {
 
 /* What counting a call costs, ns, of a function that is called so often. */
 double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *means);
+
+/* Whether one that it needs does not stay, as decided so far. */
+bool ip_fperf_is_blocked(const struct ip_fperf_item *items, const struct ip_fperf_item *item);
 
 struct ip_fperf_policy {
 	const char *name;

@@ -119,6 +119,13 @@ static double follow(const struct ip_fperf *f, const struct ip_fperf_function *f
 	return ip_formula_value(event->formula, means, ci, ret_ci);
 }
 
+/* Whether each call that there was is in the sums: then nothing is estimated. */
+static bool has_measured_all(const struct ip_fperf_function *fn, unsigned e)
+{
+	return fn->now.ended && fn->now.ended == fn->now.calls && !fn->now.missing[e] && !fn->now.scaled[e] &&
+	       !fn->out && !fn->live_ns && !fn->bare_calls;
+}
+
 double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *fn, unsigned e,
 		      double *ret_ci)
 {
@@ -127,7 +134,11 @@ double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *
 
 	if (event->formula)
 		return follow(f, fn, event, ret_ci);
-	mean = ip_strata_mean(&fn->strata, e, one_of(event), ret_ci);
+	*ret_ci = 0;
+	if (has_measured_all(fn, e))
+		mean = fn->now.sum[e] / fn->now.ended;
+	else
+		mean = ip_strata_mean(&fn->strata, e, one_of(event), ret_ci);
 	if (*ret_ci > 0)
 		*ret_ci /= divisor;
 	return mean / divisor;
@@ -188,6 +199,8 @@ static double unsure(const struct ip_fperf *f, const struct ip_fperf_spent *spen
 	}
 }
 
+#define MOST_CUT 0.1 /* of its samples */
+
 static bool is_within(double ci, double value)
 {
 	return ci >= 0 && ci <= IP_FPERF_MOST_WIDTH * value;
@@ -197,12 +210,13 @@ static bool is_within(double ci, double value)
  * Whether its figures tell anything, or more samples would have to come first. The first event that
  * has values speaks for all: rows are in its order. What the clocks and hooks are uncertain by stays
  * whatever is sampled, so an interval that is hardly wider than that is as good as it gets. What is
- * counted and hardly ever happens is measured in things, not in shares of its mean.
+ * counted and hardly ever happens is measured in things, not in shares of its mean. Where samples were
+ * cut those that are left may be of the shorter calls.
  */
 static bool is_known(const struct ip_fperf *f, const struct ip_fperf_function *fn,
 		     const struct ip_fperf_row *row, const struct ip_fperf_spent *spent)
 {
-	if (!is_within(row->calls_ci, row->calls))
+	if (!is_within(row->calls_ci, row->calls) || row->cut > MOST_CUT * row->samples)
 		return false;
 	for (unsigned e = 0; e < f->options.nevents; e++) {
 		double mean = fabs(row->mean[e]), doubt = unsure(f, spent, e);
@@ -231,13 +245,15 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 		struct ip_fperf_function copy = f->functions[i], *fn = &copy;
 		struct ip_fperf_row *row = &rows[n];
 
-		if (!fn->now.calls && !fn->now.ended)
+		if (fn->hidden || (!fn->now.calls && !fn->now.ended))
 			continue;
 		*row = (struct ip_fperf_row){.function = fn->name,
 					     .module = fn->module,
 					     .samples = fn->now.ended,
 					     .cut = fn->now.cut,
-					     .until_tail = fn->tails ? fn->now.tailed : 0};
+					     /* what is exclusive is whole up to the jump */
+					     .until_tail =
+						     fn->tails && !f->options.exclusive ? fn->now.tailed : 0};
 		estimate_calls(f, fn, row);
 		ip_fperf_divide(f, fn);
 		for (unsigned e = 0; e < f->options.nevents; e++) {
@@ -259,8 +275,7 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 
 void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 {
-	*ret = (struct ip_fperf_summary){.functions = f->nfunctions,
-					 .changes = f->changes,
+	*ret = (struct ip_fperf_summary){.changes = f->changes,
 					 .changes_without_stop = f->changes_flipped,
 					 .longest_stop_ns = f->longest_stop_ns,
 					 .longest_gap_ns = f->longest_gap_ns,
@@ -281,6 +296,9 @@ void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 	ret->refused_event =
 		f->ended.refused ? ip_fperf_event_of_counter(&f->options, f->ended.refused_counter) : NULL;
 	for (size_t i = 0; i < f->nfunctions; i++) {
+		if (f->functions[i].hidden)
+			continue;
+		ret->functions++;
 		ret->samples += f->functions[i].now.ended;
 		ret->called += f->functions[i].now.calls > 0;
 		ret->sampled += f->functions[i].now.ended > 0;

@@ -3,7 +3,8 @@
  * FPerf's control: what was spent, and who is live. The policy (fperf_policy.h) decides; here it gets its numbers, and is obeyed.
  *
  * When it is decided: FIRST_NS after the start (hot functions show within a millisecond); at the end of each interval; at the end of each window, in which hot
- * functions have had their turn; and as soon as the account is overdrawn, and gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions what
+ * functions have had their turn (no sample begins any more then, and those that are open get ENDING_NS to end: else calls that are longer than a window would
+ * be missing among them); and as soon as the account is overdrawn, and gets deeper into debt, at most once in OVERDRAWN_NS. All cells are read then. Between decisions what
  * threads say of themselves is, and every COUNT_NS how many calls there were: those that are only counted stand nowhere else, and a function may get hot at any moment. Both
  * take time, of thousands of functions and hundreds of threads: the pauses between them are as long as they may take no more than their share of ours (OWN_LOOKS).
  */
@@ -18,6 +19,7 @@
 #include "hotpatcher/fperf_account.h"
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
+#include "hotpatcher/fperf_tails.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -27,6 +29,7 @@
 #define YOUNG	     16 /* of its age is how long it goes without a look, until it is calm */
 #define FIRST_NS     2000000ull
 #define WINDOW_NS    2000000ull
+#define ENDING_NS    6000000ull
 #define OVERDRAWN_NS 5000000ull
 #define FALLING_S                                                                                            \
 	0.01 /* of income: who has got so much deeper into debt since the last decision needs another one */
@@ -101,7 +104,10 @@ static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 		      struct ip_fperf_item *item)
 {
 	*item = (struct ip_fperf_item){.live = !fn->out,
-				       .samples_none = fn->entry_only,
+				       .samples_none = ip_fperf_only_counts(fn),
+				       .hidden = fn->hidden,
+				       .needs = fn->needs,
+				       .nneeds = fn->nneeds,
 				       .calls_per_s = fn->calls_per_s,
 				       .out_s = fn->out ? (now - fn->since_ns) / 1e9 : 0,
 				       .samples = fn->now.ended,
@@ -134,6 +140,7 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 	else
 		ip_fperf_comes(&fn->gaps, fn->looked_s);
 	fn->out = out;
+	fn->came = !out;
 	fn->since_ns = fn->looked_ns = now;
 	fn->looked_calls = fn->now.calls;
 }
@@ -175,10 +182,12 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 
 	for (size_t i = 0; i < n; i++)
 		f->functions[i].out = !items[i].stay;
+	ip_fperf_hold(f, items);
 	if (ip_session_update(s, &options, &result) < 0) {
 		/* as it was; it will be tried again */
 		for (size_t i = 0; i < n; i++)
 			f->functions[i].out = !items[i].live;
+		ip_fperf_release_held(f);
 		note_own(f, own);
 		hold_back(f);
 		return -1;
@@ -193,6 +202,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 			note_rate(f, &f->functions[i], now);
 		set_out(f, &f->functions[i], !items[i].stay, now);
 	}
+	ip_fperf_release_held(f);
 	stopped = result.changing_ns;
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
@@ -233,6 +243,25 @@ static double samples_left(struct ip_fperf *f, uint64_t now)
 	return left > 0 ? left : 0;
 }
 
+/* Whether the function, or one that it needs, is there for its turn only. */
+static bool has_turn(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+{
+	bool came = fn->came;
+
+	for (size_t i = 0; i < fn->nneeds && !came; i++)
+		came = f->functions[fn->needs[i]].came;
+	return came && !fn->out;
+}
+
+/* Whether its samples are to begin when what it needs has come. */
+static bool waits_for_needs(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+{
+	for (size_t i = 0; i < fn->nneeds; i++)
+		if (f->functions[fn->needs[i]].out)
+			return true;
+	return false;
+}
+
 /* Steps 2 and 3. */
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
@@ -260,6 +289,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	if (!items)
 		return;
 	for (size_t i = 0; i < n; i++) {
+		f->functions[i].came = false;
 		note_rate(f, &f->functions[i], now);
 		ip_fperf_divide(f, &f->functions[i]);
 		if (f->functions[i].measured) {
@@ -278,11 +308,14 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	for (size_t i = 0; i < n; i++) {
 		moved += items[i].live != items[i].stay;
 		comes += items[i].stay && !items[i].live;
-		if (items[i].stay)
+		if (items[i].stay && !waits_for_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
 	if (moved && (now < f->held_until_ns || change(f, s, items, n) < 0))
 		moved = comes = 0;
+	for (size_t i = 0; comes && i < n; i++)
+		if (items[i].stay && has_turn(f, &f->functions[i]) && f->functions[i].nneeds)
+			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
@@ -292,6 +325,25 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
 	f->window_end_ns = comes ? now + WINDOW_NS : 0;
+	f->ending_ns = 0;
+}
+
+/* A window is over: whether samples that it has brought are open still, and may end. */
+static bool is_ending(struct ip_fperf *f, uint64_t now)
+{
+	bool first = !f->ending_ns;
+	int64_t open = 0;
+
+	if (first)
+		f->ending_ns = now + ENDING_NS;
+	for (size_t i = 0; i < f->nfunctions; i++) {
+		if (!has_turn(f, &f->functions[i]))
+			continue;
+		if (first)
+			ip_fperf_close_quota(f, &f->functions[i]);
+		open += ip_fperf_open_samples(f, &f->functions[i]);
+	}
+	return open > 0 && now < f->ending_ns;
 }
 
 /* A window is over: all go, or those that were live before come again. */
@@ -332,6 +384,7 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	f->interval_end_ns = now + f->interval_ns;
 	/* hot ones may have been having their turn */
 	f->window_end_ns = f->resting ? 0 : now + WINDOW_NS;
+	f->ending_ns = 0;
 }
 
 /* What a sample costs, as measured so far: hooks that took one say how long. */
@@ -402,7 +455,7 @@ void ip_fperf_turn(struct ip_session *s)
 	}
 	if (f->resting)
 		return;
-	window_over = f->window_end_ns && now >= f->window_end_ns;
+	window_over = f->window_end_ns && now >= f->window_end_ns && !is_ending(f, now);
 	interval_over = now >= f->interval_end_ns;
 	overdrawn = f->options.budget >= 0 &&
 		    f->debt_ns - f->credit_ns > FALLING_S * f->options.budget * 1e9 * f->busy;

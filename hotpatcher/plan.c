@@ -110,8 +110,7 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 
 		if (!can_cross(arch, &change))
 			c->broken[probe->function] = 1;
-		if (selections->fperf && (probe->kind == IP_PROBE_POINT ||
-					  ip_fperf_is_out(selections->fperf, module, probe->function)))
+		if (selections->fperf && probe->kind == IP_PROBE_POINT)
 			continue;
 		if (c->state[at])
 			continue;
@@ -130,7 +129,8 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		}
 		if (!selected)
 			continue;
-		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED;
+		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED &&
+				   !ip_fperf_is_out(selections->fperf, module, probe->function);
 		c->state[at] = IP_CHOICE_SELECTED;
 		c->duty[at] = duty_of(plan, module, selections, probe);
 	}
@@ -192,7 +192,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 				      .may_go = module->may_go};
 
 		if ((state != IP_CHOICE_SELECTED && state != IP_CHOICE_SILENT) ||
-		    (selections->fperf && probe->kind == IP_PROBE_POINT) ||
+		    (selections->fperf && (probe->kind == IP_PROBE_POINT ||
+					   ip_fperf_is_out(selections->fperf, module, probe->function))) ||
 		    (state == IP_CHOICE_SILENT && probe->kind == IP_PROBE_POINT))
 			continue;
 		if (place(plan, choice, m, probe, false, places, &group) < 0)
@@ -218,7 +219,9 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			const struct ip_plan_jump jump = {.module_index = m,
 							  .function = probe->function,
 							  .to_module = to->module,
-							  .to_function = to->function};
+							  .to_function = to->function,
+							  .module = module,
+							  .to = &choice->modules->items[to->module]};
 
 			if (place(plan, choice, m, probe, true, places, &function) < 0 ||
 			    ip_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
@@ -316,6 +319,7 @@ int ip_plan_match(const struct ip_target *target, const struct ip_modules *modul
 
 	*ret = (struct ip_plan){0};
 	done = ip_choice_init(&choice, modules);
+	choice.exclusive = selections->fperf && ip_fperf_get_options(selections->fperf)->exclusive;
 	for (size_t i = 0; done == 0 && i < modules->n; i++)
 		done = modules->items[i].list ? choose(ret, &choice, i, selections) : 0;
 	if (done == 0)

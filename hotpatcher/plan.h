@@ -33,6 +33,7 @@ struct ip_plan_function {
 struct ip_plan_jump {
 	uint32_t module_index, function;
 	uint32_t to_module, to_function;
+	const struct ip_module *module, *to; /* borrowed: as in struct ip_plan_function */
 };
 
 struct ip_payload_rule;

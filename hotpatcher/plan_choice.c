@@ -16,7 +16,8 @@
 
 int ip_choice_init(struct ip_choice *choice, const struct ip_modules *modules)
 {
-	*choice = (struct ip_choice){modules, calloc(modules->n + 1, sizeof(*choice->items))};
+	*choice = (struct ip_choice){.modules = modules,
+				     .items = calloc(modules->n + 1, sizeof(*choice->items))};
 	if (!choice->items)
 		return ip_error("out of memory");
 	for (size_t m = 0; m < modules->n; m++) {
@@ -64,6 +65,8 @@ static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 		return logged ? have : -1;
 	case IP_DUTY_TIMED:
 		return logged ? IP_DUTY_TIMED : -1;
+	case IP_DUTY_FPERF: /* then all are */
+		return have;
 	default: /* IP_DUTY_HIST, IP_DUTY_JOIN: one that is measured without being shown would take its time off theirs */
 		if (state == IP_CHOICE_SILENT)
 			return have == IP_DUTY_JOIN ? have : -1;
@@ -72,8 +75,10 @@ static int duty_to_follow(uint8_t from, uint8_t state, uint8_t have)
 }
 
 /* Whether calls of a function with that duty last beyond its jumps. */
-static bool is_followed(uint8_t duty)
+static bool is_followed(const struct ip_choice *choice, uint8_t duty)
 {
+	if (duty == IP_DUTY_FPERF)
+		return !choice->exclusive;
 	return duty == IP_DUTY_LOG || duty == IP_DUTY_TIMED || duty == IP_DUTY_HIST || duty == IP_DUTY_JOIN;
 }
 
@@ -117,7 +122,7 @@ static int follow_module(struct ip_choice *choice, const struct ip_target *targe
 		int duty;
 
 		if (!ip_probe_jumps(probe) || !is_taken(c->state[2 * probe->function]) ||
-		    !is_followed(c->duty[2 * probe->function]))
+		    !is_followed(choice, c->duty[2 * probe->function]))
 			continue;
 		if ((!*tails && !(*tails = ip_tails_create(target, choice->modules))) ||
 		    have_targets(c, n) < 0)
@@ -132,7 +137,7 @@ static int follow_module(struct ip_choice *choice, const struct ip_target *targe
 		duty = duty_to_follow(c->duty[2 * probe->function], to->state[2 * at->function],
 				      to->duty[2 * at->function]);
 		if (duty < 0 || to->broken[at->function] ||
-		    (duty != IP_DUTY_HIST && duty != IP_DUTY_JOIN &&
+		    (duty != IP_DUTY_HIST && duty != IP_DUTY_JOIN && duty != IP_DUTY_FPERF &&
 		     is_own_part(module, probe->function, &choice->modules->items[at->module],
 				 at->function))) {
 			at->module = UNKNOWN;

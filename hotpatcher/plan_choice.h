@@ -4,7 +4,7 @@
  * returns to its caller, whoever executes the return. So where a function of which durations are wanted leaves by a jump, and the
  * jump leads to a function with probes, that one goes live too, silently, and the ones that it jumps to in turn.
  *
- * A jump is followed only where both do the same: their events are logged, or their calls measured in the process. A function that is only
+ * A jump is followed only where both do the same: their events are logged, or their calls measured in the process, or sampled by fperf. A function that is only
  * logged is measured, too, where a call goes on in it of which the duration is waited for (IP_DUTY_TIMED). Where that cannot be
  * (one is counted, or has the user's own payload; functions of which a site cannot be written) the call ends at the jump, and says so.
  */
@@ -35,6 +35,7 @@ struct ip_module_choice {
 struct ip_choice {
 	const struct ip_modules *modules;
 	struct ip_module_choice *items; /* as the modules; empty where there is no list */
+	bool exclusive;			/* fperf counts what is the functions' own: that ends at a jump */
 };
 
 /* modules are borrowed. 0, or -1: out of memory, with an error. */

@@ -20,7 +20,7 @@
  *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
  *      quota: a thread that finds none left sees all that may still want their exit.
  *
- * What is different where samples are exclusive: fperf_exclusive.c. How counters are read: fperf_read.c.
+ * What is different where samples are exclusive: fperf_exclusive.c. Functions that jump at their end: fperf_chain.c. How counters are read: fperf_read.c.
  *
  * A handler may interrupt us anywhere: while busy says that we are at work, hooks on top of us leave the block alone (as for the user's payload). Calls
  * of the kernel are made by hand, so errno stays; where iprobe has seen that the process is under seccomp, or one of them has failed, there are none any more, and no samples;
@@ -36,10 +36,8 @@
 #include "runtime/meters.h"
 #include "runtime/rt.h"
 
-#define CELL_MOST	 IP_FPERF_CELL_SIZE(IP_FPERF_EVENTS)
 #define BELOW		 (1ull << 20) /* as in meters.c */
 #define NEAR		 (64ull << 10)
-#define SIGNAL_FRAME_MIN 512
 
 static uint32_t random_below(struct ip_fperf_thread *t, uint32_t n)
 {
@@ -62,40 +60,46 @@ static uint32_t first_skip(struct ip_fperf_thread *t, uint32_t every)
 	return a < b ? a : b;
 }
 
-static struct ip_fperf_control *control_of(struct ip_meters *shared, const struct ip_fperf_frame *f)
-{
-	return rt_room(shared, f->place, sizeof(struct ip_fperf_control));
-}
-
-static struct ip_fperf_cell *cell_of(struct ip_meters *m, uint64_t place)
-{
-	return rt_room(m, place, CELL_MOST);
-}
-
 /* Its function has not been without probes since it began. */
-static int is_current(struct ip_meters *shared, const struct ip_fperf_frame *f)
+int rt_fperf_is_current(struct ip_meters *shared, const struct ip_fperf_frame *f)
 {
-	return f->turn == *(volatile uint32_t *)&control_of(shared, f)->turn;
+	return f->turn == *(volatile uint32_t *)&rt_fperf_control(shared, f->place)->turn;
 }
 
 /* Step 1: whether a frame can be no open call's, seen from one that begins. */
 int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, uint64_t place, uint64_t sp)
 {
-	return !is_current(shared, f) || (f->sp < sp && sp - f->sp < BELOW) ||
-	       (f->sp == sp && f->place == place);
+	return !rt_fperf_is_current(shared, f) || (f->sp < sp && sp - f->sp < BELOW) ||
+	       (f->sp == sp && (f->place == place || f->flags & IP_FPERF_JUMPED));
+}
+
+/* The innermost open sample of the function that has not jumped; NULL: there is none. */
+static struct ip_fperf_frame *innermost(const struct at *at, uint32_t place)
+{
+	for (uint32_t i = rt_fperf_top(at->thread); i > 0; i--) {
+		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, i - 1);
+
+		if (f->place == place && !(f->flags & IP_FPERF_JUMPED))
+			return f;
+	}
+	return NULL;
 }
 
 /* A call that is no sample, inside of an open one of the same function. */
 void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp)
 {
-	for (uint32_t i = rt_fperf_top(at->thread); i > 0; i--) {
-		struct ip_fperf_frame *f = rt_fperf_frame(at->thread, i - 1);
+	struct ip_fperf_frame *f = innermost(at, place);
 
-		if (f->place != place)
-			continue;
+	if (f)
 		f->within += f->sp > sp;
-		return;
-	}
+}
+
+void rt_fperf_end_within(const struct at *at, uint32_t place, uint64_t sp)
+{
+	struct ip_fperf_frame *f = innermost(at, place);
+
+	if (f && f->within)
+		f->within -= f->sp > sp;
 }
 
 /* Nothing open is above from. */
@@ -106,9 +110,11 @@ void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meter
 
 		if (f->flags & IP_FPERF_PAUSE)
 			continue;
-		cell_of(m, f->place)->cut++;
-		if (is_current(shared, f))
-			__atomic_fetch_sub(&control_of(shared, f)->open, 1, __ATOMIC_RELAXED);
+		if (f->flags & IP_FPERF_JUMPED)
+			cpu_add_local(&m->jumped, -1ull);
+		rt_fperf_cell(m, f->place)->cut++;
+		if (rt_fperf_is_current(shared, f))
+			__atomic_fetch_sub(&rt_fperf_control(shared, f->place)->open, 1, __ATOMIC_RELAXED);
 	}
 	at->thread->top = from;
 }
@@ -187,15 +193,18 @@ static uint64_t *enter(const struct at *at, struct ip_meters *m, struct ip_meter
 	struct ip_fperf_thread *t = at->thread;
 	struct ip_fperf_frame *f;
 	struct reading now;
-	uint32_t top = rt_fperf_top(t);
+	uint32_t top;
 
 	cpu_increment_local(
 		&at->cell->calls); /* a handler on top of us may count too, if its duty is COUNT */
 	t->entries++;
 	/* 1 */
-	while (top && rt_fperf_is_dead(shared, rt_fperf_frame(t, top - 1), IP_DUTY_OFFSET(word), sp))
-		top--;
-	rt_fperf_cut_from(at, m, shared, top);
+	if (rt_fperf_enter_chain(at, m, shared, IP_DUTY_OFFSET(word), sp) &&
+	    rt_fperf_is_loop(at, IP_DUTY_OFFSET(word), sp)) {
+		t->hooks++;
+		return NULL;
+	}
+	top = rt_fperf_top(t);
 	if (!rt_fperf_is_sample(at, &begin)) {
 		t->hooks++;
 		rt_fperf_note_within(at, IP_DUTY_OFFSET(word), sp);
@@ -230,7 +239,7 @@ uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint6
 		struct ip_fperf_frame *f = rt_fperf_frame(t, i - 1);
 		uint64_t away = kind == IP_PROBE_EXIT ? f->sp - sp : sp - f->sp;
 
-		if (f->place != place || f->turn != turn)
+		if (f->place != place || f->turn != turn || f->flags & IP_FPERF_JUMPED)
 			continue;
 		if (kind == IP_PROBE_EXIT && !away)
 			return i;
@@ -272,19 +281,56 @@ static uint64_t net(uint64_t value, uint64_t ours)
 	return value > ours && value >> 63 == 0 ? value - ours : 0;
 }
 
+void rt_fperf_end(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t frame,
+		  const struct reading *now, int tailed)
+{
+	const struct ip_fperf_thread *t = at->thread;
+	const struct ip_fperf_frame *f = rt_fperf_frame(at->thread, frame);
+	struct ip_fperf_cell *cell = rt_fperf_cell(m, f->place);
+	uint64_t hooks_ticks = rt_fperf_spent(at) - f->ticks, passed;
+	struct rt_pmu_values pmu;
+
+	rt_fperf_pmu_since(at, frame, now, &pmu);
+	passed = rt_fperf_to_ns(at->header, net(now->entered - f->start.began, t->path + hooks_ticks));
+	cell->sequence++;
+	cpu_store_order();
+	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
+		uint32_t source = at->header->source[e];
+		uint64_t value, less = t->bias[e];
+		int whole = rt_fperf_since(at->header, e, &f->start, now, &pmu, &value);
+
+		cell->sums[e].missing += !whole;
+		cell->sums[e].scaled += whole == 2;
+		if (!whole)
+			continue;
+		if (source == IP_FPERF_TSC)
+			less += hooks_ticks;
+		else if (source == IP_FPERF_TASK_CLOCK)
+			less += rt_fperf_to_ns(at->header, hooks_ticks);
+		value = net(value, less);
+		if (source == IP_FPERF_TASK_CLOCK && value > passed)
+			value = passed;
+		rt_fperf_add(&cell->sums[e], value);
+	}
+	cell->ended++;
+	cell->tailed += tailed;
+	cpu_store_order();
+	cell->sequence++;
+	__atomic_fetch_sub(&rt_fperf_control(shared, f->place)->open, 1, __ATOMIC_RELAXED);
+}
+
 static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t word,
 		  uint32_t number, uint32_t kind, uint64_t sp, uint64_t entered)
 {
 	struct ip_fperf_thread *t = at->thread;
-	const struct ip_fperf_frame *f;
-	struct rt_pmu_values pmu;
+	uint64_t own_sp = kind == IP_PROBE_EXIT ? sp : sp - sizeof(long);
 	struct reading now;
-	uint64_t hooks_ticks, passed;
-	uint32_t found;
+	uint32_t found, chain;
 
 	rt_fperf_forget_unreadable(at, m, shared);
 	found = t->top ? rt_fperf_find(at, IP_DUTY_OFFSET(word), kind, sp) : 0;
-	if (!found) {
+	chain = !found && m->jumped ? rt_fperf_find_chain(at, own_sp) : 0;
+	if (!found && !chain) {
 		t->hooks++;
 		only_count(at, word, number);
 		return;
@@ -295,66 +341,50 @@ static void leave(const struct at *at, struct ip_meters *m, struct ip_meters *sh
 		rt_fperf_spend(at, cpu_clock() - entered);
 		return;
 	}
-	rt_fperf_pmu_since(at, found - 1, &now, &pmu);
-	rt_fperf_cut_from(at, m, shared, found);
-	f = rt_fperf_frame(t, found - 1);
-	t->top = found - 1;
-	hooks_ticks = rt_fperf_spent(at) - f->ticks;
-	passed = rt_fperf_to_ns(at->header, net(entered - f->start.began, t->path + hooks_ticks));
-	at->cell->sequence++;
-	cpu_store_order();
-	for (uint32_t e = 0; e < rt_fperf_events_of(at->header); e++) {
-		uint32_t source = at->header->source[e];
-		uint64_t value, less = t->bias[e];
-		int whole = rt_fperf_since(at->header, e, &f->start, &now, &pmu, &value);
-
-		at->cell->sums[e].missing += !whole;
-		at->cell->sums[e].scaled += whole == 2;
-		if (!whole)
-			continue;
-		if (source == IP_FPERF_TSC)
-			less += hooks_ticks;
-		else if (source == IP_FPERF_TASK_CLOCK)
-			less += rt_fperf_to_ns(at->header, hooks_ticks);
-		value = net(value, less);
-		if (source == IP_FPERF_TASK_CLOCK && value > passed)
-			value = passed;
-		rt_fperf_add(&at->cell->sums[e], value);
+	rt_fperf_cut_from(at, m, shared, found ? found : chain);
+	if (found) {
+		rt_fperf_end(at, m, shared, found - 1, &now, kind == IP_PROBE_TAIL_EXIT);
+		t->top = found - 1;
 	}
-	at->cell->ended++;
-	at->cell->tailed += kind == IP_PROBE_TAIL_EXIT;
-	cpu_store_order();
-	at->cell->sequence++;
-	__atomic_fetch_sub(&at->control->open, 1, __ATOMIC_RELAXED);
+	rt_fperf_end_chain(at, m, shared, own_sp, &now, kind == IP_PROBE_TAIL_EXIT);
 	only_count(at, word, number);
 	rt_fperf_spend(at, cpu_clock() - entered);
+}
+
+int rt_fperf_find_at(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
+		     struct at *ret)
+{
+	uint32_t pmu = *(volatile uint32_t *)&rt_private.fperf_pmu;
+
+	*ret = (struct at){.header = (struct ip_fperf_header *)((char *)shared + place),
+			   .thread = (struct ip_fperf_thread *)((char *)m + place),
+			   .control = rt_fperf_control(shared, IP_DUTY_OFFSET(word)),
+			   .cell = rt_fperf_cell(m, IP_DUTY_OFFSET(word))};
+	if (!place || ret->header->abi != IP_FPERF_ABI)
+		return 0;
+	if (pmu && *(volatile uint32_t *)&rt_private.fperf_reads & IP_FPERF_READS_PMU) {
+		ret->set = (const struct ip_pmu_set *)((char *)shared + pmu);
+		ret->pmu = (struct ip_pmu_thread *)((char *)m + pmu);
+		ret->tid = rt_slots[m->slot % IP_AREA_SLOTS].tid;
+	}
+	return 1;
 }
 
 uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
 		   uint32_t number, uint32_t kind, uint64_t sp)
 {
-	uint32_t offset = IP_DUTY_OFFSET(word);
-	struct at at = {.header = (struct ip_fperf_header *)((char *)shared + place),
-			.thread = (struct ip_fperf_thread *)((char *)m + place),
-			.control = rt_room(shared, offset, sizeof(struct ip_fperf_control)),
-			.cell = cell_of(m, offset)};
-	uint32_t pmu = *(volatile uint32_t *)&rt_private.fperf_pmu;
 	uint64_t begin = 0, *last = NULL;
+	struct at at;
 
-	if (!place || at.header->abi != IP_FPERF_ABI)
+	if (!rt_fperf_find_at(m, shared, place, word, &at))
 		return NULL;
 	/* calls that are no samples, and not within one, need no clock */
 	if (!number || at.thread->top || at.header->exclusive)
 		begin = cpu_clock();
 	cpu_store_order();
-	if (pmu && *(volatile uint32_t *)&rt_private.fperf_reads & IP_FPERF_READS_PMU) {
-		at.set = (const struct ip_pmu_set *)((char *)shared + pmu);
-		at.pmu = (struct ip_pmu_thread *)((char *)m + pmu);
-		at.tid = rt_slots[m->slot % IP_AREA_SLOTS].tid;
-	}
 	if (!number)
 		return rt_fperf_trial(&at, kind, begin);
-	if (m->busy && sp + SIGNAL_FRAME_MIN <= m->busy) {
+	if (rt_fperf_is_busy(m, sp)) {
 		cpu_increment_local(&m->reentered);
 		return NULL;
 	}

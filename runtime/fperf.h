@@ -12,4 +12,17 @@
 uint64_t *rt_fperf(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
 		   uint32_t number, uint32_t kind, uint64_t sp);
 
+/* What a probe tells about samples that go on in another function (fperf_chain.c). */
+enum rt_fperf_pass {
+	RT_FPERF_ENTRY,
+	RT_FPERF_EXIT,
+	RT_FPERF_TAIL_EXIT, /* which is not followed; */
+	RT_FPERF_JUMP,	    /* which is */
+};
+
+/* The same for one that is only counted, or that jumps, while ip_meters.jumped says that it may matter. word: the duty of the
+ * function, FPERF or COUNT. */
+void rt_fperf_pass(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
+		   enum rt_fperf_pass what, uint64_t sp);
+
 #endif

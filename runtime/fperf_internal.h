@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of FPerf in a process share: fperf_read.c reads, fperf.c keeps samples, fperf_exclusive.c those without what called functions count.
+ * What the parts of FPerf in a process share: fperf_read.c reads, fperf.c keeps samples, fperf_exclusive.c those without what called functions
+ * count, fperf_chain.c those that go on in another function.
  */
 #ifndef IP_RT_FPERF_INTERNAL_H
 #define IP_RT_FPERF_INTERNAL_H
@@ -10,7 +11,10 @@
 #include "common/fperf_abi.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
+#include "runtime/meters.h"
 #include "runtime/rt.h"
+
+#define RT_FPERF_SIGNAL_FRAME 512 /* bytes at least, as in record.c */
 
 /* What getrusage(2) fills in. */
 struct usage {
@@ -59,6 +63,17 @@ static inline struct ip_fperf_frame *rt_fperf_frame(struct ip_fperf_thread *t, u
 	return &t->frames[i < IP_FPERF_DEPTH ? i : IP_FPERF_DEPTH - 1];
 }
 
+/* What a function shares among threads, and what this thread has of it, by the offset of its cell. */
+static inline struct ip_fperf_control *rt_fperf_control(struct ip_meters *shared, uint32_t place)
+{
+	return rt_room(shared, place, sizeof(struct ip_fperf_control));
+}
+
+static inline struct ip_fperf_cell *rt_fperf_cell(struct ip_meters *m, uint32_t place)
+{
+	return rt_room(m, place, IP_FPERF_CELL_SIZE(IP_FPERF_EVENTS));
+}
+
 static inline uint32_t rt_fperf_events_of(const struct ip_fperf_header *h)
 {
 	uint32_t n = *(const volatile uint32_t *)&h->nevents;
@@ -92,6 +107,16 @@ static inline uint64_t rt_fperf_spent(const struct at *at)
 	return at->thread->ticks + at->thread->hooks * at->header->hook_ticks;
 }
 
+/* Whether a hook is at work in the block, and a handler's has come on top of it. */
+static inline int rt_fperf_is_busy(const struct ip_meters *m, uint64_t sp)
+{
+	return m->busy && sp + RT_FPERF_SIGNAL_FRAME <= m->busy;
+}
+
+/* Where the probes of the function with the duty word find their own. 0: there is no such session. */
+int rt_fperf_find_at(struct ip_meters *m, struct ip_meters *shared, uint32_t place, uint32_t word,
+		     struct at *ret);
+
 void rt_fperf_read_at_entry(const struct at *at, struct reading *r);
 /* entered: when the hook began. */
 void rt_fperf_read_at_exit(const struct at *at, uint64_t entered, struct reading *r);
@@ -119,8 +144,28 @@ int rt_fperf_is_dead(struct ip_meters *shared, const struct ip_fperf_frame *f, u
 int rt_fperf_is_sample(const struct at *at, uint64_t *begin);
 uint32_t rt_fperf_find(const struct at *at, uint32_t place, uint32_t kind, uint64_t sp);
 
+/* Whether the function of an open frame has not been without probes since it began. */
+int rt_fperf_is_current(struct ip_meters *shared, const struct ip_fperf_frame *f);
+
+/* Step 4: the sample of the frame, its index, ends; what it holds is added to its function's cell. now: as of its exit; tailed: that was a jump. The
+ * frame stays. */
+void rt_fperf_end(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t frame,
+		  const struct reading *now, int tailed);
+
+/* Rules 11 to 13 of fperf_chain.c. 1: the call is the rest of one that has jumped. */
+int rt_fperf_enter_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t place,
+			 uint64_t sp);
+/* Whether a chain that goes on at sp has been in the function before: its frame is there. */
+int rt_fperf_is_loop(const struct at *at, uint32_t place, uint64_t sp);
+/* The topmost frame of the chain that ends with a call at sp: index + 1, or 0. */
+uint32_t rt_fperf_find_chain(const struct at *at, uint64_t sp);
+void rt_fperf_end_chain(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint64_t sp,
+			const struct reading *now, int tailed);
+
 /* A call that is no sample, inside of an open one of the same function. */
 void rt_fperf_note_within(const struct at *at, uint32_t place, uint64_t sp);
+/* Such a call has jumped, and is not seen any more. */
+void rt_fperf_end_within(const struct at *at, uint32_t place, uint64_t sp);
 
 /* Nothing open is above from. */
 void rt_fperf_cut_from(const struct at *at, struct ip_meters *m, struct ip_meters *shared, uint32_t from);

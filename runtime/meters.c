@@ -164,11 +164,26 @@ static void chain(struct ip_meters *m, uint32_t word, uint32_t base, uint32_t nu
 		leave(m, base, kind, sp);
 }
 
+/* Step G3 for a function that is only counted, and what else it may be to samples of others. fperf: as in rt_private. */
+static void count(struct ip_meters *m, struct ip_meters *shared, uint32_t fperf, uint32_t word, uint32_t kind,
+		  uint64_t sp)
+{
+	word = IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word));
+	if (kind == IP_PROBE_ENTRY || kind == IP_PROBE_POINT)
+		work(m, shared, word, kind, sp);
+	if (CPU_CALLS_USERS && fperf && m && shared && m->jumped && kind != IP_PROBE_POINT)
+		rt_fperf_pass(m, shared, fperf, word,
+			      kind == IP_PROBE_ENTRY  ? RT_FPERF_ENTRY
+			      : kind == IP_PROBE_EXIT ? RT_FPERF_EXIT
+						      : RT_FPERF_TAIL_EXIT,
+			      sp);
+}
+
 int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t sp)
 {
 	uint32_t duty, word, base = 0;
 	uint64_t below = cpu_load_word(&slot->guard), *last = NULL;
-	uint32_t fperf = 0;
+	uint32_t fperf = *(volatile uint32_t *)&rt_private.fperf;
 	struct ip_meters *m, *shared;
 	struct user user = {0};
 	int mine;
@@ -178,7 +193,7 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 	duty = ((volatile uint32_t *)rt_duties)[number] & IP_DUTY_MASK;
 
 	if (duty == IP_DUTY_SILENT ||
-	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT) ||
+	    (duty == IP_DUTY_COUNT && kind != IP_PROBE_ENTRY && kind != IP_PROBE_POINT && !fperf) ||
 	    ((duty == IP_DUTY_HIST || duty == IP_DUTY_JOIN) && kind == IP_PROBE_POINT))
 		return 1;
 	if ((duty == IP_DUTY_TIMED && kind == IP_PROBE_POINT) ||
@@ -201,17 +216,16 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 				     .scratch = *(volatile uint32_t *)&rt_private.user_scratch,
 				     .mask = *(volatile uint32_t *)&rt_private.user_mask,
 				     .cell = *(volatile uint32_t *)&rt_private.user_cell};
-	else if (duty == IP_DUTY_FPERF)
-		fperf = *(volatile uint32_t *)&rt_private.fperf;
 	else if (word == IP_DUTY_JUMP && number)
 		base = ((volatile uint32_t *)rt_duties)[number - 1];
+	/* of the session of the gate, as the rest */
+	fperf = *(volatile uint32_t *)&rt_private.fperf;
 	cpu_store_order();
 	/* G2. The duty is read twice: it may change while probes are live. */
 	mine = rt_self_slot() == slot;
 	if (mine && (word & IP_DUTY_MASK) != duty && counts(word & IP_DUTY_MASK) && counts(duty)) {
 		/* a quota has just been used up, or given: the call counts all the same */
-		if (kind == IP_PROBE_ENTRY)
-			work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
+		count(m, shared, fperf, word, kind, sp);
 	} else if (mine && (word & IP_DUTY_MASK) == duty) {
 		if (duty == IP_DUTY_FPERF) {
 			if (CPU_CALLS_USERS && m && shared)
@@ -219,8 +233,13 @@ int rt_meters_do(struct ip_slot *slot, uint32_t number, uint32_t kind, uint64_t 
 			else if (kind == IP_PROBE_ENTRY)
 				work(m, shared, IP_DUTY(IP_DUTY_COUNT, IP_DUTY_OFFSET(word)), kind, sp);
 		} else if (duty == IP_DUTY_JOIN) {
-			if (m)
+			if (m && !fperf)
 				chain(m, word, base, number, kind, sp);
+			else if (CPU_CALLS_USERS && m && shared && word == IP_DUTY_JUMP &&
+				 counts(base & IP_DUTY_MASK))
+				rt_fperf_pass(m, shared, fperf, base, RT_FPERF_JUMP, sp);
+		} else if (duty == IP_DUTY_COUNT) {
+			count(m, shared, fperf, word, kind, sp);
 		} else if (duty != IP_DUTY_USER)
 			work(m, shared, word, kind, sp);
 		else if (m && shared)

@@ -106,6 +106,7 @@ static void test_each_point(void **state)
 	struct ip_fperf_item items[3] = {{.live = true, .calls_per_s = 100, .samples = 0},
 					 {.live = true, .calls_per_s = 1e7, .samples = 50, .stay = true},
 					 {.live = false, .calls_per_s = 10, .samples = 50, .out_s = 1}};
+	const uint32_t third = 2;
 	struct ip_fperf_means m = ordinary();
 
 	(void)state;
@@ -153,6 +154,15 @@ static void test_each_point(void **state)
 	m.turns = false;
 	decide_by(&test_spendthrift, items, 3, &m);
 	assert_true(!items[0].quota && !items[1].quota && !items[2].quota);
+	/* 6: the first goes on in the third */
+	m = ordinary();
+	items[0].needs = &third;
+	items[0].nneeds = 1;
+	decide_by(&test_spendthrift, items, 3, &m);
+	assert_true(items[0].quota && items[1].quota && items[2].quota);
+	m.turns = false;
+	decide_by(&test_spendthrift, items, 3, &m);
+	assert_true(items[0].stay && !items[2].stay && !items[0].quota && items[1].quota);
 }
 
 /* What is held to them is a policy that does not keep them: of the bucket nothing is changed, unless more is overdrawn than can ever be saved up. */
@@ -161,6 +171,7 @@ static void test_the_bucket_keeps_them(void **state)
 	enum { N = 60, TRIES = 3000 };
 	struct ip_fperf_item items[N], raw[N];
 	struct ip_fperf_means m;
+	uint32_t needs[N][2];
 
 	(void)state;
 	for (int t = 0; t < TRIES; t++) {
@@ -184,6 +195,11 @@ static void test_the_bucket_keeps_them(void **state)
 				.width = samples > 1 ? 3 * random_part() : -1,
 				.every = 1};
 			items[i].out_s *= !items[i].live;
+			items[i].hidden = items[i].samples_none && i % 2;
+			needs[i][0] = (i + 1) % N;
+			needs[i][1] = (i + 1 + (size_t)(random_part() * (N - 2))) % N;
+			items[i].needs = needs[i];
+			items[i].nneeds = random_part() < 0.3 ? 2 : 0;
 			raw[i] = items[i];
 		}
 		decide_by(&ip_fperf_bucket, items, N, &m);
@@ -197,13 +213,47 @@ static void test_the_bucket_keeps_them(void **state)
 	}
 }
 
+/* Functions whose calls go on in hot ones: they get their samples when those have a turn, or have one themselves; who is there for others only has
+ * no turn of its own. */
+static void test_who_needs_a_hot_one(void **state)
+{
+	enum { N = 100, HOT = 10, FRIENDLESS = 15 };
+	static const uint32_t hot[HOT] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+	unsigned turns = 0;
+	struct world w;
+
+	(void)state;
+	begin_world(&w, N, 0.02);
+	for (size_t i = 0; i < N; i++) {
+		w.rates[i] = i < HOT || i == FRIENDLESS ? 4e6 : 200;
+		/* some of the hot ones are hidden, and one that nobody needs */
+		if (i < HOT / 2 || i == FRIENDLESS)
+			w.items[i].hidden = w.items[i].samples_none = true;
+		/* hot and rare ones, each with a need of its own */
+		else if (i < 3 * HOT && i != FRIENDLESS)
+			w.items[i].needs = &hot[(i + 3) % HOT], w.items[i].nneeds = 1;
+	}
+	for (w.items[FRIENDLESS].samples = 1000; w.time < SECONDS;) {
+		run(&w, w.time + INTERVAL);
+		turns += w.items[FRIENDLESS].live;
+		for (size_t i = 0; i < N; i++)
+			if (w.items[i].nneeds && !w.items[w.items[i].needs[0]].live && w.items[i].quota)
+				fail_msg("%zu may be sampled without %u", i, w.items[i].needs[0]);
+	}
+	check_budget(&w, 0);
+	for (size_t i = 0; i < N; i++)
+		if (!w.items[i].samples_none && w.items[i].samples < 20)
+			fail_msg("%zu has %lu samples", i, w.items[i].samples);
+	assert_int_equal(turns, 0);
+	end_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budget_and_promise),
-		cmocka_unit_test(test_policies_are_obeyed),
-		cmocka_unit_test(test_each_point),
-		cmocka_unit_test(test_the_bucket_keeps_them),
+		cmocka_unit_test(test_budget_and_promise),  cmocka_unit_test(test_policies_are_obeyed),
+		cmocka_unit_test(test_each_point),	    cmocka_unit_test(test_the_bucket_keeps_them),
+		cmocka_unit_test(test_who_needs_a_hot_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

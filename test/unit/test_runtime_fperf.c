@@ -16,9 +16,13 @@
 
 #define PLACE  1024u /* offsets in a block */
 #define CELL   (PLACE + (((uint32_t)IP_FPERF_PLACE_SIZE + 63) & ~63u))
-#define BLOCK  (CELL + 1024u)
+#define BLOCK  (CELL + 16384u)
 #define NUMBER 3u
 #define STACK  0x7f0000001000ull
+/* other functions, for those that jump: a number for the jumps behind each */
+#define FROM 10u
+#define OVER 12u
+#define TO   14u
 
 struct ip_area_header *rt_header;
 struct ip_slot *rt_slots;
@@ -284,6 +288,254 @@ static void test_the_way_between_hooks(void **state)
 	check_times(f, IP_FPERF_TASK_CLOCK, 1 / ns_per_tick);
 }
 
+static uint32_t cell_offset(uint32_t number)
+{
+	return CELL + 512 * number;
+}
+
+static struct ip_fperf_cell *cell_of(struct fixture *f, uint32_t number)
+{
+	return (struct ip_fperf_cell *)((char *)f->own + cell_offset(number));
+}
+
+static struct ip_fperf_control *control_of(struct fixture *f, uint32_t number)
+{
+	return (struct ip_fperf_control *)((char *)f->shared + cell_offset(number));
+}
+
+/* The function takes so many samples; without any it is only counted. */
+static void allow(struct fixture *f, uint32_t number, int32_t quota)
+{
+	*control_of(f, number) = (struct ip_fperf_control){.quota = quota, .every = 1};
+	rt_duties[number] = IP_DUTY(quota ? IP_DUTY_FPERF : IP_DUTY_COUNT, cell_offset(number));
+	rt_duties[number + 1] = IP_DUTY_JUMP;
+}
+
+/* What hooks of a function with that stack pointer do, as meters.c has it. */
+static void at_hook(struct fixture *f, uint32_t number, uint32_t kind, const uint64_t *sp)
+{
+	uint32_t word = rt_duties[number];
+	uint64_t *last = NULL;
+	/* as it is recorded: a tail exit's is the caller's */
+	uint64_t recorded = (uintptr_t)sp + (kind == IP_PROBE_TAIL_EXIT ? 8 : 0);
+
+	if ((word & IP_DUTY_MASK) == IP_DUTY_FPERF) {
+		last = rt_fperf(f->own, f->shared, PLACE, word, number, kind, recorded);
+	} else {
+		if (kind == IP_PROBE_ENTRY)
+			cell_of(f, number)->calls++;
+		if (f->own->jumped)
+			rt_fperf_pass(f->own, f->shared, PLACE, word,
+				      kind == IP_PROBE_ENTRY  ? RT_FPERF_ENTRY
+				      : kind == IP_PROBE_EXIT ? RT_FPERF_EXIT
+							      : RT_FPERF_TAIL_EXIT,
+				      recorded);
+	}
+	if (last)
+		*last = cpu_clock();
+}
+
+static void enters(struct fixture *f, uint32_t number, const uint64_t *sp)
+{
+	at_hook(f, number, IP_PROBE_ENTRY, sp);
+}
+
+static void returns(struct fixture *f, uint32_t number, const uint64_t *sp)
+{
+	at_hook(f, number, IP_PROBE_EXIT, sp);
+}
+
+static void leaves_for_good(struct fixture *f, uint32_t number, const uint64_t *sp)
+{
+	at_hook(f, number, IP_PROBE_TAIL_EXIT, sp);
+}
+
+static void jumps(struct fixture *f, uint32_t number, const uint64_t *sp)
+{
+	rt_fperf_pass(f->own, f->shared, PLACE, rt_duties[number], RT_FPERF_JUMP, (uintptr_t)sp + 8);
+}
+
+#define check_cell(f, number, n_begun, n_ended, n_tailed, n_cut)                                             \
+	do {                                                                                                 \
+		const struct ip_fperf_cell *c = cell_of(f, number);                                          \
+                                                                                                             \
+		if (c->begun != (n_begun) || c->ended != (n_ended) || c->tailed != (n_tailed) ||             \
+		    c->cut != (n_cut))                                                                       \
+			fail_msg("line %d: %llu begun, %llu ended, %llu tailed, %llu cut", __LINE__,         \
+				 (unsigned long long)c->begun, (unsigned long long)c->ended,                 \
+				 (unsigned long long)c->tailed, (unsigned long long)c->cut);                 \
+	} while (0)
+
+static const uint64_t stack[64] = {[10] = 0x1234567812345678, [20] = 0x42, [30] = 0x43};
+
+/* Whatever of the chain has samples itself, or is only counted: the first one lasts until the last one returns. */
+static void test_a_chain_of_jumps(void **state)
+{
+	enum { WORK = 400000 };
+	struct fixture *f = *state;
+	struct ip_fperf_header *h = (struct ip_fperf_header *)((char *)f->shared + PLACE);
+
+	h->most_ticks = 10 * WORK;
+	for (int which = 0; which < 4; which++) {
+		new_thread(f);
+		allow(f, FROM, 100);
+		allow(f, OVER, which & 1 ? 100 : 0);
+		allow(f, TO, which & 2 ? 100 : 0);
+		enters(f, FROM, &stack[20]);
+		spend(WORK);
+		jumps(f, FROM, &stack[20]);
+		assert_int_equal(f->own->jumped, 1);
+		enters(f, OVER, &stack[20]);
+		spend(WORK);
+		/* a call inside, which is none of the chain's */
+		enters(f, TO, &stack[10]);
+		returns(f, TO, &stack[10]);
+		check_cell(f, FROM, 1, 0, 0, 0);
+		jumps(f, OVER, &stack[20]);
+		enters(f, TO, &stack[20]);
+		spend(WORK);
+		returns(f, TO, &stack[20]);
+		check_cell(f, FROM, 1, 1, 0, 0);
+		check_cell(f, OVER, which & 1, which & 1, 0, 0);
+		check_cell(f, TO, which & 2, which & 2, 0, 0);
+		assert_in_range(cell_of(f, FROM)->sums[0].sum, 3 * WORK, 20 * WORK);
+		if (which & 1)
+			assert_in_range(cell_of(f, OVER)->sums[0].sum, 2 * WORK,
+					cell_of(f, FROM)->sums[0].sum - WORK / 2);
+		assert_int_equal(f->own->jumped, 0);
+		assert_int_equal(f->thread->top, 0);
+		assert_int_equal(control_of(f, FROM)->open + control_of(f, OVER)->open, 0);
+		/* the next call has nothing of it */
+		enters(f, FROM, &stack[20]);
+		returns(f, FROM, &stack[20]);
+		check_cell(f, FROM, 2, 2, 0, 0);
+	}
+}
+
+/* The last one of a chain leaves for somewhere that nobody knows. */
+static void test_a_chain_that_cannot_be_followed_on(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int which = 0; which < 2; which++) {
+		new_thread(f);
+		allow(f, FROM, 100);
+		allow(f, OVER, which ? 100 : 0);
+		enters(f, FROM, &stack[20]);
+		jumps(f, FROM, &stack[20]);
+		enters(f, OVER, &stack[20]);
+		leaves_for_good(f, OVER, &stack[20]);
+		check_cell(f, FROM, 1, 1, 1, 0);
+		check_cell(f, OVER, which, which, which, 0);
+		assert_int_equal(f->own->jumped + f->thread->top, 0);
+	}
+}
+
+/* A loop of jumps is one call: the one that came first. */
+static void test_a_loop_of_jumps(void **state)
+{
+	struct fixture *f = *state;
+
+	allow(f, FROM, 100);
+	allow(f, OVER, 100);
+	enters(f, FROM, &stack[20]);
+	for (int i = 0; i < 100; i++) {
+		jumps(f, FROM, &stack[20]);
+		enters(f, OVER, &stack[20]);
+		jumps(f, OVER, &stack[20]);
+		enters(f, FROM, &stack[20]);
+	}
+	assert_int_equal(f->thread->top, 2);
+	returns(f, FROM, &stack[20]);
+	check_cell(f, FROM, 1, 1, 0, 0);
+	check_cell(f, OVER, 1, 1, 0, 0);
+	assert_int_equal(cell_of(f, FROM)->calls, 101);
+	assert_int_equal(f->own->jumped + f->thread->top, 0);
+}
+
+/* What was jumped to ends by longjmp or an exception: what is called from the same place next is not taken for it, nor is what is called from elsewhere. */
+static void test_a_chain_that_is_unwound(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int which = 0; which < 4; which++) {
+		new_thread(f);
+		allow(f, FROM, 100);
+		allow(f, OVER, 0);
+		allow(f, TO, which & 1 ? 100 : 0);
+		enters(f, FROM, &stack[20]);
+		jumps(f, FROM, &stack[20]);
+		enters(f, OVER, &stack[20]);
+		/* OVER does not return */
+		enters(f, which & 2 ? OVER : TO, &stack[20]);
+		returns(f, which & 2 ? OVER : TO, &stack[20]);
+		check_cell(f, FROM, 1, 0, 0, 1);
+		assert_int_equal(f->own->jumped + f->thread->top, 0);
+		assert_int_equal(control_of(f, FROM)->open, 0);
+	}
+	/* the caller returns, and calls again from a place further up */
+	new_thread(f);
+	allow(f, FROM, 100);
+	allow(f, TO, 0);
+	enters(f, FROM, &stack[20]);
+	jumps(f, FROM, &stack[20]);
+	enters(f, TO, &stack[20]);
+	enters(f, TO, &stack[30]);
+	check_cell(f, FROM, 1, 0, 0, 1);
+	returns(f, TO, &stack[30]);
+	check_cell(f, FROM, 1, 0, 0, 1);
+	/* at the same place of the stack, but another return address */
+	new_thread(f);
+	allow(f, FROM, 100);
+	enters(f, FROM, &stack[20]);
+	jumps(f, FROM, &stack[20]);
+	f->thread->frames[0].returns++;
+	enters(f, TO, &stack[20]);
+	returns(f, TO, &stack[20]);
+	check_cell(f, FROM, 1, 0, 0, 1);
+}
+
+/* The entry of what was jumped to has not been seen: no exit ends the sample. */
+static void test_a_jump_to_what_has_no_probes(void **state)
+{
+	struct fixture *f = *state;
+
+	allow(f, FROM, 100);
+	allow(f, TO, 0);
+	enters(f, FROM, &stack[20]);
+	jumps(f, FROM, &stack[20]);
+	returns(f, TO, &stack[20]);
+	check_cell(f, FROM, 1, 0, 0, 1);
+	assert_int_equal(f->own->jumped + f->thread->top, 0);
+	/* its function has been without probes meanwhile, or one that it needs has */
+	enters(f, FROM, &stack[20]);
+	jumps(f, FROM, &stack[20]);
+	enters(f, TO, &stack[20]);
+	control_of(f, FROM)->turn++;
+	returns(f, TO, &stack[20]);
+	check_cell(f, FROM, 2, 0, 0, 2);
+	assert_int_equal(f->own->jumped + f->thread->top, 0);
+}
+
+/* Hooks on top of one that is at work leave the block alone. */
+static void test_a_handler_in_a_hook(void **state)
+{
+	struct fixture *f = *state;
+
+	allow(f, FROM, 100);
+	allow(f, TO, 0);
+	enters(f, FROM, &stack[20]);
+	jumps(f, FROM, &stack[20]);
+	f->own->busy = (uintptr_t)&stack[20] + 4096;
+	enters(f, TO, &stack[20]);
+	returns(f, TO, &stack[20]);
+	check_cell(f, FROM, 1, 0, 0, 0);
+	f->own->busy = 0;
+	enters(f, TO, &stack[20]);
+	returns(f, TO, &stack[20]);
+	check_cell(f, FROM, 1, 1, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +545,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_more_samples_from_now_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_first_sample_is_accounted_for, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_way_between_hooks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_chain_of_jumps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_chain_that_cannot_be_followed_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_loop_of_jumps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_chain_that_is_unwound, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_jump_to_what_has_no_probes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_handler_in_a_hook, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -474,11 +474,16 @@
 	.if \kind == 1 || \kind == 4
 	jne 3f
 	hold_guard \up
+	.if \kind == 1
+	/* a sample may go on in it, or end there (fperf_chain.c, rule 13) */
+	cmpq $0, METERS_JUMPED(%rsi)
+	jne 7f
+	.endif
 	incq -DUTY_COUNT(%rsi, %rdx)
 	movq $0, SLOT_GUARD(%rcx)
 	jmp 5b
 	.else
-	je 5b
+	je 11f
 	.endif
 3:	cmpl $DUTY_HIST, %eax
 	jne 10f
@@ -502,8 +507,14 @@
 10:	cmpl $DUTY_JOIN, %eax
 	jne 8f
 	testb $DUTY_JUMP_BIT, %dl
-	jnz 8f
-	block_of_slot
+	jz 11f
+	/* of a function that is only counted no call is open */
+	movq rt_duties(%rip), %rsi
+	movl -4(%rsi, %r11, 4), %esi
+	andl $DUTY_MASK, %esi
+	cmpl $DUTY_COUNT, %esi
+	jne 8f
+11:	block_of_slot
 	jz 5b
 	cmpq $0, METERS_JUMPED(%rsi)
 	je 5b
