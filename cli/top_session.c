@@ -43,6 +43,8 @@ struct cli_top_session {
 	char *dir; /* of the trace */
 	char *own; /* above it, ours, in memory shared with the child, which makes it; NULL: the session is somebody else's */
 	pid_t child; /* 0: none, or it has ended */
+	pid_t keeper; /* 0: none */
+	int kept;    /* its pipe; -1: none */
 	int status;  /* as from waitpid */
 	int words;   /* what it says, the first byte that it is live; -1: nothing more */
 	bool live, terminal, read_last;
@@ -145,9 +147,49 @@ static _Noreturn void be_session(const struct cli_top_options *o, struct cli_top
 		tell_summary(&summary);
 	else
 		code = cli_fail();
-	if (getppid() != parent)
-		remove_tree(s->own);
 	_exit(code);
+}
+
+/*
+ * A process that removes the recording's directory when nobody needs it any more, however the others
+ * have ended: both have the other end of its pipe. It has no other file, lest it hold up who waits for ours.
+ */
+static _Noreturn void keep(const struct cli_top_session *s, int end)
+{
+	char ignored;
+
+	setpgid(0, 0);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	if (end > 0)
+		close_range(0, end - 1, 0);
+	close_range(end + 1, ~0u, 0);
+	while (read(end, &ignored, 1) < 0 && errno == EINTR)
+		;
+	if (*s->own)
+		remove_tree(s->own);
+	_exit(0);
+}
+
+static int start_keeper(struct cli_top_session *s)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	fflush(NULL);
+	s->keeper = fork();
+	if (!s->keeper) {
+		close(ends[1]);
+		keep(s, ends[0]);
+	}
+	close(ends[0]);
+	s->kept = ends[1];
+	if (s->keeper > 0)
+		return 0;
+	s->keeper = 0;
+	return ip_error_errno("cannot start the process that cleans up");
 }
 
 static int start(struct cli_top_session *s, const struct cli_top_options *o)
@@ -160,6 +202,8 @@ static int start(struct cli_top_session *s, const struct cli_top_options *o)
 		s->own = NULL;
 		return ip_error("out of memory");
 	}
+	if (start_keeper(s) < 0)
+		return -1;
 	if (pipe2(words, O_CLOEXEC) < 0)
 		return ip_error_errno("cannot make a pipe");
 	fflush(NULL);
@@ -264,7 +308,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal, struct
 	if (!s)
 		return ip_error("out of memory");
 	s->pid = o->pid;
-	s->words = -1;
+	s->words = s->kept = -1;
 	s->terminal = terminal;
 	done = ip_session_join(s->pid, &s->dir);
 	if (done <= 0)
@@ -291,9 +335,11 @@ int cli_top_session_end(struct cli_top_session *s)
 		while (!reap(s))
 			wait_a_little(s);
 	}
+	if (s->kept >= 0)
+		close(s->kept);
+	if (s->keeper)
+		waitpid(s->keeper, NULL, 0);
 	if (s->own) {
-		if (*s->own)
-			remove_tree(s->own);
 		code = WIFEXITED(s->status) ? WEXITSTATUS(s->status) : 1;
 		if (WIFSIGNALED(s->status)) {
 			ip_error("pid %d: the process of the session was killed (signal %d): iprobe detach "

@@ -87,7 +87,7 @@ class Storm:
     def command(self, who, env):
         """The arguments of some command, and how long it is let go on before it gets a signal; None: to its end."""
         pid, rng = self.target.pid, self.rng
-        trace = who.dir() / "trace"
+        self.trace = trace = who.dir() / "trace"
         stop = ["--max-stop", patience.milliseconds(MAX_STOP_MS)]
         record = ["-o", trace, "--json", "--duration", f"{rng.randrange(20, 600)}ms", "--memory", "1M", *stop]
         commands = [
@@ -123,6 +123,8 @@ class Storm:
         assert "AddressSanitizer" not in done.stderr and "runtime error:" not in done.stderr, repr(done)
         if done.returncode == 0 and command[0] == "attach" and done.stdout.strip():
             self.check_summary(done)
+        # an hour of them would fill the disk
+        shutil.rmtree(self.trace.parent)
 
     def check_summary(self, done):
         for stop in done.summary()["stops"]:

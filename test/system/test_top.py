@@ -143,8 +143,26 @@ def test_signals_end_it(actor, busy, place):
 def session_of(top):
     """The process that has the session, once it is live."""
     children = pathlib.Path(f"/proc/{top.pid}/task/{top.pid}/children").read_text(encoding="ascii").split()
-    assert len(children) == 1
-    return int(children[0])
+    keeper, session = map(int, children)
+    return session
+
+
+def test_killed_when_its_session_has_ended(actor, busy):
+    """Whoever ends last: the recording's directory goes."""
+    target = busy(actor)
+    target.say()
+    place = actor.dir()
+    top = actor.start_iprobe("top", "-b", "-d", "100ms", "--duration", "1s", target.pid, env={"TMPDIR": str(place)})
+    memory.wait_until_live(target.pid, top)
+    session = session_of(top)
+    os.kill(top.pid, signal.SIGSTOP)
+    memory.wait_for("the session goes on", lambda: memory.status_field(session, "State")[0] == "Z")
+    assert len(list(place.iterdir())) == 1
+    top.kill()
+    top.wait()
+    memory.wait_for("the directory is left", lambda: not list(place.iterdir()))
+    memory.assert_untouched(target.pid)
+    finish(target)
 
 
 def test_killed(actor, busy, place):
