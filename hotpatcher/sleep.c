@@ -6,6 +6,9 @@
  *   2. schedstat: how often it has come to a CPU. 3. syscall again. 4. sched: when it ran last, and how often it has given its CPU
  *      away. 5. schedstat again: the same as in 2, so it slept from 3 to 5, and 4 tells of this sleep.
  *   6. The clock of its CPU, where we run on that just now: we have the kernel bring our own entry up to date, and read it.
+ *      Where others run, of whom one may be on that CPU: all threads of the machine are looked through for those that do, and those
+ *      few are watched until their entries change: the kernel has them brought up to date with that CPU's clock at each tick. Who has
+ *      been moved meanwhile says nothing. What that may take is bounded.
  *   7. When the thread has stopped: its own entry is a reading of the clock of the CPU that it has come to. Then 6 once more.
  *   8. Where it has come to another CPU than it slept on: a few of the other threads, all of which have stopped just now, may show that
  *      one's clock. Everything stands still meanwhile, so they are few.
@@ -27,6 +30,7 @@
 
 #include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/sleep_internal.h"
 
 #define OTHERS 16 /* threads asked in one stop */
 
@@ -39,7 +43,7 @@ static uint64_t now_ns(void)
 }
 
 /* A file of /proc as text. */
-static int read_text(const char *name, char *buffer, size_t size)
+int ip_sleep_read_text(const char *name, char *buffer, size_t size)
 {
 	_cleanup_close_ int fd = ip_permit_open(name, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
@@ -50,16 +54,16 @@ static int read_text(const char *name, char *buffer, size_t size)
 	return 0;
 }
 
-static int read_of_thread(pid_t pid, pid_t tid, const char *file, char *buffer, size_t size)
+int ip_sleep_read(pid_t pid, pid_t tid, const char *file, char *buffer, size_t size)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/%s", pid, tid, file);
-	return read_text(name, buffer, size);
+	return ip_sleep_read_text(name, buffer, size);
 }
 
 /* The number behind a name at the beginning of a line, in millionths where it has a fraction (six digits). */
-static int number_of(const char *text, const char *name, uint64_t *ret)
+int ip_sleep_number(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = text;
 	size_t length = strlen(name);
@@ -86,19 +90,19 @@ static int read_turns(pid_t pid, pid_t tid, uint64_t *ret)
 {
 	char text[128];
 
-	return read_of_thread(pid, tid, "schedstat", text, sizeof(text)) == 0 &&
+	return ip_sleep_read(pid, tid, "schedstat", text, sizeof(text)) == 0 &&
 			       sscanf(text, "%*u %*u %" SCNu64, ret) == 1
 		       ? 0
 		       : -1;
 }
 
 /* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold anything. Its state is field 3. */
-static long cpu_of(pid_t pid, pid_t tid, char *ret_state)
+long ip_sleep_cpu(pid_t pid, pid_t tid, char *ret_state)
 {
 	char text[1024];
 	const char *at;
 
-	if (read_of_thread(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
+	if (ip_sleep_read(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
 		return -1;
 	*ret_state = at[1] ? at[2] : 'X';
 	for (int field = 2; field < 39 && at; field++)
@@ -114,7 +118,7 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 	char text[256];
 	long number;
 
-	if (read_of_thread(pid, tid, "syscall", text, sizeof(text)) < 0 ||
+	if (ip_sleep_read(pid, tid, "syscall", text, sizeof(text)) < 0 ||
 	    sscanf(text,
 		   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64,
 		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
@@ -127,12 +131,12 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 }
 
 /* The clock may have stood still between an earlier reading and the sleep. */
-static bool is_of_use(const struct ip_cpu_clock *clock, const struct ip_sleep *t)
+bool ip_sleep_is_of_use(const struct ip_cpu_clock *clock, const struct ip_sleep *t)
 {
 	return clock && clock->cpu == t->cpu && clock->said >= t->ran;
 }
 
-static struct ip_cpu_clock *clock_of(const struct ip_sleeps *s, long cpu)
+struct ip_cpu_clock *ip_sleep_clock(const struct ip_sleeps *s, long cpu)
 {
 	for (size_t i = 0; i < s->nclocks; i++)
 		if (s->clocks[i].cpu == cpu)
@@ -141,14 +145,14 @@ static struct ip_cpu_clock *clock_of(const struct ip_sleeps *s, long cpu)
 }
 
 /* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late rather than too early. */
-static void note_clock(struct ip_sleeps *s, long cpu, uint64_t said, const struct ip_sleep *t)
+void ip_sleep_note_clock(struct ip_sleeps *s, long cpu, uint64_t said, const struct ip_sleep *t)
 {
 	const struct ip_cpu_clock reading = {cpu, said, now_ns() - said};
-	struct ip_cpu_clock *known = clock_of(s, cpu);
+	struct ip_cpu_clock *known = ip_sleep_clock(s, cpu);
 	void *grown;
 
 	if (known) {
-		if (!is_of_use(known, t) || reading.ahead_ns < known->ahead_ns)
+		if (!ip_sleep_is_of_use(known, t) || reading.ahead_ns < known->ahead_ns)
 			*known = reading;
 		return;
 	}
@@ -164,9 +168,9 @@ static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
 {
 	char text[8192];
 
-	return read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
-			       number_of(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
-			       number_of(text, "se.nr_migrations", ret_moves) == 0
+	return ip_sleep_read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
+			       ip_sleep_number(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
+			       ip_sleep_number(text, "se.nr_migrations", ret_moves) == 0
 		       ? 0
 		       : -1;
 }
@@ -177,12 +181,12 @@ static void read_own_clock(struct ip_sleeps *s, const struct ip_sleep *t)
 	uint64_t ran, moves, later, moves_later;
 	struct timespec used;
 
-	if (is_of_use(clock_of(s, t->cpu), t) || sched_getcpu() != t->cpu)
+	if (ip_sleep_is_of_use(ip_sleep_clock(s, t->cpu), t) || sched_getcpu() != t->cpu)
 		return;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
 	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu && read_own(&later, &moves_later) == 0 &&
 	    moves == moves_later)
-		note_clock(s, t->cpu, ran, t);
+		ip_sleep_note_clock(s, t->cpu, ran, t);
 }
 
 /* Step 7. Where the thread has not come to a CPU since, this says nothing of a clock. */
@@ -191,11 +195,11 @@ static void read_stopped(struct ip_sleeps *s, const struct ip_sleep *t)
 	char text[8192];
 	char state;
 	uint64_t ran;
-	long cpu = cpu_of(s->pid, t->tid, &state);
+	long cpu = ip_sleep_cpu(s->pid, t->tid, &state);
 
-	if (cpu >= 0 && read_of_thread(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
-	    number_of(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
-		note_clock(s, cpu, ran, t);
+	if (cpu >= 0 && ip_sleep_read(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
+	    ip_sleep_number(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
+		ip_sleep_note_clock(s, cpu, ran, t);
 }
 
 /* Step 8. Those that have not stopped yet may have slept for as long: what they show says little. */
@@ -207,16 +211,17 @@ static void read_others(struct ip_sleeps *s, const struct ip_sleep *t)
 
 	snprintf(name, sizeof(name), "/proc/%d/task", s->pid);
 	_cleanup_closedir_ DIR *dir = opendir(name);
-	while (s->asked < OTHERS && dir && !is_of_use(clock_of(s, t->cpu), t) && (entry = readdir(dir))) {
+	while (s->asked < OTHERS && dir && !ip_sleep_is_of_use(ip_sleep_clock(s, t->cpu), t) &&
+	       (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (!tid || tid == t->tid)
 			continue;
 		s->asked++;
-		if (cpu_of(s->pid, tid, &state) == t->cpu && state == 't' &&
-		    read_of_thread(s->pid, tid, "sched", text, sizeof(text)) == 0 &&
-		    number_of(text, "se.exec_start", &ran) == 0 && ran >= t->ran)
-			note_clock(s, t->cpu, ran, t);
+		if (ip_sleep_cpu(s->pid, tid, &state) == t->cpu && state == 't' &&
+		    ip_sleep_read(s->pid, tid, "sched", text, sizeof(text)) == 0 &&
+		    ip_sleep_number(text, "se.exec_start", &ran) == 0 && ran >= t->ran)
+			ip_sleep_note_clock(s, t->cpu, ran, t);
 	}
 }
 
@@ -227,8 +232,8 @@ static void reckon_since(struct ip_sleeps *s, struct ip_sleep *t)
 	read_stopped(s, t);
 	read_own_clock(s, t); /* a thread that slept where we run goes elsewhere when it wakes up */
 	read_others(s, t);
-	clock = clock_of(s, t->cpu);
-	if (is_of_use(clock, t))
+	clock = ip_sleep_clock(s, t->cpu);
+	if (ip_sleep_is_of_use(clock, t))
 		t->since_ns = t->ran + clock->ahead_ns;
 	if (t->since_ns > t->looked_ns)
 		t->since_ns = t->looked_ns;
@@ -244,11 +249,11 @@ static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_s
 	if (read_turns(pid, t->tid, &t->turns) < 0 || !t->turns)
 		return;
 	t->number = sleeps_in(pid, t->tid, narrow, &limit);
-	if (t->number < 0 || read_of_thread(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
-	    number_of(text, "se.exec_start", &t->ran) < 0 ||
-	    number_of(text, "nr_voluntary_switches", &t->given_away) < 0)
+	if (t->number < 0 || ip_sleep_read(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
+	    ip_sleep_number(text, "se.exec_start", &t->ran) < 0 ||
+	    ip_sleep_number(text, "nr_voluntary_switches", &t->given_away) < 0)
 		return;
-	t->cpu = cpu_of(pid, t->tid, &state);
+	t->cpu = ip_sleep_cpu(pid, t->tid, &state);
 	theirs.iov_base = (void *)(uintptr_t)limit;
 	if (limit && process_vm_readv(t->tid, &ours, 1, &theirs, 1, 0) != sizeof(t->time))
 		return;
@@ -291,6 +296,7 @@ void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
 	ret->looked_ns = now_ns();
 	if (tid) {
 		look(pid, tid, narrow, ret);
+		ip_sleep_read_runners(ret);
 		return;
 	}
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
@@ -298,6 +304,7 @@ void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			look(pid, atoi(entry->d_name), narrow, ret);
+	ip_sleep_read_runners(ret);
 }
 
 struct ip_sleep ip_sleeps_find(struct ip_sleeps *s, pid_t tid)
@@ -333,7 +340,7 @@ bool ip_sleep_was_unbroken(pid_t pid, const struct ip_sleep *sleep)
 	if (read_turns(pid, sleep->tid, &turns) == 0 && turns == sleep->turns + 1)
 		return true;
 	/* it may have been pushed aside on its way to the stop */
-	return read_of_thread(pid, sleep->tid, "status", text, sizeof(text)) == 0 &&
-	       number_of(text, "voluntary_ctxt_switches", &given_away) == 0 &&
+	return ip_sleep_read(pid, sleep->tid, "status", text, sizeof(text)) == 0 &&
+	       ip_sleep_number(text, "voluntary_ctxt_switches", &given_away) == 0 &&
 	       given_away == sleep->given_away + 1;
 }

@@ -9,7 +9,9 @@
  * began shows a reading that is not after now:
  *   - the sleeping thread itself, once it is stopped: it wakes up where it slept, as a rule;
  *   - we, where it slept on the CPU that we run on;
- *   - other threads that were stopped with it.
+ *   - other threads that were stopped with it;
+ *   - anybody who runs there when we look, where we may see that: while a CPU is busy who slept on it wakes
+ *     up elsewhere.
  * So the time found is never before the thread fell asleep, and after it by no more than that CPU has been away since, and by what
  * passed between its stop and our question. Where no reading is to be had, it is unknown.
  *
@@ -52,7 +54,7 @@ struct ip_sleeps {
 };
 
 /* Looks at one thread of the process, or with tid 0 at all: before anything is done to them. Costs some 5 us a thread, and 50 more where
- * it sleeps in a call that is our concern. Nothing is wrong with a thread that cannot be looked at: it was not seen. */
+ * it sleeps in a call that is our concern; where others run on the machine some milliseconds more, mostly of waiting. Nothing is wrong with a thread that cannot be looked at: it was not seen. */
 void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret);
 
 /* What was seen of the thread, which has stopped meanwhile. */

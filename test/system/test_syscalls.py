@@ -44,6 +44,7 @@ class Table:
         self.target = targets.start(actor, [program, str(seconds), *names])
         self.started = time.monotonic()
         self.rows, self.counts, self.over = {}, None, threading.Event()
+        self.said = []
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
 
@@ -64,9 +65,10 @@ class Table:
         n = 0
         out = actor.dir() / "trace"
         while not self.over.is_set():
-            done = actor.iprobe("attach", self.target.pid, "--duration", "20ms", "-f", names, "-q", "-o", out)
+            done = actor.iprobe("attach", self.target.pid, "--duration", "20ms", "-f", names, "-o", out)
             assert done.returncode == 0 or self.over.wait(patience.scaled(2)), f"{done!r}, the target: {self.target.proc.poll()}"
             n += done.returncode == 0
+            self.said.append(done.stderr)
         return n
 
     def finish(self):
@@ -101,7 +103,7 @@ def test_calls_end_as_without_us(actor, programs, targets, undisturbed):
         pytest.skip(f"the machine is too busy to measure: a nap took {ruler:.1f} s longer, {stops} stops")
     late = {name: row for name, row in rows.items()
             if name not in NO_LIMIT and row[2] > SECONDS + 2 * ruler + PATIENCE + (name == "connect") * PATIENCE}
-    assert not late
+    assert not late, (late, table.said[:1])
 
 
 def test_threads_that_stop_late(actor, programs, targets):
