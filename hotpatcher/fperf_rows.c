@@ -122,8 +122,8 @@ static double follow(const struct ip_fperf *f, const struct ip_fperf_function *f
 /* Whether each call that there was is in the sums: then nothing is estimated. */
 static bool has_measured_all(const struct ip_fperf_function *fn, unsigned e)
 {
-	return fn->now.ended && fn->now.ended == fn->now.calls && !fn->now.missing[e] && !fn->now.scaled[e] &&
-	       !fn->out && !fn->live_ns && !fn->bare_calls;
+	return fn->now.ended > 1 && fn->now.ended == fn->now.calls && !fn->now.missing[e] &&
+	       !fn->now.scaled[e] && !fn->out && !fn->live_ns && !fn->bare_calls;
 }
 
 double ip_fperf_value(const struct ip_fperf *f, const struct ip_fperf_function *fn, unsigned e,
