@@ -291,6 +291,7 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 					 .entry_only = pf->entry_only,
 					 .hidden = pf->silent,
 					 .width = -1,
+					 .mean = NAN,
 					 .gaps = {.tick = TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	fn->looked_s = ip_fperf_undisturbed(f);
@@ -431,9 +432,13 @@ static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const s
 static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_function *fn,
 		      struct ip_fperf_sums *to)
 {
-	for (int i = 0; i < 2; i++)
-		if (fn->offsets[i])
-			add_cell(f, to, at(f, block, fn->offsets[i]));
+	/* most functions are called in few threads */
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_cell *cell = fn->offsets[i] ? at(f, block, fn->offsets[i]) : NULL;
+
+		if (cell && (load(&cell->calls) || load(&cell->begun)))
+			add_cell(f, to, cell);
+	}
 }
 
 static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *fn)

@@ -10,14 +10,19 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define STEADY	     0.4  /* of the budget goes to functions that are live for good */
-#define RETURN	     0.25 /* the same for those that are out and would come back */
+#define STEADY	     0.25 /* of the budget goes to functions that are live for good */
+#define RETURN	     0.15 /* the same for those that are out and would come back */
 #define RETURN_S     1.0  /* no sooner than that */
 #define WORTH_S	     0.5  /* who costs less in so long than a change does may as well stay */
-#define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns */
+#define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns, */
+#define SAMPLING_HOT 0.2  /* where there are any */
 #define SPREADING    0.1  /* of it to passing over calls between them */
-#define TURN_SHARE   0.8  /* of what is saved up one turn may take */
-#define TURN_SAMPLES 32u
+#define TURN_SHARE   0.4  /* of what is saved up one turn may take; */
+#define TURN_EXTRA   0.4  /* and so much for more samples of the busiest */
+#define TURN_SAMPLES 8u
+#define TURN_MOST    256u /* of the busiest, as far as what is saved up goes */
+#define BUSY_MOST    20.0 /* times the average function */
+#define IDLE_LEAST   0.2
 #define ALL	     0.95
 #define EVERY_MAX    32u /* where spreading has to be cheap */
 #define EVERY_SPREAD 1000000u
@@ -87,11 +92,33 @@ static double width_of(const struct ip_fperf_item *i)
 	return i->width > least ? i->width : least;
 }
 
-static double need_of(const struct ip_fperf_item *i)
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* How much it matters: what most of the time is spent in is what people look for. n: functions that were called. */
+static double weight_of_share(const struct ip_fperf_item *i, size_t n)
+{
+	double times = i->share * n;
+
+	return IDLE_LEAST + (times < BUSY_MOST ? times : BUSY_MOST);
+}
+
+static size_t count_called(const struct ip_fperf_item *items, size_t n)
+{
+	size_t called = 0;
+
+	for (size_t i = 0; i < n; i++)
+		called += items[i].calls_per_s > 0;
+	return called;
+}
+
+static double need_of(const struct ip_fperf_item *i, size_t n)
 {
 	if (i->samples < 2)
 		return 1e6 * (i->out_s + 1);
-	return width_of(i) * (i->out_s + 1e-3);
+	return width_of(i) * (i->out_s + 1e-3) * weight_of_share(i, n);
 }
 
 /* What the target has scribbled over may make b anything: then none. */
@@ -101,9 +128,9 @@ static uint32_t least(double a, double b)
 }
 
 /* left: samples that may still be given; the first two of a function are none of these. */
-static void give_turn(struct ip_fperf_item *i, const struct ip_fperf_means *m, double *left)
+static void give_turn(struct ip_fperf_item *i, double window_s, double *left)
 {
-	double calls = i->calls_per_s * m->window_s;
+	double calls = i->calls_per_s * window_s;
 	uint32_t quota = least(TURN_SAMPLES, calls / 2 + 2),
 		 promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED : 0;
 
@@ -128,13 +155,13 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n, const stru
 		double share = ceil(left / (n - k));
 
 		left -= share;
-		give_turn(&items[k], m, &share);
+		give_turn(&items[k], m->window_s, &share);
 		left += share;
 	}
 }
 
-/* What a turn of the function costs, and of those that it needs that are not in yet. */
-static double cost_of_turn(const struct ip_fperf_item *items, const struct ip_fperf_item *i,
+/* What the function costs a second, and those that it needs, as far as they are not in yet. */
+static double rate_of_turn(const struct ip_fperf_item *items, const struct ip_fperf_item *i,
 			   const struct ip_fperf_means *m)
 {
 	double rate = i->stay ? 0 : cost_of(i, m);
@@ -142,7 +169,30 @@ static double cost_of_turn(const struct ip_fperf_item *items, const struct ip_fp
 	for (size_t k = 0; k < i->nneeds; k++)
 		if (!items[i->needs[k]].stay)
 			rate += cost_of(&items[i->needs[k]], m);
-	return rate * m->window_s + least(TURN_SAMPLES, i->calls_per_s * m->window_s / 2 + 2) * m->sample_ns;
+	return rate;
+}
+
+/* What is left buys more samples for those that matter most. turns: those that have one; left: ns; samples: that may be given. */
+static void give_more(struct ip_fperf_item *items, const struct rank *turns, size_t nturns, size_t called,
+		      const struct ip_fperf_means *m, double window_s, double left, double samples)
+{
+	/* calls between two samples cost, too */
+	double more = left / (m->sample_ns + 2 * EVERY_MAX * m->hook_ns), sum = 0;
+
+	more = more < samples ? more : samples;
+	for (size_t k = 0; k < nturns; k++)
+		sum += weight_of_share(&items[turns[k].item], called) * width_of(&items[turns[k].item]);
+	for (size_t k = 0; k < nturns && more > 0 && sum > 0; k++) {
+		struct ip_fperf_item *i = &items[turns[k].item];
+		double calls = i->calls_per_s * window_s;
+		double quota = i->quota + more * weight_of_share(i, called) * width_of(i) / sum;
+
+		if (i->samples < IP_FPERF_PROMISED || !i->quota)
+			continue;
+		quota = quota < calls / 2 + 2 ? quota : calls / 2 + 2;
+		i->quota = least(TURN_MOST, quota > i->quota ? quota : i->quota);
+		i->every = least(EVERY_MAX, calls / i->quota / 2 + 1);
+	}
 }
 
 /* Step 2, for the hot ones, and those that need one of them. ranks: of all; the first so many stay for good. */
@@ -150,33 +200,45 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 		      const struct ip_fperf_means *m, double samples)
 {
 	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
-	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns;
-	bool any = false, all_saved = m->credit_ns > ALL * m->limit_ns;
-	size_t nturns = 0;
+	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
+	const double extra = TURN_EXTRA * m->credit_ns;
+	bool all_saved = m->credit_ns > ALL * m->limit_ns;
+	size_t called = count_called(items, n), candidates = 0, nturns = 0;
 
 	if (!turns)
 		return ip_error("out of memory");
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
 
-		if (!i->hidden && (k >= staying || ip_fperf_is_blocked(items, i)))
-			turns[nturns++] = (struct rank){.key = -need_of(i), .item = ranks[k].item};
+		if (!i->hidden && (k >= staying || (i->calls_per_s > 0 && ip_fperf_is_blocked(items, i))))
+			turns[candidates++] = (struct rank){.key = -need_of(i, called), .item = ranks[k].item};
 	}
-	qsort(turns, nturns, sizeof(*turns), upwards);
-	for (size_t k = 0; k < nturns; k++) {
+	qsort(turns, candidates, sizeof(*turns), upwards);
+	for (size_t k = 0; k < candidates; k++) {
 		struct ip_fperf_item *i = &items[turns[k].item];
-		double cost = cost_of_turn(items, i, m);
+		double rate = rate_of_turn(items, i, m),
+		       seconds = nturns ? IP_FPERF_WINDOW_MAX_S : m->window_s,
+		       taken = smaller(TURN_SAMPLES, i->calls_per_s * IP_FPERF_WINDOW_MAX_S / 2) *
+			       m->sample_ns,
+		       cost = rate * seconds + taken;
 
-		if (cost > left && !any && !all_saved)
+		if (cost > left && !nturns && !all_saved)
 			break;
-		if (cost > left && (any || !all_saved))
+		if (cost > left && (nturns || !all_saved))
 			continue;
-		left -= cost;
-		any = true;
+		/* the first one has what there is, be it for a long turn or for a short one */
+		cost = rate * IP_FPERF_WINDOW_MAX_S + taken;
+		left -= nturns || cost < left / 2 ? cost : left / 2;
+		rates += rate;
 		for (size_t d = 0; d < i->nneeds; d++)
 			items[i->needs[d]].stay = true;
-		give_turn(i, m, &samples);
+		i->stay = true;
+		turns[nturns++] = turns[k];
 	}
+	window_s = ip_fperf_window(rates, m);
+	for (size_t k = 0; k < nturns; k++)
+		give_turn(&items[turns[k].item], window_s, &samples);
+	give_more(items, turns, nturns, called, m, window_s, extra + (left > 0 ? left : 0), samples);
 	/* what came in for one may be all that another has waited for */
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[k];
@@ -198,14 +260,9 @@ static double wish_of(const struct ip_fperf_item *i)
 	return width_of(i);
 }
 
-static double weight_of(const struct ip_fperf_item *i)
+static double weight_of(const struct ip_fperf_item *i, size_t n)
 {
-	return i->calls_per_s > 0 ? wish_of(i) : 0;
-}
-
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
+	return i->calls_per_s > 0 ? wish_of(i) * weight_of_share(i, n) : 0;
 }
 
 /* Calls that are to be expected in the interval: who was not called just now may be, and is seen then only if it has a quota. */
@@ -255,7 +312,7 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 		return 0;
 	for (size_t k = 0; k < n; k++) {
 		const struct ip_fperf_item *i = &items[ranks[k].item];
-		double width = i->samples < 2 ? 0 : weight_of(i); /* these are free */
+		double width = i->samples < 2 || i->calls_per_s <= 0 ? 0 : wish_of(i); /* these are free */
 
 		if (k < staying)
 			widest = width > widest ? width : widest;
@@ -268,20 +325,22 @@ static double kept_for_turns(const struct ip_fperf_item *items, const struct ran
 
 /* Steps 3 and 4, for those that stay for good. kept: of the samples that are allowed, for others. How many of these it gave. */
 static double give_quotas(struct ip_fperf_item *items, const struct rank *ranks, size_t n,
-			  const struct ip_fperf_means *m, double kept)
+			  const struct ip_fperf_means *m, double kept, size_t all)
 {
-	double spare = m->credit_ns > 0 ? SAMPLING * m->budget_ns * m->interval_s / m->sample_ns : 0, sum = 0;
+	double part = n < all ? SAMPLING_HOT : SAMPLING, sum = 0,
+	       spare = m->credit_ns > 0 ? part * m->budget_ns * m->interval_s / m->sample_ns : 0;
+	size_t called = count_called(items, all);
 	double spreading = m->credit_ns > 0 ? SPREADING * m->budget_ns * m->interval_s : 0, given = 0;
 
 	if (m->samples >= 0 && spare > m->samples - kept)
 		spare = m->samples - kept;
 	for (size_t k = 0; k < n; k++)
 		if (!ip_fperf_is_blocked(items, &items[ranks[k].item]))
-			sum += weight_of(&items[ranks[k].item]);
+			sum += weight_of(&items[ranks[k].item], called);
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[ranks[k].item];
 		double calls = i->calls_per_s * m->interval_s,
-		       quota = sum > 0 ? spare * weight_of(i) / sum : 0;
+		       quota = sum > 0 ? spare * weight_of(i, called) / sum : 0;
 
 		if (i->samples_none || ip_fperf_is_blocked(items, i))
 			continue;
@@ -337,7 +396,7 @@ static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_m
 		return 0;
 	}
 	kept = kept_for_turns(items, ranks, staying, n, m);
-	left = m->samples - give_quotas(items, ranks, staying, m, kept);
+	left = m->samples - give_quotas(items, ranks, staying, m, kept, n);
 	if (m->turns && m->credit_ns > 0)
 		return take_turns(items, ranks, staying, n, m, m->samples < 0 ? NO_END : floor(left));
 	return 0;

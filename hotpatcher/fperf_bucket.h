@@ -16,14 +16,20 @@
  *   1. Functions are taken in the order of what they cost while live. As long as all together cost less than STEADY of the budget they stay live for good: nearly
  *      all functions of a program. One that is out comes back for good only after a while, and where less than RETURN is used; and those that would go stay
  *      while a change costs more than they do (WORTH_S): lest those at the border come and go, each time with a stop.
- *   2. The others are hot. They are out, and take turns: where what is saved up pays for it (the window, its samples, two changes), the ones that need it
- *      most are let in for a window. Who has fewer than two samples comes first, then who has the widest interval, times how long it has been out: so each comes
- *      round. If the first of them cannot be paid for yet, nobody comes in: it is saved for, lest cheaper ones starve it; and one that costs more
- *      than can ever be saved comes in when all is saved, and is paid back later.
+ *   2. The others are hot. They are out, and take turns: where what is saved up pays for it (counting
+ *      them, their samples, two changes), the ones that need it most are let in together. Who has fewer
+ *      than two samples comes first, then who has the widest interval, times how long it has been out,
+ *      times its share of the first event, up to some bounds: the busiest are what people look for, but
+ *      each comes round. If the first of them cannot be paid for yet, nobody comes in: it is saved for,
+ *      lest cheaper ones starve it; and one that costs more than can ever be saved comes in when all is
+ *      saved, and is paid back later. A turn is planned to last IP_FPERF_WINDOW_MAX_S, for changes cost
+ *      more than counting most functions does, and in a longer one more can be seen; it is shorter where
+ *      what is saved up does not last so long. Each gets a few samples, and so much is kept for more of
+ *      them, which are divided by share and width.
  *      One that stays, but needs a function that is out, takes turns, too: what it needs comes in along with it. Who is there for others only never comes
  *      in by itself.
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the
- *      budget has left the rest is divided by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
+ *      budget has left the rest is divided by share and by the width of the intervals, no more than a function is called; where that is less than a sample each, the widest get one. Of n samples that are all alike the interval
  *      has no width; they count as if it were 3 / n.
  *      Who was not called in the last interval gets one sample, too, as far as there are any left: else of one that is called in bursts none would be seen.
  *   4. `every` spreads a quota over the calls of an interval, so that the samples are of all of it. A call that is passed over costs hook_ns twice, so

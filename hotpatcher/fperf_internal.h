@@ -58,6 +58,7 @@ struct ip_fperf_function {
 	double looked_s, looked_cpu_s; /* ip_fperf_undisturbed(), and the process's CPU time, at looked_ns */
 	double live_s, live_cpu_s;     /* of both, while it was live: sums */
 	struct ip_strata strata;
+	double mean;  /* of the first event, as of the last look; NAN: not known */
 	double width; /* of its widest interval, as a share of the mean; negative: not known. As of the last look; */
 	bool measured;		      /* strata have become more since */
 	struct ip_fperf_sums divided; /* what of now is in the strata; */
@@ -116,7 +117,8 @@ struct ip_fperf {
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
 	uint64_t changes, changes_flipped; /* of these: without a stop */
 	uint64_t longest_stop_ns, longest_gap_ns;
-	double window_s;		   /* how long a turn lasts, as measured */
+	double window_s;		   /* how long the shortest turn lasts, as measured */
+	uint64_t window_length_ns;	   /* of the present turn */
 	uint64_t turn_ns;		   /* since when there is one; 0: there is none */
 	uint64_t
 		ending_ns; /* a turn is over, but for samples that are open: until then at most; 0: it is not */

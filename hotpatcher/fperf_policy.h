@@ -41,6 +41,7 @@ struct ip_fperf_item {
 	double out_s;	    /* how long it has been out */
 	uint64_t samples;
 	double width; /* of its widest interval, as a share of the mean; negative: not known */
+	double share; /* of what the first event counted, calls within calls included, of all functions; 0: not known */
 	/* what is decided; a policy finds false, 0 and 1 there */
 	bool stay; /* live from now on */
 	uint32_t quota, every;
@@ -51,7 +52,8 @@ struct ip_fperf_means {
 	double credit_ns; /* saved up; negative: overdrawn */
 	double limit_ns;  /* as much is saved up at most */
 	double samples; /* that may be given now at most, besides those promised; negative: as many as the budget allows */
-	double interval_s, window_s;
+	double interval_s;
+	double window_s; /* the shortest turn there can be: with what changes take from one to the other */
 	double count_ns, sample_ns, change_ns;
 	double cold_ns; /* more than count_ns, of a function that is hardly ever called */
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */
@@ -60,6 +62,11 @@ struct ip_fperf_means {
 	bool exclusive;
 	double run_ns; /* CPU time that the process has a second */
 };
+
+#define IP_FPERF_WINDOW_MAX_S 0.04 /* a turn, at most */
+
+/* How long a turn is of functions that cost so much a second while they are live: as long as what is saved up lasts. */
+double ip_fperf_window(double cost_per_s, const struct ip_fperf_means *means);
 
 /* What counting a call costs, ns, of a function that is called so often. */
 double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *means);

@@ -39,6 +39,9 @@
 /* Of what the target may lose is what we may take of a CPU ourselves: it may be the target's, or the other half of its core, which halves its speed or nearly so.
  * Changes for turns may take so much of it; reading all cells, and deciding, so much; without a budget it is as of one of MOST_OWN. */
 #define OWN_TURNS 0.3
+/* Whoever looks for some seconds only must have seen everybody by then. */
+#define EARLY_NS    10000000000ull
+#define EARLY_TURNS 3.0
 #define OWN_LOOKS 0.2
 #define CALL_S	  3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
 
@@ -100,7 +103,13 @@ static double width_of(const struct ip_fperf *f, const struct ip_fperf_function 
 	return widest;
 }
 
-static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now,
+/* Of the first event a second, as long as it was live. */
+static double total_of(const struct ip_fperf_function *fn)
+{
+	return !fn->hidden && fn->mean > 0 ? fn->mean * fn->calls_per_s : 0;
+}
+
+static void fill_item(const struct ip_fperf_function *fn, uint64_t now, double all,
 		      struct ip_fperf_item *item)
 {
 	*item = (struct ip_fperf_item){.live = !fn->out,
@@ -111,7 +120,8 @@ static void fill_item(const struct ip_fperf *f, struct ip_fperf_function *fn, ui
 				       .calls_per_s = fn->calls_per_s,
 				       .out_s = fn->out ? (now - fn->since_ns) / 1e9 : 0,
 				       .samples = fn->now.ended,
-				       .width = fn->width};
+				       .width = fn->width,
+				       .share = all > 0 ? total_of(fn) / all : 0};
 }
 
 /* What a call that is counted costs now, on average over all live functions. */
@@ -266,6 +276,7 @@ static bool waits_for_needs(const struct ip_fperf *f, const struct ip_fperf_func
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
 	size_t n = f->nfunctions, moved = 0, comes = 0;
+	double all = 0, coming = 0;
 	bool goes = false;
 	_cleanup_free_ struct ip_fperf_item *items = calloc(n + 1, sizeof(*items));
 	uint64_t now = ip_now_ns();
@@ -282,7 +293,11 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .change_ns = f->change_ns,
 				       .turns = turns && now >= f->held_until_ns &&
 						now - f->turned_ns >
-							ip_fperf_pause(f, f->own_turn_s, OWN_TURNS) * 1e9,
+							ip_fperf_pause(f, f->own_turn_s,
+								       now - f->start_ns < EARLY_NS
+									       ? EARLY_TURNS * OWN_TURNS
+									       : OWN_TURNS) *
+								1e9,
 				       .exclusive = f->options.exclusive,
 				       .run_ns = 1e9 * f->busy};
 
@@ -290,14 +305,22 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		f->functions[i].came = false;
+		/* most are never called, and nothing is to be told of them */
+		if (!f->functions[i].now.calls && !f->functions[i].out)
+			continue;
 		note_rate(f, &f->functions[i], now);
 		ip_fperf_divide(f, &f->functions[i]);
 		if (f->functions[i].measured) {
+			double ci;
+
 			f->functions[i].width = width_of(f, &f->functions[i]);
+			f->functions[i].mean = ip_fperf_value(f, &f->functions[i], 0, &ci);
 			f->functions[i].measured = false;
 		}
-		fill_item(f, &f->functions[i], now, &items[i]);
+		all += total_of(&f->functions[i]);
 	}
+	for (size_t i = 0; i < n; i++)
+		fill_item(&f->functions[i], now, all, &items[i]);
 	f->call_ns = call_cost(items, n, &means);
 	if (ip_fperf_decide(f->options.policy, items, n, &means) < 0)
 		return;
@@ -308,6 +331,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	for (size_t i = 0; i < n; i++) {
 		moved += items[i].live != items[i].stay;
 		comes += items[i].stay && !items[i].live;
+		if (items[i].stay && !items[i].live)
+			coming += items[i].calls_per_s * ip_fperf_call_cost(items[i].calls_per_s, &means);
 		if (items[i].stay && !waits_for_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
@@ -319,12 +344,15 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 	ip_fperf_set_whole(f, is_whole(f));
 	now = ip_now_ns();
 	/* from their coming to their going, both of which take time to prepare */
-	if (f->turn_ns && moved)
+	if (f->turn_ns && moved && now - f->turn_ns > f->window_length_ns)
 		f->window_s =
-			(1 - IP_FPERF_SETTLED) * f->window_s + IP_FPERF_SETTLED * (now - f->turn_ns) / 1e9;
+			(1 - IP_FPERF_SETTLED) * f->window_s +
+			IP_FPERF_SETTLED *
+				((double)(now - f->turn_ns) - f->window_length_ns + WINDOW_NS) / 1e9;
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
-	f->window_end_ns = comes ? now + WINDOW_NS : 0;
+	f->window_length_ns = (ip_fperf_window(coming, &means) - means.window_s) * 1e9 + WINDOW_NS;
+	f->window_end_ns = comes ? now + f->window_length_ns : 0;
 	f->ending_ns = 0;
 }
 
@@ -383,6 +411,7 @@ static void alternate(struct ip_fperf *f, struct ip_session *s)
 	f->window_cpu_ns = cpu;
 	f->interval_end_ns = now + f->interval_ns;
 	/* hot ones may have been having their turn */
+	f->window_length_ns = WINDOW_NS;
 	f->window_end_ns = f->resting ? 0 : now + WINDOW_NS;
 	f->ending_ns = 0;
 }
@@ -456,7 +485,7 @@ void ip_fperf_turn(struct ip_session *s)
 	if (f->resting)
 		return;
 	window_over = f->window_end_ns && now >= f->window_end_ns && !is_ending(f, now);
-	interval_over = now >= f->interval_end_ns;
+	interval_over = now >= f->interval_end_ns && !f->window_end_ns;
 	overdrawn = f->options.budget >= 0 &&
 		    f->debt_ns - f->credit_ns > FALLING_S * f->options.budget * 1e9 * f->busy;
 	if (window_over || interval_over ||

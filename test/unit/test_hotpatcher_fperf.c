@@ -113,7 +113,7 @@ static void test_cold(void **state)
 		means.cold_ns = cold ? 10 * COUNT_NS : 0;
 		for (size_t i = 0; i < MANY; i++)
 			items[i] = (struct ip_fperf_item){
-				.live = true, .calls_per_s = 1000, .samples = 100, .width = 0.1};
+				.live = true, .calls_per_s = 600, .samples = 100, .width = 0.1};
 		assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, MANY, &means), 0);
 		for (size_t i = 0; i < MANY; i++)
 			stay[cold] += items[i].stay;

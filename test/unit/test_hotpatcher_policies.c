@@ -242,7 +242,7 @@ static void test_who_needs_a_hot_one(void **state)
 	}
 	check_budget(&w, 0);
 	for (size_t i = 0; i < N; i++)
-		if (!w.items[i].samples_none && w.items[i].samples < 20)
+		if (!w.items[i].samples_none && w.items[i].samples < 10)
 			fail_msg("%zu has %lu samples", i, w.items[i].samples);
 	assert_int_equal(turns, 0);
 	end_world(&w);
