@@ -351,7 +351,10 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				((double)(now - f->turn_ns) - f->window_length_ns + WINDOW_NS) / 1e9;
 	f->turn_ns = comes ? now : 0;
 	f->turned_ns = comes ? now : f->turned_ns;
-	f->window_length_ns = (ip_fperf_window(coming, &means) - means.window_s) * 1e9 + WINDOW_NS;
+	/* in a turn of exclusive samples each call may be one */
+	f->window_length_ns = WINDOW_NS;
+	if (!f->options.exclusive)
+		f->window_length_ns += (ip_fperf_window(coming, &means) - means.window_s) * 1e9;
 	f->window_end_ns = comes ? now + f->window_length_ns : 0;
 	f->ending_ns = 0;
 }
