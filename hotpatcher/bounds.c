@@ -7,12 +7,24 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/borrow_search.h"
 #include "hotpatcher/flip_thread.h"
+
+/* The process may have executed another program since the area was opened: then what is mapped there, if anything, is another file. */
+static bool is_the_areas(const struct ip_target *target, const struct ip_area *area)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor.area);
+	struct stat st;
+
+	return m && fstat(area->fd, &st) == 0 && m->inode == st.st_ino && m->dev_major == major(st.st_dev) &&
+	       m->dev_minor == minor(st.st_dev);
+}
 
 int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const struct ip_user *user)
 {
@@ -34,6 +46,8 @@ int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const 
 
 	if (!target->has_runtime || !target->anchor.own)
 		return ip_error("pid %d: its runtime does not say where its own memory is", target->pid);
+	if (!is_the_areas(target, area))
+		return ip_error("pid %d executes another program now: try again", target->pid);
 	if (end < (off_t)IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: the runtime's ring memory is damaged", target->pid);
 	own.end = (uint64_t)end < area->window ? (uint64_t)end : area->window;

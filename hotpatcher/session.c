@@ -338,13 +338,16 @@ static int try_go_live(struct ip_session *s, bool allow_none)
 	return ret;
 }
 
-/* Whether a library of which sites were to go live has been unloaded while we looked at it. */
+/* Whether a library of which sites were to go live has been unloaded while we looked at it. Another
+ * image is none of ours: the area that we have open is the old one's. */
 static bool has_gone(struct ip_session *s)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
+	const unsigned images = s->target->images;
 	bool gone = false;
 
-	if (ip_target_refresh(s->target) == 0)
+	if (!ip_target_image_is_gone(s->target) && ip_target_refresh(s->target) == 0 &&
+	    s->target->images == images)
 		for (size_t i = 0; i < s->modules.n; i++)
 			gone |= s->modules.items[i].list &&
 				!ip_module_is_mapped(s->target, &s->modules.items[i]);
@@ -355,6 +358,8 @@ static bool has_gone(struct ip_session *s)
 /* A target that loads and unloads libraries is looked at anew. (What of several stops was made by then is put back first.) */
 int ip_session_go_live(struct ip_session *s, bool allow_none)
 {
+	const unsigned images = s->target->images;
+
 	for (int i = 0;; i++) {
 		int ret = try_go_live(s, allow_none);
 
@@ -364,5 +369,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 		ip_session_nap(IP_SESSION_TRY_NS);
 		if (ip_target_refresh(s->target) < 0)
 			return -1;
+		if (s->target->images != images)
+			return ip_error("pid %d executes another program now: try again", s->target->pid);
 	}
 }

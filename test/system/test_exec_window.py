@@ -148,7 +148,7 @@ def snapshot(how, out, pid, env):
 # what is done, how many stops that takes, how many calls of ptrace()
 WAYS = {"attach": (attach, 2, 90), "change": (change, 4, 90), "detach": (detach, 3, 60), "no-stop": (without_stop, 6, 60),
         "fperf": (fperf, 6, 200), "snapshot": (snapshot, 2, 90)}
-SHARE = TRIES // (4 * len(WAYS))
+SHARE = TRIES // (4 * len(WAYS))  # of one test
 
 
 def outcome(target, what, may_be_interrupted):
@@ -198,6 +198,14 @@ def exec_in_stops(how, owner, targets, program, victim, way, preload, may_be_int
 def test_another_program_at_a_call(me, targets, program, intact, at_call, way):
     executed = sum(exec_at_calls(Ours(me), me, targets, program, intact, at_call, way, preload) for preload in (True, False))
     assert executed >= SHARE // 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_with_a_runtime_of_its_own_at_a_call(me, targets, programs, program, at_call, way):
+    """What was opened of the old image is not taken for the new one's: its shared memory is another."""
+    reborn = programs.simple("reborn", placement="fentry")
+    executed = exec_at_calls(Ours(me), me, targets, program, reborn, at_call, way, True)
+    assert executed >= SHARE // 4
 
 
 @pytest.mark.parametrize("way", WAYS)
