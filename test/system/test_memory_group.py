@@ -2,6 +2,7 @@
 """A worker of iprobed that the kernel kills for want of memory, in a control group, while its target has live sites."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import signal
@@ -43,7 +44,15 @@ class Group:
         self.write("cgroup.procs", pid)
 
     def limit(self, size):
-        self.write("memory.max" if self.new else "memory.limit_in_bytes", size)
+        """To that, or to what is used: of more than the limit version 1 says EBUSY, where nothing can be given back."""
+        for _ in range(100):
+            try:
+                self.write("memory.max" if self.new else "memory.limit_in_bytes", size)
+                break
+            except OSError as e:
+                if self.new or e.errno != errno.EBUSY:
+                    raise
+                size = int((self.path / "memory.usage_in_bytes").read_text(encoding="utf-8"))
         with contextlib.suppress(OSError):
             self.write("memory.swap.max" if self.new else "memory.memsw.limit_in_bytes", 0 if self.new else size)
 
