@@ -17,8 +17,7 @@
 #define SAMPLING     0.4  /* of the budget goes to samples of these; the rest to turns, */
 #define SAMPLING_HOT 0.2  /* where there are any */
 #define SPREADING    0.1  /* of it to passing over calls between them */
-#define TURN_SHARE   0.4  /* of what is saved up one turn may take; */
-#define TURN_EXTRA   0.4  /* and so much for more samples of the busiest */
+#define TURN_EXTRA   0.4 /* of what is saved up: for more samples of the busiest, besides IP_FPERF_TURN_SHARE */
 #define TURN_SAMPLES 8u
 #define TURN_MOST    256u /* of the busiest, as far as what is saved up goes */
 #define BUSY_MOST    20.0 /* times the average function */
@@ -53,7 +52,7 @@ static double cost_of(const struct ip_fperf_item *i, const struct ip_fperf_means
 /* Step 1. Who stays for good; moves them to the front of the ranks, which are in order. How many. */
 static size_t stay(struct ip_fperf_item *items, struct rank *ranks, size_t n, const struct ip_fperf_means *m)
 {
-	bool may_return = m->turns && TURN_SHARE * m->credit_ns > 2 * m->change_ns;
+	bool may_return = m->turns && IP_FPERF_TURN_SHARE * m->credit_ns > 2 * m->change_ns;
 	double rate = 0, going = 0;
 	size_t staying = 0;
 
@@ -148,7 +147,7 @@ static void take_turn_together(struct ip_fperf_item *items, size_t n, const stru
 {
 	double cost = m->run_ns * m->window_s + 2 * m->change_ns;
 
-	if (cost > TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
+	if (cost > IP_FPERF_TURN_SHARE * m->credit_ns && m->credit_ns <= ALL * m->limit_ns)
 		return;
 	for (size_t k = 0; k < n; k++) {
 		/* who comes first in the list must not have it all */
@@ -200,7 +199,7 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 		      const struct ip_fperf_means *m, double samples)
 {
 	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
-	double left = TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
+	double left = IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
 	const double extra = TURN_EXTRA * m->credit_ns;
 	bool all_saved = m->credit_ns > ALL * m->limit_ns;
 	size_t called = count_called(items, n), candidates = 0, nturns = 0;

@@ -5,8 +5,8 @@
  *
  *   1. Before: they, and those that go, begin no sample any more (their quota is kept here), and what is open is nothing's: its exit may come in the
  *      gap, unseen, and the exit of another call of the same function, whose entry was not seen, right behind it.
+ *      The same goes for those whose calls may go on in such a function: they need it (fperf_tails.h).
  *   2. After: once more, for a hook that was held up in between; then what stays gets its quota again.
- *      So are those that go on in such a function: they need it (fperf_tails.h).
  *   3. Calls in the gap are reckoned by the rate of the function. How far that is wrong: by as much as it is.
  *
  * Exclusive samples are cut by every change (fperf_turn.c, whole).

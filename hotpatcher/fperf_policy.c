@@ -10,8 +10,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 
-#define TURN_SHARE 0.4 /* of what is saved up one turn may count for; the rest is for its samples */
-#define RARE	   2e4 /* calls a second: caches are turned over in 50 us */
+#define RARE 2e4 /* calls a second: caches are turned over in 50 us */
 
 double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
 {
@@ -20,7 +19,7 @@ double ip_fperf_call_cost(double calls_per_s, const struct ip_fperf_means *m)
 
 double ip_fperf_window(double cost, const struct ip_fperf_means *m)
 {
-	double seconds = (TURN_SHARE * m->credit_ns - 2 * m->change_ns) / (cost > 1 ? cost : 1);
+	double seconds = (IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns) / (cost > 1 ? cost : 1);
 
 	seconds = seconds < IP_FPERF_WINDOW_MAX_S ? seconds : IP_FPERF_WINDOW_MAX_S;
 	return seconds > m->window_s ? seconds : m->window_s;

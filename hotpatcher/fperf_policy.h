@@ -64,6 +64,7 @@ struct ip_fperf_means {
 };
 
 #define IP_FPERF_WINDOW_MAX_S 0.04 /* a turn, at most */
+#define IP_FPERF_TURN_SHARE   0.4 /* of what is saved up one turn may count for; the rest is for its samples */
 
 /* How long a turn is of functions that cost so much a second while they are live: as long as what is saved up lasts. */
 double ip_fperf_window(double cost_per_s, const struct ip_fperf_means *means);

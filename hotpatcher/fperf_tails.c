@@ -12,7 +12,7 @@
 #include "hotpatcher/area.h"
 #include "hotpatcher/plan.h"
 
-static bool has_all(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+bool ip_fperf_has_needs(const struct ip_fperf *f, const struct ip_fperf_function *fn)
 {
 	for (size_t i = 0; i < fn->nneeds; i++)
 		if (f->functions[fn->needs[i]].out)
@@ -25,7 +25,7 @@ static void set_jumps(struct ip_fperf *f, const struct ip_fperf_function *fn)
 {
 	if (fn->jumps)
 		ip_area_set_duty(f->area, fn->jumps,
-				 !fn->held && has_all(f, fn) ? IP_DUTY_JUMP : IP_DUTY_SILENT, 0);
+				 !fn->held && ip_fperf_has_needs(f, fn) ? IP_DUTY_JUMP : IP_DUTY_SILENT, 0);
 }
 
 void ip_fperf_place_jumps(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t number)

@@ -17,6 +17,9 @@
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
 
+/* Whether all that it needs is live. */
+bool ip_fperf_has_needs(const struct ip_fperf *f, const struct ip_fperf_function *function);
+
 /* The tail exits of a function that are followed have this number. */
 void ip_fperf_place_jumps(struct ip_fperf *f, struct ip_fperf_function *function, uint32_t number);
 

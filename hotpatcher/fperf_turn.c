@@ -263,15 +263,6 @@ static bool has_turn(const struct ip_fperf *f, const struct ip_fperf_function *f
 	return came && !fn->out;
 }
 
-/* Whether its samples are to begin when what it needs has come. */
-static bool waits_for_needs(const struct ip_fperf *f, const struct ip_fperf_function *fn)
-{
-	for (size_t i = 0; i < fn->nneeds; i++)
-		if (f->functions[fn->needs[i]].out)
-			return true;
-	return false;
-}
-
 /* Steps 2 and 3. */
 static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 {
@@ -333,7 +324,8 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		comes += items[i].stay && !items[i].live;
 		if (items[i].stay && !items[i].live)
 			coming += items[i].calls_per_s * ip_fperf_call_cost(items[i].calls_per_s, &means);
-		if (items[i].stay && !waits_for_needs(f, &f->functions[i]))
+		/* else its samples begin when what it needs has come */
+		if (items[i].stay && ip_fperf_has_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
 	if (moved && (now < f->held_until_ns || change(f, s, items, n) < 0))

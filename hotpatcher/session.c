@@ -226,9 +226,9 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
 			   &s->summary->value_gaps) < 0)
 		return -1;
-	/* before any site of this image is live */
-	if (ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0 ||
-	    ip_bounds_write(s->target, s->area, &s->user) < 0)
+	/* before any site of this image is live; the second has a thread do something, so the first, which sees whose memory that is, comes first */
+	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
+	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
 		return -1;
 	s->records |= ip_plan_records(plan);
 	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
