@@ -298,6 +298,12 @@ static bool take_over(struct ip_target *target, struct ip_modules *old, struct i
 	return false;
 }
 
+static int have_jumps(struct ip_module *module)
+{
+	module->jumps = calloc(module->list->header->nprobes + 1ull, sizeof(*module->jumps));
+	return module->jumps ? 0 : ip_error("out of memory");
+}
+
 int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct ip_modules *ret)
 {
 	const struct ip_maps *maps = &target->maps;
@@ -357,6 +363,12 @@ int ip_modules_reload(struct ip_target *target, struct ip_modules *old, struct i
 		i = j + 1;
 	}
 	ip_modules_mark_lasting(target, ret);
+	for (size_t i = 0; i < ret->n; i++)
+		if (ret->items[i].list && have_jumps(&ret->items[i]) < 0) {
+			disown(ret);
+			ip_modules_clear(ret);
+			return -1;
+		}
 	for (size_t i = 0; i < ret->n; i++) {
 		size_t from = ret->items[i].old;
 
@@ -379,6 +391,7 @@ void ip_modules_clear(struct ip_modules *modules)
 	for (size_t i = 0; i < modules->n; i++) {
 		ip_probe_list_destroy(modules->items[i].list);
 		ip_elf_close(modules->items[i].elf);
+		free(modules->items[i].jumps);
 		free(modules->items[i].path);
 		free(modules->items[i].problem);
 	}

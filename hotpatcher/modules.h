@@ -12,6 +12,12 @@
 #include "common/probe_list.h"
 #include "hotpatcher/target.h"
 
+/* Where the jump behind a tail exit leads (tails.h), as far as that will never change. */
+struct ip_jump {
+	enum { IP_JUMP_UNKNOWN, IP_JUMP_NOWHERE, IP_JUMP_FOUND } state;
+	uint32_t module, function; /* module: index into the modules */
+};
+
 struct ip_module {
 	char *path;
 	uint64_t start, end; /* of all its mappings */
@@ -21,6 +27,7 @@ struct ip_module {
 	uint32_t dev_major, dev_minor;
 	struct ip_elf_file *elf;    /* NULL where the file cannot be had; see problem */
 	struct ip_probe_list *list; /* NULL: not prepared, or problem */
+	struct ip_jump *jumps;	    /* by probe of the list; tails.c's */
 	char *problem; /* why it cannot be patched although it might have probes; NULL: nothing */
 	bool runtime;
 	bool may_go; /* it can be unloaded (lasting.h) */

@@ -25,7 +25,7 @@ struct place {
 struct ip_tails {
 	const struct ip_target *target;
 	const struct ip_modules *modules;
-	struct place *places;		 /* by hash of the address, half full at most */
+	struct place *places;		 /* by hash of the address, half full at most; NULL: not needed yet */
 	size_t size;			 /* a power of two */
 	struct ip_tail_symbols *symbols; /* NULL: not needed yet */
 	uint64_t window;
@@ -82,30 +82,36 @@ static void add_module(struct ip_tails *t, uint32_t m)
 	}
 }
 
-struct ip_tails *ip_tails_create(const struct ip_target *target, const struct ip_modules *modules)
+static bool have_places(struct ip_tails *t)
 {
-	struct ip_tails *t = calloc(1, sizeof(*t));
+	const struct ip_modules *modules = t->modules;
 	size_t n = 0;
 
-	for (size_t m = 0; t && m < modules->n; m++)
+	if (t->places)
+		return true;
+	for (size_t m = 0; m < modules->n; m++)
 		for (uint32_t i = 0; modules->items[m].list && i < modules->items[m].list->header->nprobes;
 		     i++)
 			n += modules->items[m].list->probes[i].kind == IP_PROBE_ENTRY;
-	if (t) {
-		t->target = target;
-		t->modules = modules;
-		for (t->size = 64; t->size < 2 * n;)
-			t->size *= 2;
-		t->places = calloc(t->size, sizeof(*t->places));
-	}
-	if (!t || !t->places) {
-		ip_tails_destroy(t);
+	for (t->size = 64; t->size < 2 * n;)
+		t->size *= 2;
+	t->places = calloc(t->size, sizeof(*t->places));
+	for (size_t m = 0; t->places && m < modules->n; m++)
+		if (modules->items[m].list)
+			add_module(t, m);
+	return t->places;
+}
+
+struct ip_tails *ip_tails_create(const struct ip_target *target, const struct ip_modules *modules)
+{
+	struct ip_tails *t = calloc(1, sizeof(*t));
+
+	if (!t) {
 		ip_error("out of memory");
 		return NULL;
 	}
-	for (size_t m = 0; m < modules->n; m++)
-		if (modules->items[m].list)
-			add_module(t, m);
+	t->target = target;
+	t->modules = modules;
 	return t;
 }
 
@@ -158,17 +164,19 @@ static bool is_unbound(const struct ip_tails *t, uint64_t slot, uint64_t to)
 		(to + owner->load_bias >= owner->start && to + owner->load_bias < owner->end) || !to);
 }
 
-/* What a pointer of the linker's leads to. */
-static const struct place *through_slot(struct ip_tails *t, uint64_t slot)
+/* What a pointer of the linker's leads to. *ret_lasting: and will lead to. */
+static const struct place *through_slot(struct ip_tails *t, uint64_t slot, bool *ret_lasting)
 {
 	const struct place *found;
 	uint64_t to = 0;
 
+	*ret_lasting = false;
 	if (!ip_maps_find(&t->target->maps, slot) ||
 	    ip_target_read(t->target, slot, &to, t->target->arch->bits / 8) < 0)
 		return NULL;
 	found = to ? find(t, to) : NULL;
-	if (found || !is_unbound(t, slot, to))
+	*ret_lasting = found || !is_unbound(t, slot, to);
+	if (*ret_lasting)
 		return found;
 	if (!t->symbols)
 		t->symbols = ip_tail_symbols_create(t->modules);
@@ -193,8 +201,9 @@ static unsigned nop_length(const uint8_t *b)
 	return n + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module, const struct ip_pl_probe *probe,
-		     uint32_t *ret_module, uint32_t *ret_function)
+/* *ret_lasting: it is so as long as the modules are the same. */
+static const struct place *follow(struct ip_tails *t, const struct ip_module *module,
+				  const struct ip_pl_probe *probe, bool *ret_lasting)
 {
 	uint64_t address = module->load_bias + probe->offset + probe->length, to, slot;
 	unsigned bits = t->target->arch->bits;
@@ -203,8 +212,10 @@ bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module, const s
 	const uint8_t *b = bytes;
 	enum ip_call_form form;
 
-	if (!ip_probe_jumps(probe) || !read_code(t, address, bytes))
-		return false;
+	*ret_lasting = false;
+	if (!read_code(t, address, bytes))
+		return NULL;
+	*ret_lasting = true;
 	for (unsigned n; b < bytes + JUMP_MAX - NOP_MAX && (n = nop_length(b));)
 		b += n;
 	while ((*b == 0xf2 || *b == 0x3e) && b < bytes + JUMP_MAX) /* bnd, notrack */
@@ -219,13 +230,30 @@ bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module, const s
 		found = find(t, to);
 		slot = !found && read_code(t, to, bytes) ? ip_call_plt_slot(bits, to, bytes) : 0;
 		if (slot)
-			found = through_slot(t, slot);
+			found = through_slot(t, slot, ret_lasting);
 	} else if (form == IP_CALL_SLOT && b[1] == 0x25) {
-		found = through_slot(t, to);
+		found = through_slot(t, to, ret_lasting);
 	}
-	if (!found)
+	return found;
+}
+
+bool ip_tails_follow(struct ip_tails *t, const struct ip_module *module, const struct ip_pl_probe *probe,
+		     uint32_t *ret_module, uint32_t *ret_function)
+{
+	struct ip_jump *known = &module->jumps[probe - module->list->probes];
+	const struct place *found;
+	bool lasting;
+
+	if (!ip_probe_jumps(probe))
 		return false;
-	*ret_module = found->module;
-	*ret_function = found->function;
-	return true;
+	if (known->state == IP_JUMP_UNKNOWN) {
+		found = have_places(t) ? follow(t, module, probe, &lasting) : NULL;
+		if (found)
+			*known = (struct ip_jump){IP_JUMP_FOUND, found->module, found->function};
+		else if (t->places && lasting)
+			known->state = IP_JUMP_NOWHERE;
+	}
+	*ret_module = known->module;
+	*ret_function = known->function;
+	return known->state == IP_JUMP_FOUND;
 }

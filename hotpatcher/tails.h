@@ -6,6 +6,9 @@
  * tables too: where a table is not bound yet, the name that stands in the relocation is looked up, and taken only where one
  * single module defines it. Jumps through pointers are not followed: where they lead changes from call to call.
  *
+ * What is found is kept as long as the modules are the same (ip_jump): plans are made often. Only the pointers that are not bound
+ * yet, and whose name says nothing, are looked at again.
+ *
  * Only what is certain counts. Who follows a wrong jump shows a wrong time; who does not follow one says so.
  */
 #ifndef IP_TAILS_H
