@@ -26,7 +26,6 @@
 #define MORE_CELLS 64u /* functions of libraries that come later */
 #define TORN_TRIES 8   /* of reading a cell that its thread is changing */
 #define CLOCK_NS   20000000ull
-#define TICK_S	   0.004 /* CONFIG_HZ=250, as distributions have it */
 #define MOST_NS	   20000 /* a hook: the system calls of a sample take one or two thousand */
 /* What hooks cost, in parts of two readings of the clock (hot.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
  * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. In programs they take twice that: what branches go where, and which lines are
@@ -45,6 +44,7 @@ int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **re
 	if (!f)
 		return ip_error("out of memory");
 	f->options = *options;
+	f->watch.own = -1;
 	*ret = f;
 	return 0;
 }
@@ -62,6 +62,7 @@ void ip_fperf_destroy(struct ip_fperf *f)
 	}
 	for (size_t i = 0; i < f->nmodules; i++)
 		free(f->modules[i].index);
+	ip_cpu_watch_clear(&f->watch);
 	free(f->functions);
 	free(f->modules);
 	free(f->owned);
@@ -292,7 +293,7 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 					 .hidden = pf->silent,
 					 .width = -1,
 					 .mean = NAN,
-					 .gaps = {.tick = TICK_S}};
+					 .gaps = {.tick = IP_FPERF_TICK_S}};
 	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
 	fn->looked_s = ip_fperf_undisturbed(f);
 	fn->looked_cpu_s = f->cpu_ns / 1e9;

@@ -18,6 +18,7 @@
 #define SAVE_S	   1.0
 #define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
 #define BUSY_LEAST 0.01
+#define MISSED_NS  100000u /* between what is read of the one and of the other */
 
 double ip_fperf_own(clockid_t clock)
 {
@@ -40,13 +41,44 @@ double ip_fperf_learn(double known, double now)
 	return (1 - IP_FPERF_SETTLED) * known + IP_FPERF_SETTLED * (now < 2 * known ? now : 2 * known);
 }
 
-static uint64_t cpu_of(const struct ip_fperf *f)
+static uint64_t clock_of(const struct ip_fperf *f)
 {
 	struct timespec t;
 
 	if (clock_gettime(f->clock, &t) < 0)
 		return f->cpu_start_ns + f->cpu_ns;
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* The clock may be behind, and not ahead by more than it was behind at the start: else there are threads that are not watched. */
+static uint64_t cpu_of(struct ip_fperf *f)
+{
+	uint64_t clock = clock_of(f), ns, most;
+
+	if (!ip_fperf_is_watched(f))
+		return clock;
+	most = IP_FPERF_TICK_S * 1e9 * f->watch.n + MISSED_NS;
+	if (ip_cpu_watch_read(&f->watch, &ns) && f->watch_start_ns + ns + most >= clock)
+		return f->watch_start_ns + ns;
+	ip_fperf_unwatch(f);
+	return clock;
+}
+
+void ip_fperf_watch(struct ip_fperf *f, pid_t pid)
+{
+	if (!ip_cpu_watch_start(&f->watch, pid))
+		return;
+	f->watch_start_ns = clock_of(f);
+}
+
+void ip_fperf_unwatch(struct ip_fperf *f)
+{
+	ip_cpu_watch_stop(&f->watch);
+}
+
+bool ip_fperf_is_watched(const struct ip_fperf *f)
+{
+	return f->watch.n > 0;
 }
 
 /* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
@@ -136,6 +168,8 @@ void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
 
 void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
 {
+	ip_cpu_watch_clear(&f->watch);
+	ip_cpu_watch_init(&f->watch);
 	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
 		f->clock = CLOCK_MONOTONIC; /* it has ended already */
 	f->cpu_ns = 0;

@@ -35,6 +35,12 @@ double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spen
 /* As much is saved up at most, ns. */
 double ip_fperf_limit(const struct ip_fperf *f);
 
+/* CPU time is exact from here on, as far as the kernel lets us, up to ip_fperf_unwatch(): it costs the process something. */
+void ip_fperf_watch(struct ip_fperf *f, pid_t pid);
+void ip_fperf_unwatch(struct ip_fperf *f);
+/* Whether it is so now. */
+bool ip_fperf_is_watched(const struct ip_fperf *f);
+
 /* CPU time of ours, s, by this clock: of this thread, which does all but moving rings; of all of us. */
 double ip_fperf_own(clockid_t clock);
 

@@ -200,9 +200,11 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 {
 	_cleanup_free_ struct rank *turns = calloc(n + 1, sizeof(*turns));
 	double left = IP_FPERF_TURN_SHARE * m->credit_ns - 2 * m->change_ns, rates = 0, window_s;
-	const double extra = TURN_EXTRA * m->credit_ns;
+	const double extra = TURN_EXTRA * m->credit_ns,
+		     good_s = m->good_s > m->window_s ? m->good_s : m->window_s;
 	bool all_saved = m->credit_ns > ALL * m->limit_ns;
 	size_t called = count_called(items, n), candidates = 0, nturns = 0;
+	double paid, before;
 
 	if (!turns)
 		return ip_error("out of memory");
@@ -215,18 +217,16 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 	qsort(turns, candidates, sizeof(*turns), upwards);
 	for (size_t k = 0; k < candidates; k++) {
 		struct ip_fperf_item *i = &items[turns[k].item];
-		double rate = rate_of_turn(items, i, m),
-		       seconds = nturns ? IP_FPERF_WINDOW_MAX_S : m->window_s,
-		       taken = smaller(TURN_SAMPLES, i->calls_per_s * IP_FPERF_WINDOW_MAX_S / 2) *
-			       m->sample_ns,
-		       cost = rate * seconds + taken;
+		double rate = rate_of_turn(items, i, m), seconds = nturns ? good_s : m->window_s,
+		       promised = i->samples < IP_FPERF_PROMISED ? IP_FPERF_PROMISED * m->sample_ns : 0,
+		       cost = rate * seconds + promised;
 
 		if (cost > left && !nturns && !all_saved)
 			break;
 		if (cost > left && (nturns || !all_saved))
 			continue;
 		/* the first one has what there is, be it for a long turn or for a short one */
-		cost = rate * IP_FPERF_WINDOW_MAX_S + taken;
+		cost = rate * good_s + promised;
 		left -= nturns || cost < left / 2 ? cost : left / 2;
 		rates += rate;
 		for (size_t d = 0; d < i->nneeds; d++)
@@ -235,9 +235,11 @@ static int take_turns(struct ip_fperf_item *items, const struct rank *ranks, siz
 		turns[nturns++] = turns[k];
 	}
 	window_s = ip_fperf_window(rates, m);
+	/* calls are counted of all of them; samples are for those that need them most, as far as they can be paid */
+	paid = before = smaller(samples, (extra + (left > 0 ? left : 0)) / m->sample_ns);
 	for (size_t k = 0; k < nturns; k++)
-		give_turn(&items[turns[k].item], window_s, &samples);
-	give_more(items, turns, nturns, called, m, window_s, extra + (left > 0 ? left : 0), samples);
+		give_turn(&items[turns[k].item], window_s, &paid);
+	give_more(items, turns, nturns, called, m, window_s, paid * m->sample_ns, samples - (before - paid));
 	/* what came in for one may be all that another has waited for */
 	for (size_t k = 0; k < n; k++) {
 		struct ip_fperf_item *i = &items[k];

@@ -22,10 +22,11 @@
  *      times its share of the first event, up to some bounds: the busiest are what people look for, but
  *      each comes round. If the first of them cannot be paid for yet, nobody comes in: it is saved for,
  *      lest cheaper ones starve it; and one that costs more than can ever be saved comes in when all is
- *      saved, and is paid back later. A turn is planned to last IP_FPERF_WINDOW_MAX_S, for changes cost
- *      more than counting most functions does, and in a longer one more can be seen; it is shorter where
- *      what is saved up does not last so long. Each gets a few samples, and so much is kept for more of
- *      them, which are divided by share and width.
+ *      saved, and is paid back later. A turn is planned to last good_s, so that as many functions as can be
+ *      have one: how often each is called is known after a few. It is longer where what is saved up lasts
+ *      longer (up to IP_FPERF_WINDOW_MAX_S), and shorter where it does not. All of them are counted; who
+ *      needs samples most gets a few, as far as they can be paid, and what is left is divided by share and
+ *      width.
  *      One that stays, but needs a function that is out, takes turns, too: what it needs comes in along with it. Who is there for others only never comes
  *      in by itself.
  *   3. Quotas. Each live function that has fewer than two samples may take two, always: this is the promise that whoever is called is seen. Of what the

@@ -57,6 +57,7 @@ static void close_gap(struct ip_fperf_gaps *g)
 	g->squares += g->waiting * g->waiting;
 	g->differences += difference * difference;
 	g->lengths += g->stretch;
+	g->ticks += g->tick;
 	g->n++;
 	g->waiting = 0;
 }
@@ -120,6 +121,6 @@ double ip_fperf_missed(const struct ip_fperf_gaps *gaps, double now, double *ret
 		*ret_ci = ip_fperf_t95(g.n - 1) * sqrt(g.differences / (2 * g.n) * g.squares);
 	missed = g.calls + last * g.rate;
 	if (*ret_ci > 0 && g.lengths > 0)
-		*ret_ci = hypot(*ret_ci, missed * 2 * g.tick * g.n / g.lengths);
+		*ret_ci = hypot(*ret_ci, missed * 2 * g.ticks / g.lengths);
 	return missed;
 }

@@ -18,13 +18,13 @@ double ip_fperf_mean(uint64_t n, double sum, double squares, double *ret_ci);
 
 /*
  * Calls in the gaps, while a function's probes were out. Time is CPU time of the process, in seconds, less what our hooks took: what sleeps calls nothing. In a gap * it is called as often as on average in the stretch before it and that behind it; how far that may be wrong is told by how much neighbouring
- * stretches differ, and by how far the length of a stretch may be: the kernel brings another process's CPU time up to date by the tick.
+ * stretches differ, and by how far the length of a stretch may be: the kernel brings another process's CPU time up to date by the tick, where nobody looks closer (cpu_watch.h).
  */
 struct ip_fperf_gaps {
 	bool out;
 	double since;		       /* when it went out; */
-	double tick;		       /* a length may be wrong by so much; set by whoever uses it */
-	double lengths;		       /* of the stretches behind gaps: sum */
+	double tick; /* the length of the present stretch may be wrong by so much; set by whoever uses it */
+	double lengths, ticks;	       /* of the stretches behind gaps: sum of both */
 	double stretch_calls, stretch; /* the stretch that it is, or was last, live in: its newest part */
 	bool longer;		       /* it has an older part, too */
 	double rate;		       /* of the stretch before the gap that waits for its other end */

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/probe_list.h"
+#include "hotpatcher/cpu_watch.h"
 #include "hotpatcher/fperf.h"
 #include "hotpatcher/fperf_estimate.h"
 #include "hotpatcher/fperf_pmu.h"
@@ -55,6 +56,7 @@ struct ip_fperf_function {
 	int32_t kept_quota[2]; /* of each instance */
 	double bare_calls,
 		bare_squares; /* that were missed in the gaps of such changes, as reckoned; of each the square: sums */
+	bool exact; /* it came while CPU time was watched, and is as long as it is: what looked_s says is no tick's */
 	double looked_s, looked_cpu_s; /* ip_fperf_undisturbed(), and the process's CPU time, at looked_ns */
 	double live_s, live_cpu_s;     /* of both, while it was live: sums */
 	struct ip_strata strata;
@@ -104,6 +106,9 @@ struct ip_fperf {
 	/* the account */
 	bool running;
 	clockid_t clock; /* of the process */
+	/* while there is a turn (ip_fperf_watch) */
+	struct ip_cpu_watch watch;
+	uint64_t watch_start_ns; /* what the clock said then */
 	uint64_t start_ns, looked_ns, due_ns, interval_end_ns, window_end_ns, shown_ns;
 	uint64_t interval_ns; /* the present one */
 	uint64_t counted_ns;  /* when calls are to be counted next */
@@ -145,6 +150,9 @@ struct ip_fperf {
 /* What hooks are reckoned to take is what they take at most, so that a budget holds; of that they took 0.6 to 0.8 in five programs of six (benchmarks/fperf). Where rates
  * come from the rest of the time too much is as wrong as too little. */
 #define IP_FPERF_LIKELY 0.65
+
+/* The kernel brings the CPU time of another process up to date so often: CONFIG_HZ=250, as distributions have it. */
+#define IP_FPERF_TICK_S 0.004
 
 /* Whether none of its calls can be a sample. */
 static inline bool ip_fperf_only_counts(const struct ip_fperf_function *function)

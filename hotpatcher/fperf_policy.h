@@ -53,7 +53,8 @@ struct ip_fperf_means {
 	double limit_ns;  /* as much is saved up at most */
 	double samples; /* that may be given now at most, besides those promised; negative: as many as the budget allows */
 	double interval_s;
-	double window_s; /* the shortest turn there can be: with what changes take from one to the other */
+	double window_s; /* the shortest turn there can be: with what changes take from one to the other; */
+	double good_s; /* so long a one tells how often functions are called: rather more of them than longer ones */
 	double count_ns, sample_ns, change_ns;
 	double cold_ns; /* more than count_ns, of a function that is hardly ever called */
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */

@@ -30,6 +30,7 @@
 #define FIRST_NS     2000000ull
 #define WINDOW_NS    2000000ull
 #define ENDING_NS    6000000ull
+#define GOOD_S	     0.008 /* of a turn, where CPU time is exact; else each tick matters */
 #define OVERDRAWN_NS 5000000ull
 #define FALLING_S                                                                                            \
 	0.01 /* of income: who has got so much deeper into debt since the last decision needs another one */
@@ -45,11 +46,28 @@
 #define OWN_LOOKS 0.2
 #define CALL_S	  3e-9 /* no call takes less: CPU time is known by the tick only, and may not have come yet */
 
+/* Its rate is reckoned from now on. */
+static void note_coming(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now)
+{
+	fn->exact = ip_fperf_is_watched(f);
+	fn->looked_s = ip_fperf_undisturbed(f);
+	fn->looked_cpu_s = f->cpu_ns / 1e9;
+	fn->looked_ns = now;
+	fn->looked_calls = fn->now.calls;
+}
+
 static void begin(struct ip_fperf *f, struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
 	ip_fperf_open_account(f, s, now);
+	ip_fperf_watch(f, s->target->pid);
+	ip_fperf_look(f);
+	ip_fperf_settle(f, s, true);
+	/* from here on it is known how long it is */
+	now = ip_now_ns();
+	for (size_t i = 0; i < f->nfunctions; i++)
+		note_coming(f, &f->functions[i], now);
 	f->running = true;
 	f->start_ns = f->shown_ns = now;
 	f->due_ns = now + FIRST_NS;
@@ -63,18 +81,22 @@ static void begin(struct ip_fperf *f, struct ip_session *s)
 		f->options.window(f->options.context, s->target->pid, true, 0, 0);
 }
 
-/* How often it is called now. The account must have been settled. */
-static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now)
+/* How often it is called now. The account must have been settled. changing: a change has been made since the last time, by one of the
+ * process's threads, maybe, and with its caches gone: that tells nothing of gaps. */
+static void note_rate(const struct ip_fperf *f, struct ip_fperf_function *fn, uint64_t now, bool changing)
 {
 	double undisturbed = ip_fperf_undisturbed(f);
 	double seconds = (now - fn->looked_ns) / 1e9;
 	uint64_t more = fn->now.calls - fn->looked_calls;
 
+	fn->exact &= ip_fperf_is_watched(f);
 	if (fn->out || seconds < 5e-4)
 		return;
-	ip_fperf_live(&fn->gaps, more,
-		      undisturbed - fn->looked_s > more * CALL_S ? undisturbed - fn->looked_s
-								 : more * CALL_S);
+	fn->gaps.tick = fn->exact ? 0 : IP_FPERF_TICK_S;
+	if (!changing)
+		ip_fperf_live(&fn->gaps, more,
+			      undisturbed - fn->looked_s > more * CALL_S ? undisturbed - fn->looked_s
+									 : more * CALL_S);
 	/* of one that is called now and then a millisecond says little */
 	fn->calls_per_s = more || seconds > 0.05 ? more / seconds : fn->calls_per_s * 0.9;
 	fn->live_s += undisturbed - fn->looked_s;
@@ -143,16 +165,14 @@ static void set_out(const struct ip_fperf *f, struct ip_fperf_function *fn, bool
 		return;
 	if (out)
 		fn->live_ns += now - fn->since_ns;
-	fn->looked_s = ip_fperf_undisturbed(f);
-	fn->looked_cpu_s = f->cpu_ns / 1e9;
+	note_coming(f, fn, now);
 	if (out)
 		ip_fperf_goes(&fn->gaps, fn->looked_s);
 	else
 		ip_fperf_comes(&fn->gaps, fn->looked_s);
 	fn->out = out;
 	fn->came = !out;
-	fn->since_ns = fn->looked_ns = now;
-	fn->looked_calls = fn->now.calls;
+	fn->since_ns = now;
 }
 
 /* What a change has taken of us, whether it came about or not. */
@@ -209,7 +229,7 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	for (size_t i = 0; i < n; i++) {
 		f->functions[i].out = !items[i].live;
 		if (items[i].live != items[i].stay)
-			note_rate(f, &f->functions[i], now);
+			note_rate(f, &f->functions[i], now, true);
 		set_out(f, &f->functions[i], !items[i].stay, now);
 	}
 	ip_fperf_release_held(f);
@@ -277,6 +297,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 				       .samples = samples_left(f, now),
 				       .interval_s = f->interval_ns / 1e9,
 				       .window_s = f->window_s,
+				       .good_s = f->watch.own >= 0 ? GOOD_S : IP_FPERF_WINDOW_MAX_S,
 				       .count_ns = f->count_ns,
 				       .cold_ns = f->cold_ns,
 				       .sample_ns = f->sample_ns,
@@ -299,7 +320,7 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		/* most are never called, and nothing is to be told of them */
 		if (!f->functions[i].now.calls && !f->functions[i].out)
 			continue;
-		note_rate(f, &f->functions[i], now);
+		note_rate(f, &f->functions[i], now, false);
 		ip_fperf_divide(f, &f->functions[i]);
 		if (f->functions[i].measured) {
 			double ci;
@@ -328,8 +349,12 @@ static void decide(struct ip_fperf *f, struct ip_session *s, bool turns)
 		if (items[i].stay && ip_fperf_has_needs(f, &f->functions[i]))
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);
 	}
+	if (comes && now >= f->held_until_ns)
+		ip_fperf_watch(f, s->target->pid);
 	if (moved && (now < f->held_until_ns || change(f, s, items, n) < 0))
 		moved = comes = 0;
+	if (!comes)
+		ip_fperf_unwatch(f);
 	for (size_t i = 0; comes && i < n; i++)
 		if (items[i].stay && has_turn(f, &f->functions[i]) && f->functions[i].nneeds)
 			ip_fperf_grant(f, &f->functions[i], items[i].quota, items[i].every);

@@ -368,6 +368,81 @@ static void test_gaps(void **state)
 	assert_true(fabs(ip_fperf_missed(&g, 1.03, &ci) - 1e6) < 1e3 && ci < 0);
 }
 
+/* Turns of many functions tell more than long ones of few: each of them has its calls counted within a few seconds, though most get no sample. */
+static void test_many_in_a_turn(void **state)
+{
+	enum { BUSY = 100 };
+	struct ip_fperf_item items[BUSY];
+	struct ip_fperf_means m = ordinary;
+	size_t in[2] = {0};
+
+	(void)state;
+	m.turns = true;
+	m.limit_ns = 2e7;
+	m.credit_ns = 6e6;
+	for (int exact = 0; exact < 2; exact++) {
+		m.good_s = exact ? 0.008 : IP_FPERF_WINDOW_MAX_S;
+		for (size_t i = 0; i < BUSY; i++)
+			items[i] = (struct ip_fperf_item){.calls_per_s = 3e5,
+							  .samples = 10,
+							  .width = 0.5,
+							  .out_s = 2,
+							  .share = 1.0 / BUSY};
+		assert_int_equal(ip_fperf_decide(&ip_fperf_bucket, items, BUSY, &m), 0);
+		for (size_t i = 0; i < BUSY; i++)
+			in[exact] += items[i].stay;
+	}
+	/* 2.1 ms a second each, of 1.8 ms */
+	assert_in_range(in[0], 15, 30);
+	assert_true(in[1] == BUSY);
+}
+
+/* How many of a thousand intervals hold the truth, of a function that is live for 8 ms at a time, in which it is called a tenth more or less than on
+ * average; it is known to within tick how long that was. */
+static unsigned count_intervals(unsigned stretches, double tick, double *ret_width)
+{
+	enum { RUNS = 1000 };
+	const double rate = 1e5, length = 0.008, gap = 0.4;
+	unsigned held = 0;
+
+	*ret_width = 0;
+	for (unsigned run = 0; run < RUNS; run++) {
+		struct ip_fperf_gaps g = {.tick = tick};
+		double now = 0, missed = 0, ci, estimate, lag = tick * random_part();
+
+		for (unsigned i = 0; i < stretches; i++) {
+			double next = tick * random_part(), seen = length + next - lag;
+
+			ip_fperf_live(&g, rate * length * (0.9 + 0.2 * random_part()), seen > 0 ? seen : 0);
+			now += length;
+			ip_fperf_goes(&g, now);
+			now += gap;
+			missed += rate * gap;
+			ip_fperf_comes(&g, now);
+			lag = tick * random_part();
+		}
+		ip_fperf_live(&g, rate * length, length);
+		estimate = ip_fperf_missed(&g, now + length, &ci);
+		assert_true(ci > 0);
+		held += fabs(estimate - missed) <= ci;
+		*ret_width += ci / missed / RUNS;
+	}
+	return held;
+}
+
+static void test_intervals_of_gaps(void **state)
+{
+	double exact, rough;
+
+	(void)state;
+	for (unsigned stretches = 3; stretches <= 24; stretches *= 2) {
+		assert_in_range(count_intervals(stretches, 0, &exact), 930, 1000);
+		assert_in_range(count_intervals(stretches, 0.004, &rough), 930, 1000);
+		assert_true(exact < rough / 4);
+	}
+	assert_true(exact < 0.05);
+}
+
 static void test_names(void **state)
 {
 	const struct ip_fperf_event *e[IP_FPERF_EVENTS];
@@ -400,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_means),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_intervals_of_gaps),
+		cmocka_unit_test(test_many_in_a_turn),
 		cmocka_unit_test(test_names),
 	};
 
