@@ -23,7 +23,8 @@ static int open_counter(pid_t tid, bool disabled)
 				       .size = sizeof(attr),
 				       .config = PERF_COUNT_SW_TASK_CLOCK,
 				       .disabled = disabled,
-				       .inherit = !disabled,
+				       .inherit = 1,
+				       .inherit_thread = 1, /* and not by processes; Linux 5.13 */
 				       .exclude_kernel = 1,
 				       .exclude_hv = 1};
 

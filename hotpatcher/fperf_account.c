@@ -66,9 +66,10 @@ static uint64_t cpu_of(struct ip_fperf *f)
 
 void ip_fperf_watch(struct ip_fperf *f, pid_t pid)
 {
-	if (!ip_cpu_watch_start(&f->watch, pid))
-		return;
-	f->watch_start_ns = clock_of(f);
+	if (ip_cpu_watch_start(&f->watch, pid))
+		f->watch_start_ns = clock_of(f);
+	else
+		ip_cpu_watch_clear(&f->watch); /* for good: turns have to be longer then */
 }
 
 void ip_fperf_unwatch(struct ip_fperf *f)

@@ -40,7 +40,7 @@ static void *wait_on(void *context)
 	return context;
 }
 
-/* Has so many threads that wait; for each byte it works for so long, in its first thread or in one that it creates, and answers with its CPU time. */
+/* Has so many threads that wait; for each byte it works for so long, in its first thread, in one that it creates, or in a process that it forks, and answers with its CPU time. */
 static pid_t make_worker(size_t threads, int in[2], int out[2])
 {
 	uint64_t ns = TICK_LESS * MS, now;
@@ -64,7 +64,13 @@ static pid_t make_worker(size_t threads, int in[2], int out[2])
 		now = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
 		if (write(out[1], &now, sizeof(now)) != sizeof(now) || read(in[0], &what, 1) != 1)
 			_exit(0);
-		if (what == 'w')
+		if (what == 'f' && (child = fork()) == 0) {
+			work(&ns);
+			_exit(0);
+		}
+		if (what == 'f')
+			waitpid(child, NULL, 0);
+		else if (what == 'w')
 			work(&ns);
 		else if (pthread_create(&thread, NULL, work, &ns) != 0 || pthread_join(thread, NULL) != 0)
 			_exit(2);
@@ -101,7 +107,7 @@ static void test_threads_old_and_new(void **state)
 	before = answer(out[0]);
 	assert_true(ip_cpu_watch_start(&watch, child));
 	assert_int_equal(watch.n, 4);
-	for (const char *what = "wtwwt"; *what; what++) {
+	for (const char *what = "wtfwfwt"; *what; what++) {
 		assert_int_equal(write(in[1], what, 1), 1);
 		own = answer(out[0]) - before;
 		assert_true(ip_cpu_watch_read(&watch, &seen));
