@@ -18,7 +18,9 @@
 #include "common/error.h"
 #include "common/grow.h"
 
-#define LOOKS 8
+#define LOOKS  8
+#define ENOUGH 3 /* looks that say the same */
+#define SIZES  1024
 
 enum answer {
 	SHARES,
@@ -38,31 +40,74 @@ bool ip_kin_is(pid_t a, pid_t b)
 	return ask(a, b) == SHARES;
 }
 
-/* What anybody may see of a process's memory: how many pages it has, of which kinds. */
+/* We lack what it takes to look: no answer. */
+static bool is_our_want(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* What anybody may see of a process's memory: how many pages it has, of which kinds. 0; -1: it has none, or has ended (errno). */
 static int read_sizes(pid_t pid, char *ret, size_t size)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/statm", pid);
+	errno = 0;
 	file = fopen(name, "re");
 	return file && fgets(ret, size, file) && atol(ret) ? 0 : -1;
 }
 
-/* Whether two of which the kernel does not tell are seen to differ: of one memory all sizes are the
- * same at any time. Each look may come while they change: so several. */
-static bool seem_to_differ(pid_t a, pid_t b)
+/* The same, and more that only grows or changes elsewhere: the most that it had, tables, swap. */
+static int read_more(pid_t pid, char *ret, size_t size)
 {
-	char before[128], other[128], after[128];
+	_cleanup_fclose_ FILE *file = NULL;
+	char line[128];
+	size_t n = 0;
 
+	snprintf(line, sizeof(line), "/proc/%d/status", pid);
+	errno = 0;
+	file = fopen(line, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		size_t length = strlen(line);
+
+		if ((strncmp(line, "Vm", 2) && strncmp(line, "Rss", 3)) || length >= size - n)
+			continue;
+		memcpy(ret + n, line, length);
+		n += length;
+	}
+	ret[n] = '\0';
+	return n ? 0 : -1;
+}
+
+/* One memory may be of two sizes by turns, and be seen so once by chance: so it takes several looks that all say the same. Those
+ * during which the first one's sizes change say nothing. */
+static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, pid_t b)
+{
+	char before[SIZES], other[SIZES], after[SIZES];
+	int differed = 0;
+
+	if (look(a, before, sizeof(before)) < 0)
+		return !is_our_want(errno);
 	for (int i = 0; i < LOOKS; i++) {
-		if (read_sizes(a, before, sizeof(before)) < 0 || read_sizes(b, other, sizeof(other)) < 0)
-			return true; /* one has ended */
-		if (read_sizes(a, after, sizeof(after)) == 0 && !strcmp(before, after) &&
-		    strcmp(before, other))
-			return true;
+		if (look(b, other, sizeof(other)) < 0 || look(a, after, sizeof(after)) < 0)
+			return !is_our_want(errno);
+		if (!strcmp(before, after)) {
+			if (!strcmp(before, other))
+				return false;
+			if (++differed == ENOUGH)
+				return true;
+		}
+		memcpy(before, after, sizeof(before));
 	}
 	return false;
+}
+
+/* Whether two of which the kernel does not tell are seen to differ: of one memory all sizes are the
+ * same at any time. */
+static bool seem_to_differ(pid_t a, pid_t b)
+{
+	return differ_by(read_sizes, a, b) || differ_by(read_more, a, b);
 }
 
 bool ip_kin_may_be(pid_t a, pid_t b)
@@ -81,7 +126,9 @@ static bool has_memory(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/statm", pid);
 	file = fopen(name, "re");
-	return file && fscanf(file, "%lu", &pages) == 1 && pages;
+	if (!file)
+		return is_our_want(errno);
+	return fscanf(file, "%lu", &pages) == 1 && pages;
 }
 
 int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
@@ -95,6 +142,7 @@ int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 		pid_t other = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		enum answer answer = other && other != pid ? ask(tid, other) : DIFFERS;
+		const int refused = errno;
 
 		if (answer == DIFFERS || !has_memory(other))
 			continue;
@@ -103,11 +151,11 @@ int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 				continue;
 			free(*ret);
 			*ret = NULL;
-			return ip_error(
-				"pid %d: pid %d may share its memory, and would have to be stopped too: this "
-				"is not known, "
-				"since kcmp is refused (%s): attach as root, on a kernel with CONFIG_KCMP",
-				pid, other, strerror(errno));
+			return ip_error("pid %d: pid %d may share its memory (all sizes are the same), and "
+					"would have to be stopped too: this is not known, since kcmp is "
+					"refused (%s): try again, or attach as root, on a kernel with "
+					"CONFIG_KCMP",
+					pid, other, strerror(refused));
 		}
 		if (ip_grow(ret, *ret_n, sizeof(**ret)) < 0) {
 			free(*ret);

@@ -6,9 +6,9 @@
  * Any process may be one: such a child need not have the target for its parent (CLONE_PARENT, or its parent has ended), nor the same
  * name, and no file tells. So the kernel is asked (kcmp) about each process that there is: one system call each, less than reading
  * any file of theirs. Where it does not tell (another user's process, a kernel without kcmp, a
- * filter that forbids it), two that share their memory have the same sizes of it (/proc/PID/statm)
- * at any time; who has others is none. One that cannot be told apart so is not taken for a
- * stranger: the stop is refused.
+ * filter that forbids it), two that share their memory have the same sizes of it (/proc/PID/statm,
+ * /proc/PID/status) at any time; who has others is none. One that cannot be told apart so for a
+ * while is not taken for a stranger: the stop is refused.
  */
 #ifndef IP_KIN_H
 #define IP_KIN_H

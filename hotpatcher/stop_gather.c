@@ -23,6 +23,7 @@
 
 #define KIN_LOOKS  4 /* kin that is about to become another program does so in this many looks */
 #define KIN_NAP_NS 2000000l
+#define UNTOLD	   20 /* looks for who cannot be told apart */
 
 /* SEIZE did not work. 0: never mind; 1: list again; 2: it is ours already; -1: an error. */
 static int judge_refusal(pid_t pid, pid_t tid, int error)
@@ -209,7 +210,8 @@ static pid_t live_thread(pid_t pid)
 	return 0;
 }
 
-/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent cannot stop before that is over. */
+/* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent cannot stop before that is over. Another
+ * user's process that cannot be told apart, such as the same program at its start or end, can be a moment later, mostly. */
 int ip_stop_find_kin(struct ip_stop *stop)
 {
 	const struct timespec nap = {.tv_nsec = KIN_NAP_NS};
@@ -217,14 +219,17 @@ int ip_stop_find_kin(struct ip_stop *stop)
 
 	for (int i = 0;; i++) {
 		pid_t tid = live_thread(pid);
+		int found;
 
 		if (!tid)
 			return ip_error("pid %d has ended", pid);
-		if (ip_kin_find(pid, tid, &stop->kin, &stop->nkin) < 0)
-			return -1;
-		if (!stop->nkin || i == KIN_LOOKS)
+		found = ip_kin_find(pid, tid, &stop->kin, &stop->nkin);
+		if (found == 0 && (!stop->nkin || i >= KIN_LOOKS))
 			return 0;
+		if (found < 0 && i >= UNTOLD)
+			return -1;
 		free(stop->kin);
+		stop->kin = NULL;
 		nanosleep(&nap, NULL);
 	}
 }
