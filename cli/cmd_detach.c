@@ -131,7 +131,7 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 		ip_stop_log_clear(&target->stops);
 		if (ret == 0 || !result->transient || !ip_stop_go_on(target, began, &said))
 			break;
-		ip_stop_nap(target, ip_stop_rest_ns(target, target->asleep ? NAP_NS / 10 : NAP_NS));
+		ip_stop_rest(target, target->asleep ? NAP_NS / 10 : NAP_NS, NULL);
 	}
 	for (size_t i = 0; i < all->nstops; i++)
 		ip_patch_result_add(result, &all->stops[i]);

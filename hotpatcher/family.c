@@ -388,7 +388,7 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
 					    !ip_stop_go_on(target, began, &said))))
 				break;
-			ip_stop_nap(target, ip_stop_rest_ns(target, NAP_NS));
+			ip_stop_rest(target, NAP_NS, NULL);
 		}
 		ip_modules_clear(&modules);
 	}

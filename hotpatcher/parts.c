@@ -113,17 +113,9 @@ uint64_t ip_parts_expect(struct ip_change *changes, size_t n, uint64_t max_stop_
 /* The target runs until the next try. -1: there will be none. Keeps the error. */
 static int rest(struct ip_target *target, uint64_t limit_ns)
 {
-	uint64_t left = ip_stop_rest_ns(target, NAP_NS);
-
-	if (ip_now_ns() + left > limit_ns)
+	if (ip_now_ns() + NAP_NS > limit_ns || ip_now_ns() + ip_stop_rest_ns(target) > limit_ns)
 		return -1;
-	for (uint64_t step; left; left -= step) {
-		if (ip_session_interrupted)
-			return -1;
-		step = left < NAP_NS ? left : NAP_NS;
-		ip_stop_nap(target, step);
-	}
-	return 0;
+	return ip_stop_rest(target, NAP_NS, &ip_session_interrupted);
 }
 
 /* Step 4. */

@@ -40,7 +40,7 @@ static void rest(struct ip_session *s)
 
 	if (ip_collector_poll(s->collector) < 0)
 		s->write_failed = true;
-	ip_stop_nap(s->target, ip_stop_rest_ns(s->target, nap));
+	ip_stop_rest(s->target, nap, NULL);
 }
 
 /* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts our sites back. */

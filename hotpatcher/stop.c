@@ -217,7 +217,7 @@ static int gather(struct ip_stop *stop)
 int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns, struct ip_stop *ret)
 {
 	*ret = (struct ip_stop){.target = target, .max_ns = max_ns, .reserve_ns = reserve_ns};
-	if (ip_now_ns() < target->rest_until_ns) {
+	if (ip_stop_rest_ns(target)) {
 		ret->late = true;
 		return ip_error("pid %d: it was stopped in vain just now, and is to run for a while before "
 				"the next try: nothing was changed; try again",

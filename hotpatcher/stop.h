@@ -136,8 +136,8 @@ void ip_stop_let_go(struct ip_target *target);
  * for one a second, and a quarter of the time. kind: static text, or NULL. */
 void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struct ip_stop_record *record);
 
-/* For how long the target is to run on before the next try; least_ns: at least. */
-uint64_t ip_stop_rest_ns(const struct ip_target *target, uint64_t least_ns);
+/* For how long the target is to run on before the next try. The 5 % end when the thread that slept is awake. */
+uint64_t ip_stop_rest_ns(const struct ip_target *target);
 
 /* Whether it is worth trying again after a failure: a thread sleeps, or threads get no CPU. Says once which, where it takes
  * long. began_ns: of the first try. */
@@ -145,6 +145,9 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 
 /* Naps; what a stop had to leave behind is let go meanwhile. */
 void ip_stop_nap(struct ip_target *target, uint64_t ns);
+
+/* Naps for as long as the target is to run on, least_ns at least. -1: *end (NULL: none) was set meanwhile. */
+int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int *end);
 
 /* Where the one thread stands; 0 and *ret_pc, or -1 where it is gone. It is stopped for a moment. */
 int ip_stop_peek(struct ip_target *target, pid_t tid, uint64_t deadline_ns, uint64_t *ret_pc);

@@ -19,6 +19,7 @@
 #include "hotpatcher/tick.h"
 
 #define HELD_LOOK_NS	  1000000ull
+#define REST_LOOK_NS	  5000000ull
 #define SECOND_NS	  1000000000ull
 #define MOST_A_SECOND	  5		 /* stops of the greatest length, or as much in shorter ones */
 #define REST		  3		 /* the target runs so many times as long as a try has stopped it, */
@@ -100,22 +101,32 @@ void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struc
 		       period = target->max_stop_ns
 					? SECOND_NS / MOST_A_SECOND * record->ns / target->max_stop_ns
 					: 0;
-	uint64_t rest = (target->asleep ? ASLEEP_REST : REST) * record->ns;
+	uint64_t rest = REST * record->ns;
 
 	if (period > record->ns + rest)
 		rest = period - record->ns;
 	if (target->rest_until_ns < now)
 		target->rest_until_ns = now;
 	target->rest_until_ns += rest;
+	if (target->asleep) {
+		target->sleeper = target->asleep;
+		if (target->sleeper_rest_until_ns < now)
+			target->sleeper_rest_until_ns = now;
+		target->sleeper_rest_until_ns += ASLEEP_REST * record->ns;
+	}
 	ip_stop_log_add(&target->stops, kind, record);
 }
 
-uint64_t ip_stop_rest_ns(const struct ip_target *target, uint64_t least_ns)
+uint64_t ip_stop_rest_ns(const struct ip_target *target)
 {
-	const uint64_t now = ip_now_ns(),
-		       rest = target->rest_until_ns > now ? target->rest_until_ns - now : 0;
+	const uint64_t now = ip_now_ns();
+	uint64_t until = target->rest_until_ns;
 
-	return rest > least_ns ? rest : least_ns;
+	/* once it is awake a stop is in vain no longer */
+	if (target->sleeper_rest_until_ns > until && target->sleeper_rest_until_ns > now &&
+	    ip_stop_is_asleep(target->pid, target->sleeper))
+		until = target->sleeper_rest_until_ns;
+	return until > now ? until - now : 0;
 }
 
 bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said)
@@ -149,6 +160,24 @@ void ip_stop_nap(struct ip_target *target, uint64_t ns)
 
 		nanosleep(&(struct timespec){step / 1000000000, step % 1000000000}, NULL);
 		ip_stop_let_go(target);
+	}
+}
+
+int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int *end)
+{
+	const uint64_t least = ip_now_ns() + least_ns;
+
+	for (;;) {
+		const uint64_t now = ip_now_ns(), rest = ip_stop_rest_ns(target);
+		uint64_t left = least > now ? least - now : 0;
+
+		if (rest > left)
+			left = rest;
+		if (!left)
+			return 0;
+		if (end && *end)
+			return -1;
+		ip_stop_nap(target, left < REST_LOOK_NS ? left : REST_LOOK_NS);
 	}
 }
 

@@ -57,6 +57,8 @@ struct ip_target {
 	unsigned nstarved;	  /* how many in a row did */
 	uint64_t max_stop_ns;	  /* of the last stop, as asked for */
 	uint64_t rest_until_ns;	  /* after a stop in vain: until then it is not stopped again */
+	pid_t sleeper;		  /* because of which a stop was in vain: until then, or until it is awake */
+	uint64_t sleeper_rest_until_ns;
 	struct ip_stop_log stops; /* that nobody has been told of */
 	unsigned images;	  /* how often refreshing has found another program in it */
 	bool one_image; /* never to be that of another program: once the present one is gone every use fails */

@@ -20,6 +20,7 @@
 #include "hotpatcher/guard.h"
 #include "hotpatcher/parts.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/stop_internal.h"
 
 static void running_threads_come_last(void **state)
 {
@@ -287,30 +288,90 @@ static void the_guard_ends_with_us(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
-/* After stops in vain the target runs: three times as long as it stood, 19 times beside a sleeping thread, and stands for five times what
- * is allowed a second at most. Until then nobody is stopped. */
+/* A process in uninterruptible sleep until its end of the pipe is closed. */
+static pid_t start_sleeper(int *ret_pipe)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(fds[1]);
+		if (vfork() == 0) {
+			if (read(fds[0], &c, 1) < 0)
+				_exit(1);
+			_exit(0);
+		}
+		for (;;)
+			pause();
+	}
+	assert_true(pid > 0);
+	close(fds[0]);
+	*ret_pipe = fds[1];
+	for (int i = 0; i < 5000 && !ip_stop_is_asleep(pid, pid); i++)
+		usleep(1000);
+	assert_true(ip_stop_is_asleep(pid, pid));
+	return pid;
+}
+
+/* Beside a sleeping thread the target runs for 19 times as long as it stood, or until that is awake. */
+static void the_rest_for_a_sleeper_ends_when_it_wakes_up(void **state)
+{
+	enum { MS = 1000000 };
+	const struct ip_stop_record record = {.ns = 40 * MS, .failed = true};
+	struct ip_target target = {.max_stop_ns = 50 * MS};
+	uint64_t before = ip_now_ns();
+	struct ip_stop stop;
+	int fd;
+
+	target.pid = target.asleep = start_sleeper(&fd);
+	ip_stop_was_in_vain(&target, "test", &record);
+	target.asleep = 0; /* as the next try does */
+	assert_true(ip_now_ns() + ip_stop_rest_ns(&target) >= before + 760ull * MS);
+	assert_true(ip_stop_begin(&target, 50 * MS, 0, &stop) < 0 && stop.late && !stop.began_ns);
+	target.sleeper_rest_until_ns = ip_now_ns() + 3600000ull * MS;
+	target.rest_until_ns = ip_now_ns() + 100 * MS;
+	close(fd);
+	before = ip_now_ns();
+	assert_int_equal(ip_stop_rest(&target, 0, NULL), 0);
+	assert_true(ip_now_ns() >= before + 99 * MS); /* what is due for what has been, all the same */
+	assert_int_equal(ip_stop_rest_ns(&target), 0);
+	assert_int_equal(kill(target.pid, SIGKILL), 0);
+	assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
+}
+
+static void a_rest_ends_when_it_is_told_to(void **state)
+{
+	static const volatile int end = 1;
+	struct ip_target target = {.pid = getpid(), .rest_until_ns = ip_now_ns() + 3600000000000ull};
+
+	assert_int_equal(ip_stop_rest(&target, 0, &end), -1);
+}
+
+/* After stops in vain the target runs: three times as long as it stood, and stands for five times what is allowed a second at most. Until
+ * then nobody is stopped. */
 static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 {
 	enum { MS = 1000000 };
 	static const struct {
-		pid_t asleep;
 		uint64_t stood_ms, rest_ms;
-	} cases[] = {{0, 50, 150}, {0, 10, 30}, {0, 100, 300}, {1, 10, 190}, {1, 50, 950}};
+	} cases[] = {{50, 150}, {10, 30}, {100, 300}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct ip_target target = {
-			.pid = getpid(), .max_stop_ns = 50 * MS, .asleep = cases[i].asleep};
+		struct ip_target target = {.pid = getpid(), .max_stop_ns = 50 * MS};
 		const struct ip_stop_record record = {.ns = cases[i].stood_ms * MS, .failed = true};
 		struct ip_stop stop;
 		uint64_t before, until;
 
-		assert_int_equal(ip_stop_rest_ns(&target, 7), 7);
+		assert_int_equal(ip_stop_rest_ns(&target), 0);
 		before = ip_now_ns();
 		ip_stop_was_in_vain(&target, "test", &record);
 		until = target.rest_until_ns;
 		assert_true(until >= before + cases[i].rest_ms * MS);
 		assert_true(until <= ip_now_ns() + cases[i].rest_ms * MS);
-		assert_true(ip_stop_rest_ns(&target, 7) <= cases[i].rest_ms * MS);
+		assert_true(ip_stop_rest_ns(&target) <= cases[i].rest_ms * MS);
 		/* the next one has its rest behind this one's, or behind now if that is over */
 		ip_stop_was_in_vain(&target, "test", &record);
 		assert_true(target.rest_until_ns >= until + cases[i].rest_ms * MS);
@@ -329,7 +390,7 @@ static void a_stop_in_vain_is_followed_by_a_rest(void **state)
 	struct ip_target early = {.pid = getpid()};
 
 	ip_stop_was_in_vain(&early, "late", &record);
-	assert_true(early.rest_until_ns && ip_stop_rest_ns(&early, 7) <= 30 * MS);
+	assert_true(early.rest_until_ns && ip_stop_rest_ns(&early) <= 30 * MS);
 }
 
 int main(void)
@@ -348,6 +409,8 @@ int main(void)
 		cmocka_unit_test(the_guard_outlives_who_is_killed),
 		cmocka_unit_test(the_guard_ends_with_us),
 		cmocka_unit_test(a_stop_in_vain_is_followed_by_a_rest),
+		cmocka_unit_test(the_rest_for_a_sleeper_ends_when_it_wakes_up),
+		cmocka_unit_test(a_rest_ends_when_it_is_told_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
