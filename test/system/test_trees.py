@@ -58,6 +58,7 @@ def record(actor, command, options=()):
                         env={"TREE_LOG": str(logs)})
     assert done.returncode == 0, repr(done)
     summary = done.summary()
+    print(summary)  # shown where a comparison fails: whether anything was counted as invalid or not served
     assert summary["lost"] == 0, summary
     dump = actor.iprobe("dump", "--json", directory)
     assert dump.returncode == 0, repr(dump)
