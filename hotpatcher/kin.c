@@ -80,6 +80,23 @@ static int read_more(pid_t pid, char *ret, size_t size)
 	return n ? 0 : -1;
 }
 
+/* The most that the process's memory was large, kB; 0: not known. */
+static unsigned long read_peak(pid_t pid)
+{
+	char sizes[SIZES];
+	const char *line = read_more(pid, sizes, sizeof(sizes)) < 0 ? NULL : strstr(sizes, "VmPeak:");
+
+	return line ? strtoul(line + strlen("VmPeak:"), NULL, 10) : 0;
+}
+
+/* It never falls. So one look is enough, also where the first one grows all the while. */
+static bool differ_by_peak(pid_t a, pid_t b)
+{
+	const unsigned long before = read_peak(a), other = read_peak(b), after = read_peak(a);
+
+	return before && other && after && (other < before || other > after);
+}
+
 /* One memory may be of two sizes by turns, and be seen so once by chance: so it takes several looks that all say the same. Those
  * during which the first one's sizes change say nothing. */
 static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, pid_t b)
@@ -107,7 +124,7 @@ static bool differ_by(int (*look)(pid_t pid, char *ret, size_t size), pid_t a, p
  * same at any time. */
 static bool seem_to_differ(pid_t a, pid_t b)
 {
-	return differ_by(read_sizes, a, b) || differ_by(read_more, a, b);
+	return differ_by_peak(a, b) || differ_by(read_sizes, a, b) || differ_by(read_more, a, b);
 }
 
 bool ip_kin_may_be(pid_t a, pid_t b)

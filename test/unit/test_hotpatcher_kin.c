@@ -117,6 +117,29 @@ static void others_are_not(void **state)
 	assert_false(ip_kin_may_be(getpid(), 1));
 }
 
+static void *grow(void *data)
+{
+	while (!ended)
+		assert_true(mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+			    MAP_FAILED);
+	return NULL;
+}
+
+/* Of a memory that grows all the while no two looks are the same. */
+static void others_are_not_while_it_grows(void **state)
+{
+	pthread_t thread;
+	int not = 0;
+
+	ended = false;
+	assert_int_equal(pthread_create(&thread, NULL, grow, NULL), 0);
+	for (int i = 0; i < 100; i++)
+		not += !ip_kin_may_be(getpid(), getppid());
+	ended = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(not, 100);
+}
+
 /* Who cannot look does not take others for strangers. */
 static void others_may_be_where_no_file_can_be_opened(void **state)
 {
@@ -153,6 +176,7 @@ int main(void)
 		cmocka_unit_test(the_kernel_does_not_tell),
 		cmocka_unit_test(kin_may_be),
 		cmocka_unit_test(others_are_not),
+		cmocka_unit_test(others_are_not_while_it_grows),
 		cmocka_unit_test(others_may_be_where_no_file_can_be_opened),
 		cmocka_unit_test(kin_whose_sizes_go_to_and_fro),
 	};
