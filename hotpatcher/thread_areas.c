@@ -136,11 +136,21 @@ static int check(const struct ip_target *target, struct area *areas, size_t n)
 	return bad < n ? refuse(target, areas[bad].tid, 0) : 0;
 }
 
+/* Of a thread that stands; -1: of one that does not (ESRCH: it has been killed). */
+static int get_pointer(pid_t tid, uint64_t *ret)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, 0, &regs) < 0)
+		return -1;
+	*ret = ip_arch_thread_pointer(&regs);
+	return 0;
+}
+
 int ip_thread_areas_check(const struct ip_stop *stop)
 {
 	const struct ip_target *target = stop->target;
 	_cleanup_free_ struct area *areas = calloc(stop->n + 1, sizeof(*areas));
-	struct user_regs_struct regs;
 	size_t n = 0, left = 0;
 
 	if (!areas)
@@ -152,9 +162,10 @@ int ip_thread_areas_check(const struct ip_stop *stop)
 
 		if (!t->stopped || t->gone)
 			continue;
-		if (ptrace(PTRACE_GETREGS, t->tid, 0, &regs) == 0)
-			areas[n++] = (struct area){ip_arch_thread_pointer(&regs), t->tid, t->pid};
-		else if (errno != ESRCH) /* it has not been killed */
+		areas[n] = (struct area){0, t->tid, t->pid};
+		if (get_pointer(t->tid, &areas[n].pointer) == 0)
+			n++;
+		else if (errno != ESRCH)
 			return ip_error_errno("pid %d: cannot read the registers of thread %d", target->pid, t->tid);
 	}
 	/* a program that begins: its loader has not set the area up yet, and runs before all that has probes */
@@ -215,21 +226,21 @@ static bool is_registered(pid_t tid)
 /* 1: sound; 0: not known yet; -1 with the reason. */
 static int look_at(struct ip_target *target, pid_t tid)
 {
-	struct user_regs_struct regs;
 	struct area area = {0, tid, target->pid};
 	struct ip_stop stop;
-	int got;
+	int ret = 0;
 
 	if (ip_is_kernel_worker(target->pid, tid))
 		return 1;
 	if (ip_stop_one(target, tid, STOP_NS, &stop) < 0)
 		return 0;
-	got = ptrace(PTRACE_GETREGS, tid, 0, &regs);
+	/* read while it stands: once it runs it may end, and its area be marked as joined, used anew or unmapped */
+	if (get_pointer(tid, &area.pointer) == 0)
+		ret = find_bad(target, &area, 1) ? 1 : -1;
+	if (ret < 0 && get_pointer(tid, &area.pointer) < 0)
+		ret = 0; /* it has been killed meanwhile, and its memory may be gone */
 	ip_stop_end_look(&stop);
-	if (got < 0)
-		return 0;
-	area.pointer = ip_arch_thread_pointer(&regs);
-	return find_bad(target, &area, 1) ? 1 : refuse(target, tid, 0);
+	return ret < 0 ? refuse(target, tid, 0) : ret;
 }
 
 static int by_tid(const void *a, const void *b)
