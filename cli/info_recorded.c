@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/names.h"
+#include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/print.h"
 #include "common/units.h"
@@ -86,11 +87,10 @@ void cli_info_recorded_json(struct ip_json *j, const struct ip_recording *s)
 
 bool cli_info_early(const struct ip_recording *s, char *text, size_t size)
 {
-	bool limited = s->end && !strcmp(s->end, IP_END_SIZE_LIMIT),
-	     early = limited || (s->end && !strcmp(s->end, IP_END_NO_SPACE));
+	bool early = cli_end_is_early(s->end);
 	char bytes[16];
 
-	if (limited && s->limit)
+	if (early && s->limit && !strcmp(s->end, IP_END_SIZE_LIMIT))
 		snprintf(text, size, "ended early: %s (%s, %s)", s->end, ip_format_size(s->limit, bytes),
 			 s->limit_by);
 	else if (early)

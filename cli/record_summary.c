@@ -28,10 +28,15 @@ void cli_print_stops(FILE *out, const struct ip_stop_record *stops, size_t n, si
 			 ip_format_ns(more_ns, length));
 }
 
-/* For want of room, before it was to. */
-static bool is_early(const struct ip_session_summary *s)
+bool cli_end_is_for_room(const char *end)
 {
-	return s->end && (!strcmp(s->end, IP_END_SIZE_LIMIT) || !strcmp(s->end, IP_END_NO_SPACE));
+	return end && (!strcmp(end, IP_END_SIZE_LIMIT) || !strcmp(end, IP_END_NO_SPACE));
+}
+
+bool cli_end_is_early(const char *end)
+{
+	return cli_end_is_for_room(end) ||
+	       (end && (!strcmp(end, IP_END_AREAS) || !strcmp(end, IP_END_CONFINED)));
 }
 
 static void print_json(const struct cli_record_options *options, const struct ip_session_summary *s)
@@ -101,8 +106,8 @@ static void print_json(const struct cli_record_options *options, const struct ip
 	}
 	ip_json_uint(&j, "duration_ns", s->length_ns);
 	ip_json_string(&j, "end", s->end);
-	ip_json_bool(&j, "ended_early", is_early(s));
-	if (is_early(s) && s->limit) {
+	ip_json_bool(&j, "ended_early", cli_end_is_early(s->end));
+	if (cli_end_is_for_room(s->end) && s->limit) {
 		ip_json_uint(&j, "limit_bytes", s->limit);
 		ip_json_string(&j, "limit_by", s->limit_by);
 	}
@@ -233,8 +238,8 @@ void cli_record_summary(const struct cli_record_options *options, const struct i
 			 ip_format_count(s->rotated.events, count));
 	ip_print(stderr,
 		 "iprobe: %s%s event%s of %s function%s (%s site%s, %zu thread%s) in %s%s, %s lost; %s",
-		 is_early(s) ? "ended early: " : "", ip_format_count(s->events, events), plural(s->events),
-		 ip_format_count(s->functions, functions), plural(s->functions),
+		 cli_end_is_early(s->end) ? "ended early: " : "", ip_format_count(s->events, events),
+		 plural(s->events), ip_format_count(s->functions, functions), plural(s->functions),
 		 ip_format_count(s->sites, sites), plural(s->sites), s->threads, plural(s->threads),
 		 ip_format_ns(s->length_ns, length), overwritten,
 		 s->lost ? ip_format_count(s->lost, lost) : "none",

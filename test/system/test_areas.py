@@ -62,6 +62,8 @@ def test_one_that_comes_later_ends_the_recording(me, programs, targets, run):
     if not run:
         done = actors.last_words(session)
         assert "thread area" in done.summary()["end"] and "thread area" in done.stderr, repr(done)
+        assert done.summary()["ended_early"] is True
+        assert me.iprobe("report", trace).stdout.startswith("ended early: a thread shares")
         memory.assert_untouched(target.pid)
         assert proc.poll() is None
         return
