@@ -223,7 +223,7 @@ def test_what_came_before(server, daemon):
     assert "p99 of call was " in line
     commands = commands_of(daemon, line, 4)
     check_sort(commands)
-    # each of the two clients is served once beside each sort
-    assert commands["getCommand"]["calls"] > 10
+    # each of the two clients is served once beside each sort; how many sorts there were is the machine's affair
+    assert commands["getCommand"]["calls"] >= commands["sortCommand"]["calls"]
     wait_for("sites stay live", lambda: daemon.end() or not live(server.proc.pid))
     assert server.cli("PING").strip() == "PONG"
