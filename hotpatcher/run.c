@@ -163,7 +163,7 @@ static bool has_ended(struct launch *l)
 	} else if (waitpid(l->pid, &status, WNOHANG) == l->pid) {
 		if (WIFSTOPPED(status)) {
 			/* our tracee still: a stop had to leave it behind */
-			ptrace(PTRACE_DETACH, l->pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+			ip_stop_detach(l->pid, status >> 16 ? 0 : WSTOPSIG(status));
 			return false;
 		}
 		l->status = status;

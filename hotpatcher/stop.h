@@ -127,6 +127,11 @@ void ip_stop_end_look(struct ip_stop *stop);
 /* Stops one thread; ip_stop_end() lets it go. 0, or -1 (errno says why) where it cannot be traced, is gone, or is late. */
 int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struct ip_stop *ret);
 
+/* Lets a thread go that has stopped, with a signal or 0. 0; -1: it has been killed meanwhile, and is to be reaped; 1: the kernel refused
+ * again and again (nothing but a filter around us does), and it runs on as our tracee, which the next stop can stop: one that is left
+ * standing nobody can. */
+int ip_stop_detach(pid_t tid, int signal_number);
+
 /* Lets threads and children go on that a stop had to leave behind, as far as they have stopped since. To be called when nothing is
  * stopped on purpose: soon after each stop, and now and then. */
 void ip_stop_let_go(struct ip_target *target);

@@ -26,10 +26,22 @@
 #define ASLEEP_REST	  19		 /* and where a thread is asleep */
 #define PATIENCE_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
 #define OTHER_PATIENCE_NS 5000000000ull
+#define DETACH_TRIES	  8
 #define SAY_NS		  1000000000ull
 #define LATE_LOOK_NS	  200000l
 #define RELEASE_NS                                                                                           \
 	50000000ull /* how long threads that were not stopped yet are waited for in order to let them go */
+
+int ip_stop_detach(pid_t tid, int signal_number)
+{
+	for (int i = 0; i < DETACH_TRIES; i++)
+		if (ptrace(PTRACE_DETACH, tid, 0, signal_number) == 0)
+			return 0;
+	if (errno == ESRCH)
+		return -1;
+	ptrace(PTRACE_CONT, tid, 0, signal_number);
+	return 1;
+}
 
 /* Children whose parent was killed before it could tell of them, and threads of targets that are closed: whatever is stopped now is
  * ours by mistake, since nothing is stopped on purpose when this is called. */
@@ -49,16 +61,16 @@ static void let_strays_go(void)
 			continue;
 		if (ip_permit_check_thread(info.si_pid, info.si_pid) == 0)
 			ip_restart_plainly(NULL, info.si_pid, status);
-		ptrace(PTRACE_DETACH, info.si_pid, 0, ip_stop_signal_of(status));
+		ip_stop_detach(info.si_pid, ip_stop_signal_of(status));
 	}
 }
 
-/* Nothing was decided about it, and where it is not ours to trace, nothing is written. */
-static void let_go(const struct ip_target *target, pid_t tid, int status)
+/* Nothing was decided about it, and where it is not ours to trace, nothing is written. As ip_stop_detach(). */
+static int let_go(const struct ip_target *target, pid_t tid, int status)
 {
 	if (ip_image_is_same(target, tid) || ip_permit_check_thread(target->pid, tid) == 0)
 		ip_restart_plainly(target, tid, status);
-	ptrace(PTRACE_DETACH, tid, 0, ip_stop_signal_of(status));
+	return ip_stop_detach(tid, ip_stop_signal_of(status));
 }
 
 void ip_stop_let_go(struct ip_target *target)
@@ -73,10 +85,8 @@ void ip_stop_let_go(struct ip_target *target)
 		int status;
 
 		got = waitpid(tid, &status, __WALL | WNOHANG);
-		if (got == 0)
+		if (got == 0 || (got == tid && WIFSTOPPED(status) && let_go(target, tid, status) > 0))
 			target->held[left++] = tid;
-		else if (got == tid && WIFSTOPPED(status))
-			let_go(target, tid, status);
 		if (got == tid && WIFSTOPPED(status)) {
 			/* it has stood for no longer than since the last look */
 			record.ns = ip_now_ns() - looked;
@@ -225,7 +235,8 @@ static void let_late_go(struct ip_stop *stop)
 				ip_stop_note(stop, t, status);
 				t = &stop->threads[i];
 				if (!t->gone) {
-					let_go(stop->target, t->tid, status);
+					if (let_go(stop->target, t->tid, status) > 0)
+						ip_stop_hold(stop->target, t->tid);
 					/* it has stood for no longer than since the last look */
 					if (ip_now_ns() - last > record.ns)
 						record.ns = ip_now_ns() - last;
@@ -265,13 +276,17 @@ static void let_late_go(struct ip_stop *stop)
  * ours: until then the process cannot end, nor exec. */
 static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 {
-	int status;
+	int status, detached;
 
 	ip_guard_restore(t->raised);
 	t->raised = 0;
-	if (!t->gone)
-		ip_restart_release(t->tid, &t->left);
-	if (t->gone || ptrace(PTRACE_DETACH, t->tid, 0, t->signal) == 0 || errno != ESRCH)
+	if (t->gone)
+		return;
+	ip_restart_release(t->tid, &t->left);
+	detached = ip_stop_detach(t->tid, t->signal);
+	if (detached > 0)
+		ip_stop_hold(stop->target, t->tid);
+	if (detached >= 0)
 		return;
 	for (int i = 0; i < 4000 && !t->gone; i++) {
 		const struct timespec nap = {.tv_nsec = 500000};
@@ -281,7 +296,8 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 			ip_stop_note(stop, t, status);
 		else if (got == t->tid) {
 			/* a thread that executes a program has its number now */
-			ptrace(PTRACE_DETACH, t->tid, 0, ip_stop_signal_of(status));
+			if (ip_stop_detach(t->tid, ip_stop_signal_of(status)) > 0)
+				ip_stop_hold(stop->target, t->tid);
 			t->gone = true;
 		} else if (got < 0)
 			t->gone = true;

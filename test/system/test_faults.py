@@ -46,8 +46,8 @@ def spread(items, n):
     return [items[(2 * i + 1) * len(items) // (2 * n)] for i in range(n)]
 
 
-def run_some(me, command, new_target, choose, fault_of):
-    calls = choose(faults.calls_of(me, new_target(), command))
+def run_some(me, command, new_target, choose, fault_of, request=""):
+    calls = choose(faults.calls_of(me, new_target(), command, request))
     for i, (call, when) in enumerate(spread(calls, SAMPLE)):
         target = new_target()
         faults.run_one(me, target, faults.scheduling(target.pid), command, fault_of(i), call, when)
@@ -59,3 +59,8 @@ def test_killed_at_some_calls(me, command, new_target):
 
 def test_some_calls_fail(me, command, new_target):
     run_some(me, command, new_target, faults.own_calls, lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}")
+
+
+def test_letting_go_fails(me, command, new_target):
+    """A thread that the kernel does not let go at once is not left standing: nobody could stop it again, to put the sites back."""
+    run_some(me, command, new_target, list, lambda i: f"error={faults.ERRORS[i % len(faults.ERRORS)]}", "PTRACE_DETACH")

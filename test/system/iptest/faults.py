@@ -70,8 +70,8 @@ def leave_live(me, target):
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def calls_of(me, target, command):
-    """[(system call, how many of them came before it + 1)] of one good run, in order."""
+def calls_of(me, target, command, request=""):
+    """[(system call, how many of them came before it + 1)] of one good run, in order; request: of those whose arguments begin so."""
     if command.live:
         leave_live(me, target)
     directory = me.dir()
@@ -80,13 +80,14 @@ def calls_of(me, target, command):
     assert done.returncode == 0, repr(done)
     calls, counts, first = [], {}, None
     for line in (directory / "strace").read_text(errors="replace").splitlines():
-        match = re.match(r"(\d+) +(\w+)\(", line)
+        match = re.match(r"(\d+) +(\w+)\((.*)", line)
         if not match or match[2] in NOT_THESE:
             continue
         first = first or match[1]
         if match[1] == first:  # strace counts in each thread by itself
             counts[match[2]] = counts.get(match[2], 0) + 1
-            calls.append((match[2], counts[match[2]]))
+            if match[3].startswith(request):
+                calls.append((match[2], counts[match[2]]))
     shutil.rmtree(directory, ignore_errors=True)
     assert {"ptrace", "pwrite64", "wait4"} <= set(counts), counts
     return calls
