@@ -575,7 +575,8 @@ def test_counters_by_iprobed(daemon, user, targets, programs, events, options):
     """Threads of the target open them, with what the target may: the worker needs no right to count."""
     if any("perf_event" in e["why_not"] for e in listed(user, events)):
         pytest.skip("the kernel counts nothing for a user here")
-    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-n", 100], preload=False)
+    # long enough: exclusive samples are not taken before all is live and the account is open, a little later than the first site is live
+    target = targets.start(user, [programs.simple("paging", placement="fentry"), "-s", 300], preload=False)
     result = count_by_iprobed(daemon, user, target, "-e", events, *options)
     functions = {f["function"]: f for f in result["functions"]}
     faults = result["events"][0]
