@@ -112,12 +112,11 @@ struct ip_rt_anchor {
 	uint64_t wake, wake_end, wake_block;
 	uint32_t waking;    /* atomic: a thread is at it */
 	uint32_t fperf_abi; /* IP_FPERF_ABI: its hooks count for no other */
-	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). again_call and again_poll, again_rest: where
-	 * its short and its long form go on behind each of their system calls. 0: it has none. */
-	uint64_t again, again_end, again_call, again_poll, again_rest;
-	/* Slots for that, and how many (x86-64); then again is where their calls lie, IP_AGAIN_CALLS bytes
-	 * for each, and what they all go on with lies behind; the other places are 0. No slots: what the code
-	 * needs is on the stack (i386). */
+	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_again). 0: it has none. The three places are
+	 * those of older runtimes, whose code wanted room on the stack: none is sent there any more. */
+	uint64_t again, again_end, again_places[3];
+	/* Slots for that, and how many. x86-64: again is where their calls lie, IP_AGAIN_CALLS bytes for each, and what they all go on
+	 * with lies behind. i386: again is where the slots themselves lie (again_slots is 0). No slots: an older runtime. */
 	uint64_t again_slots, again_nslots;
 	/* Where a borrowed thread changes mappings of text, and its struct ip_flip (hotpatcher/flip.h). 0: not on this machine. */
 	uint64_t flip, flip_end, flip_block;
@@ -156,8 +155,8 @@ struct ip_rt_private {
 };
 
 /* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
- * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/restart.h). The thread has this on its
- * stack meanwhile, below the red zone, as it would have a signal's frame. Written from outside; read by arch/ARCH/again.S. */
+ * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/restart.h). It lies in a slot of the
+ * runtime meanwhile (hotpatcher/again_slot.h). Written from outside; read by arch/x86_64/again.S. */
 struct ip_again {
 	uint64_t pc;	/* where the caller goes on */
 	uint64_t flags; /* the caller's */

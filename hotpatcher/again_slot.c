@@ -11,7 +11,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/permit.h"
 
 /* hotpatcher/arch/ARCH/again.S: what we know of the code. */
 extern const uint8_t ip_again_code[], ip_again_common[], ip_again_code_end[];
@@ -68,11 +70,123 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 	return access(name, F_OK) < 0 && errno == ENOENT;
 }
 
+/* 32-bit code: what a slot holds, and who has it. */
+#define NARROW_CODE  37
+#define NARROW_OWNER 40 /* the thread's id in its own namespace, and its stack pointer; 4 bytes each */
+
+/* The code of a slot; arguments and place of the caller as they are in again. */
+static void narrow_code(const struct ip_again *again, uint64_t slot, uint8_t *ret)
+{
+	static const uint8_t movs[6] = {0xbb, 0xb9, 0xba, 0xbe, 0xbf, 0xbd}; /* as arguments */
+	const uint32_t distance = again->pc - (slot + NARROW_CODE);
+	uint8_t *p = ret;
+
+	*p++ = 0xcd;
+	*p++ = 0x80;
+	for (unsigned i = 0; i < 6; i++) {
+		const uint32_t value = again->arguments[i];
+
+		*p++ = movs[i];
+		memcpy(p, &value, sizeof(value));
+		p += sizeof(value);
+	}
+	*p++ = 0xe9;
+	memcpy(p, &distance, sizeof(distance));
+}
+
+void ip_again_narrow_image(const struct ip_again *again, const struct ip_again_place *place, pid_t owner,
+			   uint64_t sp, uint8_t *ret)
+{
+	const uint32_t who[2] = {owner, sp};
+
+	memset(ret, 0, IP_AGAIN_NARROW);
+	narrow_code(again, place->slot, ret);
+	memcpy(ret + NARROW_OWNER, who, sizeof(who));
+	memcpy(ret + IP_AGAIN_NARROW_DATA, again, sizeof(*again));
+}
+
+/* Whether a slot is as we leave one, or as it was at the start. */
+static bool is_known_narrow(uint64_t slot, const uint8_t *there)
+{
+	static const uint8_t none[IP_AGAIN_NARROW];
+	struct ip_again again;
+	uint8_t code[NARROW_CODE];
+
+	memcpy(&again, there + IP_AGAIN_NARROW_DATA, sizeof(again));
+	narrow_code(&again, slot, code);
+	return !memcmp(there, code, sizeof(code)) || !memcmp(there, none, sizeof(none));
+}
+
+/* Whether what stands there is the process's own: of memory that is shared another process could change it behind us. To be asked
+ * while all who have the memory stand. */
+static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512], perms[5];
+	uint64_t from, to;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = ip_permit_fopen(name);
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, perms) == 3 && from <= start && end <= to)
+			return !strcmp(perms, "r-xp");
+	return false;
+}
+
+static bool has_narrow_slots(const struct ip_target *target)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+
+	return target->has_runtime && target->arch->bits == 32 && a->again &&
+	       a->again % IP_AGAIN_NARROW == 0 && a->again_nslots == IP_AGAIN_NARROW_SLOTS &&
+	       a->again_end - a->again == IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW;
+}
+
+static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_again_place *ret)
+{
+	const pid_t own = ip_proc_inner_pid(tid);
+	const uint64_t first = target->anchor.again;
+	uint8_t there[IP_AGAIN_NARROW];
+	uint32_t who[2];
+
+	if (!has_narrow_slots(target) ||
+	    !is_private_code(target->pid, first, first + IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW))
+		return -1;
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (unsigned i = 0; i < IP_AGAIN_NARROW_SLOTS; i++) {
+			const uint64_t slot = first + i * IP_AGAIN_NARROW;
+
+			*ret = (struct ip_again_place){.slot = slot, .calls = slot};
+			if (copy_in(tid, slot, there, sizeof(there)) < 0)
+				return -1;
+			memcpy(who, there + NARROW_OWNER, sizeof(who));
+			if (who[0] && (who[0] != (uint32_t)own || who[1] != (uint32_t)sp) &&
+			    !(pass && has_ended(target, who[0])))
+				continue;
+			return is_known_narrow(slot, there) ? 0 : -1;
+		}
+	return -1;
+}
+
+static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_again_place *ret)
+{
+	const uint64_t at = pc - target->anchor.again;
+	uint8_t there[IP_AGAIN_NARROW];
+
+	if (!has_narrow_slots(target) || at >= IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW ||
+	    at % IP_AGAIN_NARROW != IP_ARCH_CALL_LENGTH)
+		return false;
+	*ret = (struct ip_again_place){.slot = pc - IP_ARCH_CALL_LENGTH, .calls = pc - IP_ARCH_CALL_LENGTH};
+	return copy_in(tid, ret->slot, there, sizeof(there)) == 0 && is_known_narrow(ret->slot, there);
+}
+
 int ip_again_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_again_place *ret)
 {
 	const uint64_t own = ip_proc_inner_pid(tid);
 	struct ip_again_slot slot;
 
+	if (target->arch->bits == 32)
+		return take_narrow(target, tid, sp, ret);
 	if (!has_slots(target))
 		return -1;
 	for (unsigned pass = 0; pass < 2; pass++)
@@ -92,6 +206,8 @@ bool ip_again_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc, st
 {
 	const uint64_t at = pc - target->anchor.again, call = at % IP_AGAIN_CALLS - IP_ARCH_CALL_LENGTH;
 
+	if (target->arch->bits == 32)
+		return narrow_at(target, tid, pc, ret);
 	if (!has_slots(target) || at >= (uint64_t)IP_AGAIN_SLOTS * IP_AGAIN_CALLS ||
 	    (call && call != IP_AGAIN_POLL && call != IP_AGAIN_REST))
 		return false;

@@ -241,63 +241,48 @@ static void do_the_same(const struct broken *b)
 	ip_arch_restart_plainly(b->tid);
 }
 
-/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at this address. */
+/* What ip_restart_release() will want, of a thread that goes on in our code with what is left at this address. In 32-bit code that is no
+ * memory that could be written then: its limit is longer by the length of the stop, and no longer after more of them. */
 static void keep(struct broken *b, uint64_t address)
 {
 	const enum ip_wait_limit limit = b->call.wait.limit;
 
-	if (limit != IP_WAIT_MILLISECONDS && limit != IP_WAIT_TIMESPEC32)
+	if (!b->call.narrow && limit != IP_WAIT_MILLISECONDS)
 		b->left = (struct ip_time_left){address, limit == IP_WAIT_TIMEVAL, now_ns()};
 }
 
 /* Where the thread goes on behind one of the calls of the code, and what that needs. */
 struct way {
 	uint64_t at; /* of the struct ip_again */
-	uint64_t sp, behind;
-	uint8_t image[sizeof(struct ip_again_slot)];
-	size_t size;
+	uint64_t behind;
+	struct ip_again_place place;
 };
 
-/* The 32-bit runtime's code, byte for byte (runtime/arch/i386/again.S): an int $0x80, six loads from the stack, and the way back. */
-static bool is_narrow_code(const struct broken *b)
+/* call: 0, IP_AGAIN_POLL or IP_AGAIN_REST; 32-bit code knows the first alone. */
+static int find_way(const struct broken *b, uint64_t call, struct way *ret)
 {
-	static const uint8_t code[] = {0xcd, 0x80, 0x8b, 0x5c, 0x24, 0x10, 0x8b, 0x4c, 0x24, 0x18, 0x8b, 0x54,
-				       0x24, 0x20, 0x8b, 0x74, 0x24, 0x28, 0x8b, 0x7c, 0x24, 0x30, 0x8b, 0x6c,
-				       0x24, 0x38, 0x8d, 0xa4, 0x24, 0xc4, 0x00, 0x00, 0x00, 0xc3};
-	const struct ip_rt_anchor *a = &b->target->anchor;
-	uint8_t there[sizeof(code)];
-
-	return a->again_end - a->again == sizeof(code) && a->again_call == a->again + IP_ARCH_CALL_LENGTH &&
-	       copy_in(b->tid, a->again, there, sizeof(there)) == 0 && !memcmp(there, code, sizeof(code));
-}
-
-/* call: 0, IP_AGAIN_POLL or IP_AGAIN_REST. In 32-bit code, which knows the first alone, the stack
- * has to do. */
-static int find_way(const struct broken *b, const struct ip_again *again, uint64_t call, struct way *ret)
-{
-	struct ip_again_slot slot = {.again = *again, .owner = ip_proc_inner_pid(b->tid), .sp = b->call.sp};
-	struct ip_again_place place;
-
-	if (b->call.narrow) {
-		if (!is_narrow_code(b))
-			return -1;
-		ret->sp = ret->at = b->call.sp - IP_I386_AGAIN_BELOW;
-		ret->behind = b->target->anchor.again_call;
-		ret->size = ip_arch_again_image(again, ret->image);
-		return 0;
-	}
-	if (!b->may_take || ip_again_slot_take(b->target, b->tid, b->call.sp, &place) < 0)
+	if (!b->may_take || ip_again_slot_take(b->target, b->tid, b->call.sp, &ret->place) < 0)
 		return -1;
-	slot.calls = place.calls;
-	ret->sp = b->call.sp;
-	ret->at = place.slot;
-	ret->behind = place.calls + call + IP_ARCH_CALL_LENGTH;
-	ret->size = sizeof(slot);
-	memcpy(ret->image, &slot, sizeof(slot));
+	ret->at = ret->place.slot + (b->call.narrow ? IP_AGAIN_NARROW_DATA : 0);
+	ret->behind = ret->place.calls + call + IP_ARCH_CALL_LENGTH;
 	return 0;
 }
 
-/* A slot that the thread was not sent to after all. */
+static int write_slot(const struct broken *b, const struct way *way, const struct ip_again *again)
+{
+	const struct ip_again_slot slot = {.again = *again,
+					   .calls = way->place.calls,
+					   .owner = ip_proc_inner_pid(b->tid),
+					   .sp = b->call.sp};
+	uint8_t image[IP_AGAIN_NARROW];
+
+	if (!b->call.narrow)
+		return copy_out(b->tid, way->at, &slot, sizeof(slot));
+	ip_again_narrow_image(again, &way->place, slot.owner, slot.sp, image);
+	return ip_target_write(b->target, way->place.slot, image, sizeof(image));
+}
+
+/* A slot that the thread was not sent to after all. That of 32-bit code stays its own. */
 static void give_back(const struct broken *b, const struct way *way)
 {
 	const uint64_t nobody = 0;
@@ -313,7 +298,7 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 	struct ip_arch_call call = b->call;
 	struct way way;
 
-	if (find_way(b, again, which, &way) < 0)
+	if (find_way(b, which, &way) < 0)
 		return -1;
 	time = way.at + offsetof(struct ip_again, time);
 	again->pc = call.pc;
@@ -326,11 +311,7 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS && call.wait.limit < IP_WAIT_RECEIVE)
 			arguments[call.wait.argument] = time;
 	}
-	if (b->call.narrow)
-		ip_arch_again_image(again, way.image);
-	else
-		memcpy(way.image, again, sizeof(*again));
-	if (copy_out(b->tid, way.at, way.image, way.size) < 0)
+	if (write_slot(b, &way, again) < 0)
 		return -1;
 	if (b->kept &&
 	    copy_out(b->tid, call.arguments[call.wait.argument], again->time, sizeof(again->time)) < 0) {
@@ -342,7 +323,7 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 		call.regs.rcx = way.behind;
 	} else {
 		ip_arch_prepare(&call, arguments, which == IP_AGAIN_REST ? (long)again->rest[0] : call.number,
-				way.behind, way.sp);
+				way.behind);
 	}
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0) {
 		give_back(b, &way);
@@ -441,15 +422,10 @@ static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret
 {
 	struct ip_again_place place;
 
-	if (b->call.narrow) {
-		*ret_call = 0;
-		*ret_at = b->call.sp;
-		return b->call.pc == b->target->anchor.again_call;
-	}
 	if (!ip_again_slot_at(b->target, b->tid, b->call.pc, &place))
 		return false;
 	*ret_call = place.call;
-	*ret_at = place.slot;
+	*ret_at = place.slot + (b->call.narrow ? IP_AGAIN_NARROW_DATA : 0);
 	return true;
 }
 
@@ -465,10 +441,10 @@ static void wait_on_there(struct broken *b)
 	time = at + offsetof(struct ip_again, time);
 	if (!which && again.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
 		/* in our memory, or in the program's */
-		if (call.wait.limit != IP_WAIT_MILLISECONDS)
+		if (call.wait.limit != IP_WAIT_MILLISECONDS && !call.narrow)
 			time = call.arguments[call.wait.argument];
 		set_time(&call.wait, &again, call.arguments);
-		ip_arch_prepare(&call, call.arguments, call.number, call.pc, call.sp);
+		ip_arch_prepare(&call, call.arguments, call.number, call.pc);
 	} else if (!which) {
 		do_the_same(b);
 		count_renewed(b);
@@ -480,7 +456,8 @@ static void wait_on_there(struct broken *b)
 	} else {
 		return;
 	}
-	if (copy_out(b->tid, time, again.time, sizeof(again.time)) == 0 &&
+	if ((call.narrow ? ip_target_write(b->target, time, again.time, sizeof(again.time))
+			 : copy_out(b->tid, time, again.time, sizeof(again.time))) == 0 &&
 	    ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) == 0)
 		keep(b, time);
 }

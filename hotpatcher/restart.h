@@ -13,8 +13,8 @@
  *      call, puts the registers back, and returns to where the thread was. What the code needs lies
  *      in a slot of the runtime's own memory (again_slot.h): below the thread's stack pointer there
  *      may be no room, and the code believes nobody's memory but ours. The slot lasts as long as
- *      the wait. (In 32-bit code, which has no register to spare that tells the slot, it lies on
- *      the thread's own stack, where a signal's frame would lie.) The code is compared byte for
+ *      the wait. (32-bit code has no register to spare that tells the slot: there the slot is the
+ *      code, written for this wait.) The code is compared byte for
  *      byte before a thread is sent there; and a thread that may dispatch system calls by where
  *      they come from (dispatch.h) is not.
  *   4. Registers are set when all threads stand and it is decided that the target may be

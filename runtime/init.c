@@ -208,12 +208,9 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	iprobe_rt_anchor.again = (uintptr_t)rt_again;
 	iprobe_rt_anchor.again_end = (uintptr_t)rt_again_end;
-	if (CPU_AGAIN_SLOTS) {
+	if (CPU_AGAIN_SLOTS) /* apart from their code */
 		iprobe_rt_anchor.again_slots = (uintptr_t)rt_again_slots;
-		iprobe_rt_anchor.again_nslots = IP_AGAIN_SLOTS;
-	} else {
-		iprobe_rt_anchor.again_call = (uintptr_t)rt_again_call;
-	}
+	iprobe_rt_anchor.again_nslots = CPU_AGAIN_SLOTS ? IP_AGAIN_SLOTS : IP_AGAIN_NARROW_SLOTS;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

@@ -100,7 +100,7 @@ extern char rt_flip_block[];
 void rt_flip_run(void);
 
 /* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
-extern const char rt_again[], rt_again_end[], rt_again_call[], rt_again_slots[];
+extern const char rt_again[], rt_again_end[], rt_again_slots[];
 
 /* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
 struct rt_payload {

@@ -41,7 +41,33 @@ HIDDEN static void *ticker(void *arg)
 	return arg;
 }
 
+/* A struct timespec as epoll_pwait2() has it, also of a 32-bit program. */
+struct limit {
+	long long seconds, nanoseconds;
+};
+
 /* The result of the call; 1000: a byte below the stack pointer has changed meanwhile. */
+#ifdef __i386__
+HIDDEN static long wait_with(long number, int fd, void *events, long limit)
+{
+	long result = number;
+
+	__asm__ volatile("leal -4096(%%esp), %%edi\n"
+			 "1:	movb $0x5a, (%%edi)\n	incl %%edi\n	cmpl %%esp, %%edi\n	jne 1b\n"
+			 "	xorl %%edi, %%edi\n"
+			 "	int $0x80\n"
+			 "	leal -4096(%%esp), %%edi\n"
+			 "1:	cmpb $0x5a, (%%edi)\n	jne 2f\n	incl %%edi\n	cmpl %%esp, "
+			 "%%edi\n	jne 1b\n"
+			 "	jmp 3f\n"
+			 "2:	movl $1000, %%eax\n"
+			 "3:\n"
+			 : "+a"(result)
+			 : "b"(fd), "c"(events), "d"(1l), "S"(limit)
+			 : "edi", "memory", "cc");
+	return result;
+}
+#else
 HIDDEN static long wait_with(long number, int fd, void *events, long limit)
 {
 	register long r10 __asm__("r10") = limit;
@@ -62,10 +88,11 @@ HIDDEN static long wait_with(long number, int fd, void *events, long limit)
 			 : "rcx", "r11", "memory", "cc");
 	return result;
 }
+#endif
 
 struct waiter {
 	long number;
-	struct timespec limit;
+	struct limit limit;
 	double until;
 	long wrong;
 };

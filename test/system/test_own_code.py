@@ -97,16 +97,15 @@ def test_waking(actor, targets, programs):
     target.finish()
 
 
-def test_the_32_bit_code_is_known(actor):
-    """Also where the kernel runs no 32-bit programs: what is compared is what the runtime has."""
+def test_the_32_bit_code_has_room(actor):
+    """Also where the kernel runs no 32-bit programs: slots that are empty, and executable."""
     library = actor.runtime_path.parent / "32" / actor.runtime_path.name
     if not library.exists():
         pytest.skip("built without a runtime for 32-bit programs")
     start, end = symbol(library, "rt_again"), symbol(library, "rt_again_end")
-    assert symbol(library, "rt_again_call") == start + 2
-    text = next(line.split() for line in subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True)
-                .stdout.replace("[ ", "[").splitlines() if " .text " in line)
-    offset = start - int(text[3], 16) + int(text[4], 16)
-    code = library.read_bytes()[offset:offset + end - start]
-    assert len(code) > 20 and code[:2] == b"\xcd\x80" and code[-1:] == b"\xc3"
-    assert code in actor.iprobe_path.read_bytes()
+    assert end - start == 128 * 256 and start % 256 == 0
+    sections = [line.split() for line in subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True)
+                .stdout.replace("[ ", "[").splitlines() if " .iprobe.stubs " in line]
+    assert len(sections) == 1 and sections[0][2] == "NOBITS" and sections[0][7] == "AX", sections
+    first = int(sections[0][3], 16)
+    assert first <= start and end <= first + int(sections[0][5], 16)

@@ -131,6 +131,22 @@ def test_nothing_below_the_stack_is_written(actor, programs, targets, preload):
     assert events > 0 and target.finish().stdout == "untouched\n"
 
 
+def test_nothing_below_the_stack_is_written_of_32_bit_programs(me, programs, targets):
+    """The same: its code in the runtime holds all that it needs. Limits hold, whether one stop falls into a wait or several."""
+    if not (me.runtime_path.parent / "32" / me.runtime_path.name).exists():
+        pytest.skip("built without a runtime for 32-bit programs")
+    target = targets.start(me, [programs.simple("below", extra=("-m32",), placement="instrument"), "2"])
+    out, events, renewed = me.dir() / "trace", 0, 0
+    while target.alive():
+        done = me.iprobe("attach", target.pid, "--duration", "20ms", "-f", "tick", "-q", "--json", "-o", out)
+        assert done.returncode == 0 or not target.alive() or target.proc.wait(5) == 0, repr(done)
+        if done.returncode == 0:
+            events += done.summary()["events"]
+            renewed += done.summary()["renewed_calls"]
+    assert events > 0 and target.finish().stdout == "untouched\n"
+    assert renewed <= 4
+
+
 def test_time_limits_of_32_bit_programs(me, programs, targets):
     if not (me.runtime_path.parent / "32" / me.runtime_path.name).exists():
         pytest.skip("built without a runtime for 32-bit programs")

@@ -14,7 +14,6 @@
 
 /* The code segment of 32-bit programs (asm/segment.h: __USER32_CS). */
 #define IP_I386_CODE_SEGMENT 0x23
-#define IP_I386_AGAIN_BELOW  200
 
 /* asm/unistd_32.h, which a 64-bit program cannot include beside its own */
 enum {

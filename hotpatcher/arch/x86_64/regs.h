@@ -76,28 +76,15 @@ static inline bool ip_arch_is_own_call(const struct ip_arch_call *call, const ui
 	return call->narrow || (code[0] == 0x0f && code[1] == 0x05);
 }
 
-/* What a thread of 32-bit code has on its stack while it is in arch/i386/again.S: bytes of it, from
- * its stack pointer up. */
-static inline size_t ip_arch_again_image(const struct ip_again *again, uint8_t *ret)
-{
-	const uint32_t pc = again->pc;
-
-	memcpy(ret, again, sizeof(*again));
-	memset(ret + sizeof(*again), 0, IP_I386_AGAIN_BELOW - sizeof(*again));
-	memcpy(ret + IP_I386_AGAIN_BELOW - sizeof(pc), &pc, sizeof(pc));
-	return IP_I386_AGAIN_BELOW;
-}
-
 /* Sets the registers for the call to be done again, from behind it. */
 static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *arguments, long number,
-				   uint64_t behind, uint64_t sp)
+				   uint64_t behind)
 {
 	if (call->narrow)
 		ip_i386_set_arguments(&call->regs, arguments);
 	else
 		ip_arch_set_arguments(&call->regs, arguments);
 	ip_arch_do_again(&call->regs, number, behind);
-	call->regs.rsp = sp;
 	if (!call->narrow)
 		call->regs.rcx = behind; /* as the processor leaves it */
 }

@@ -1,52 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As on x86-64 (../x86_64/again.S), the short form only. There is no red zone; the caller's program counter lies on top of the frame
- * a second time, so that `ret` takes it. Of struct ip_again only the low halves of registers count. All registers but eax come back.
+ * As on x86-64 (../x86_64/again.S), the short form only. 32-bit code has no register to spare that could tell the slot, and the
+ * program's stack may have no room below its pointer. So a slot here holds the code itself, which iprobe writes while every thread
+ * stands, with the caller's registers and its address in the instructions (hotpatcher/again_slot.c, narrow_code()):
+ *
+ *	int $0x80; mov $.., %ebx; %ecx; %edx; %esi; %edi; %ebp; jmp CALLER
+ *
+ * and behind it struct ip_again. No flag changes, no register but eax, and nothing is read from memory or written to it. To unwinders
+ * this is a signal's frame, whose registers lie in the slot: at (eip & -IP_AGAIN_NARROW) + offset, which is breg8 0, const2s -256, and,
+ * plus_uconst offset.
  */
-#define FRAME	  200
-#define ARGUMENTS 16
+#include "common/again_slots.h"
 
-	.text
-	.p2align 6
-	.globl rt_again, rt_again_end, rt_again_call
-	.hidden rt_again, rt_again_end, rt_again_call
-	.type rt_again, @function
+	.macro saved_in_slot register, offset
+	.cfi_escape 0x10, \register, 8, 0x78, 0, 0x0b, 0x00, 0xff, 0x1a, 0x23, \offset
+	.endm
+
+	.section .iprobe.stubs, "ax", @nobits
+	.p2align 12
+	.globl rt_again, rt_again_end
+	.hidden rt_again, rt_again_end
+	.type rt_again, @object
+	.size rt_again, IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW
 rt_again:
 	.cfi_startproc
 	.cfi_signal_frame
-	.cfi_def_cfa esp, FRAME
-	.cfi_offset eip, -4
-	.cfi_offset ebx, ARGUMENTS - FRAME
-	.cfi_offset ecx, ARGUMENTS + 8 - FRAME
-	.cfi_offset edx, ARGUMENTS + 16 - FRAME
-	.cfi_offset esi, ARGUMENTS + 24 - FRAME
-	.cfi_offset edi, ARGUMENTS + 32 - FRAME
-	.cfi_offset ebp, ARGUMENTS + 40 - FRAME
-	int $0x80
-rt_again_call:
-	movl ARGUMENTS(%esp), %ebx
-	movl ARGUMENTS + 8(%esp), %ecx
-	movl ARGUMENTS + 16(%esp), %edx
-	movl ARGUMENTS + 24(%esp), %esi
-	movl ARGUMENTS + 32(%esp), %edi
-	movl ARGUMENTS + 40(%esp), %ebp
-	.cfi_same_value ebx
-	.cfi_same_value ecx
-	.cfi_same_value edx
-	.cfi_same_value esi
-	.cfi_same_value edi
-	.cfi_same_value ebp
-	leal FRAME - 4(%esp), %esp
-	.cfi_def_cfa_offset 4
-	ret
+	.cfi_def_cfa esp, 0
+	saved_in_slot 8, 64   /* eip: struct ip_again, pc */
+	saved_in_slot 3, 80   /* ebx, ecx, edx, esi, edi, ebp: arguments */
+	saved_in_slot 1, 88
+	saved_in_slot 2, 96
+	saved_in_slot 6, 104
+	saved_in_slot 7, 112
+	saved_in_slot 5, 120
+	.skip IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW
 rt_again_end:
 	.cfi_endproc
-	.size rt_again, . - rt_again
-
-	/* there is no long form */
-	.globl rt_again_poll, rt_again_rest
-	.hidden rt_again_poll, rt_again_rest
-	.set rt_again_poll, rt_again_end
-	.set rt_again_rest, rt_again_end
 
 	.section .note.GNU-stack, "", @progbits
