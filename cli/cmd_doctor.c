@@ -19,12 +19,12 @@
 
 #include "cli/cli.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/area.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/restore.h"

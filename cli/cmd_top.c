@@ -17,6 +17,7 @@
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "common/units.h"
 
@@ -64,7 +65,7 @@ static uint64_t now_ns(void)
 static void wait_until(struct cli_top_session *session, uint64_t until)
 {
 	for (uint64_t now;
-	     !ip_session_interrupted && (now = now_ns()) < until && !cli_top_session_has_ended(session);) {
+	     !ip_interrupted && (now = now_ns()) < until && !cli_top_session_has_ended(session);) {
 		uint64_t ns = until - now < SLICE_NS ? until - now : SLICE_NS;
 		const struct timespec nap = {0, (long)ns};
 
@@ -123,7 +124,7 @@ static int print_all(const struct cli_top_options *o, struct cli_top_session *se
 
 	for (uint64_t i = 1; !o->iterations || i <= o->iterations; i++) {
 		wait_until(session, start + i * o->delay_ns < end ? start + i * o->delay_ns : end);
-		if (ip_session_interrupted)
+		if (ip_interrupted)
 			return 0;
 		done = cli_top_session_read(session, &snapshot);
 		/* the process was quicker: there is but one picture, of all the time */
@@ -256,7 +257,7 @@ static int begin(const struct cli_top_options *o, struct cli_top_session **ret,
 		if (done)
 			return done < 0 ? -1 : 0;
 		done = cli_top_session_read(*ret, ret_first);
-		if (done || i == TRIES || ip_session_interrupted || !cli_top_session_is_joined(*ret))
+		if (done || i == TRIES || ip_interrupted || !cli_top_session_is_joined(*ret))
 			return done;
 		cli_top_session_end(*ret);
 	}

@@ -547,7 +547,7 @@ static int run(const struct options *o, struct output *output, char **command)
 		return cli_fail();
 	}
 	session.dir = dir;
-	session.fperf = f;
+	session.controller = ip_fperf_controller(f);
 	if (o->pid) {
 		done = ip_session_attach(o->pid, &session, &summary);
 	} else {

@@ -15,8 +15,8 @@
 #include "cli/cli.h"
 #include "cli/fperf.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/print.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "runtime/fperf_pmu.h"
 

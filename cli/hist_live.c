@@ -14,6 +14,7 @@
 #include "cli/reader.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 
 static int show(int pid, const char *dir, const struct cli_hist_options *o)
@@ -67,10 +68,10 @@ int cli_hist_live(int pid, const struct cli_hist_options *o)
 			ip_print(stdout, "\n");
 		if (show(pid, dir, o) < 0)
 			return -1;
-		if (!o->interval_ns || ip_session_interrupted)
+		if (!o->interval_ns || ip_interrupted)
 			return 0;
 		nanosleep(&nap, NULL);
-		if (ip_session_interrupted)
+		if (ip_interrupted)
 			return 0;
 	}
 }

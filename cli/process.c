@@ -11,10 +11,11 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 
 static void on_signal(int signal_number)
 {
-	ip_session_interrupted = signal_number;
+	ip_interrupted = signal_number;
 }
 
 void cli_catch_signals(void)

@@ -358,7 +358,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.own = "--payload";
 			break;
 		case OPT_UNTIL:
-			if (ip_until_add(&ret->session.until, optarg) < 0)
+			if (ip_conditions_add(&ret->session.until, optarg) < 0)
 				return cli_usage(command, "%s", ip_error_message());
 			ret->session.own = "--until";
 			break;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/utf8.h"
 #include "hotpatcher/session.h"
 
@@ -179,7 +180,7 @@ int cli_screen_key(uint64_t until_ns, int fd)
 			take(); /* the size may have changed while somebody else had the terminal */
 			return CLI_KEY_RESIZED;
 		}
-		if (ip_session_interrupted)
+		if (ip_interrupted)
 			return CLI_KEY_NONE;
 		nap = nap < SLICE_NS ? nap : SLICE_NS;
 		if (poll(p, 2, (int)((nap + 999999) / 1000000)) > 0 && p[0].revents) {

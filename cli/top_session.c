@@ -29,6 +29,7 @@
 #include "common/dir.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "common/trace_format.h"
 #include "common/units.h"
@@ -289,7 +290,7 @@ static void wait_a_little(struct cli_top_session *s)
 /* It does not answer any more: most likely it is about to end. */
 static bool wait_for_end(struct cli_top_session *s)
 {
-	for (unsigned i = 0; !reap(s) && !ip_session_interrupted; i++) {
+	for (unsigned i = 0; !reap(s) && !ip_interrupted; i++) {
 		if (i == ENDING_MS / WAIT_MS)
 			return false;
 		wait_a_little(s);
@@ -316,7 +317,7 @@ int cli_top_session_begin(const struct cli_top_options *o, bool terminal, struct
 	if (start(s, o) < 0)
 		return -1;
 	while (!s->live && s->words >= 0) {
-		if (ip_session_interrupted)
+		if (ip_interrupted)
 			return 1;
 		wait_a_little(s);
 	}
@@ -459,7 +460,7 @@ int cli_top_session_read(struct cli_top_session *s, struct cli_top_snapshot *ret
 	_cleanup_free_ char *dir = NULL;
 	int renewed;
 
-	if (s->read_last || (ip_session_interrupted && s->own && !s->child))
+	if (s->read_last || (ip_interrupted && s->own && !s->child))
 		return 0;
 	if (s->own && cli_top_session_has_ended(s)) {
 		s->read_last = true; /* it has written all that there was */

@@ -18,6 +18,7 @@
 #include "cli/top_screen.h"
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "common/utf8.h"
@@ -454,7 +455,7 @@ static int run(struct view *v)
 	int done;
 
 	v->next_ns = now_ns() + v->delay_ns;
-	while (!v->quit && !ip_session_interrupted) {
+	while (!v->quit && !ip_interrupted) {
 		const char *said = cli_top_session_said(v->session);
 		uint64_t now;
 		int key;

@@ -19,6 +19,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "hotpatcher/pass_fds.h"
@@ -204,8 +205,8 @@ static int receive(int socket, char *text, size_t size)
 		ssize_t n;
 
 		/* a signal between the look and the poll is seen by the next look */
-		if (ip_session_interrupted && ip_session_interrupted != asked) {
-			asked = ip_session_interrupted;
+		if (ip_interrupted && ip_interrupted != asked) {
+			asked = ip_interrupted;
 			send(socket, "stop\n", 5, MSG_NOSIGNAL);
 		}
 		if (poll(&p, 1, 200) <= 0)

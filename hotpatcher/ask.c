@@ -10,6 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
@@ -105,7 +106,7 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 
 	if (!ip_area_owner(s->area))
 		return no_answer(s);
-	if (s->options->fperf)
+	if (s->options->controller)
 		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one of its own, "
 				"end that first",
 				s->target->pid, ip_area_owner(s->area));
@@ -123,7 +124,7 @@ int ip_session_ask(struct ip_session *s, bool dry_run)
 		/* it may not listen yet, or not any more */
 		if (!ip_area_has_session(s->area))
 			return 1;
-		if (is_elsewhere(s) || ip_now_ns() > limit || ip_session_interrupted)
+		if (is_elsewhere(s) || ip_now_ns() > limit || ip_interrupted)
 			return no_answer(s);
 		nanosleep(&nap, NULL);
 	}

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "hotpatcher/change.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/session_internal.h"

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/arch/x86_64/regs.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/inject.h"
 #include "hotpatcher/loader.h"
 #include "hotpatcher/session_internal.h"

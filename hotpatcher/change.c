@@ -20,6 +20,7 @@
 #include "hotpatcher/parts.h"
 #include "hotpatcher/pump.h"
 #include "hotpatcher/session_internal.h"
+#include "hotpatcher/until.h"
 
 #define TRIES 3 /* where somebody else changes a site between our looks */
 
@@ -44,8 +45,7 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 
 	if (!d->live.nchanges)
 		return 0;
-	if (wants_values(&o->values) && ip_values_plan(&d->live, s->target, &s->modules, &o->values, s->area,
-						       s->trace, &s->summary->value_gaps) < 0)
+	if (wants_values(&o->values) && ip_session_plan_values(s, &d->live, &s->modules, &o->values) < 0)
 		return -1;
 	if (wants_values(&o->values) && ip_bounds_set_reading(s->target, s->area, s->area->may_read) < 0)
 		return -1;
@@ -131,7 +131,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	changes = ip_difference_changes(d, &n);
 	if (!changes)
 		return -1;
-	ip_session_priority(true);
+	ip_collector_priority(true);
 	done = apply(s, d, o, changes, n, &result, ret, ret_again);
 	ip_clock_read(&now);
 	free(result.inside);
@@ -242,12 +242,12 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 {
 	bool children = ip_family_lives(s->family); /* before the pump, which asks the family too */
 	/* fperf records nothing that could overflow */
-	struct ip_pump *pump = s->options->fperf ? NULL : ip_pump_start(s->collector);
+	struct ip_pump *pump = s->options->controller ? NULL : ip_pump_start(s->collector);
 	bool again, partial = false;
 	int done;
 
 	if (pump && !options->urgent)
-		ip_session_priority(false); /* the target shall not wait for our plans */
+		ip_collector_priority(false); /* the target shall not wait for our plans */
 	for (int i = 0;; i++) {
 		done = update_once(s, options, children, ret, &again);
 		partial |= ret->partial;
@@ -255,7 +255,7 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 		if (done == 0 || !again || i == TRIES)
 			break;
 	}
-	ip_session_priority(true);
+	ip_collector_priority(true);
 	if (pump) {
 		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
 
@@ -293,7 +293,7 @@ static int serve(struct ip_session *s, const struct ip_control_request *request,
 				"was forked from it: "
 				"end that first",
 				s->target->pid);
-	if (s->options->fperf)
+	if (s->options->controller)
 		return ip_error("pid %d: its session is that of an fperf (pid %d), which is not to be "
 				"changed: end it, and "
 				"attach anew",

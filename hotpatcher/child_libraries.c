@@ -13,10 +13,11 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/retry.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/loader.h"
-#include "hotpatcher/patience.h"
 #include "hotpatcher/permit.h"
+#include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -26,7 +27,7 @@
 /* What is kept of a child. */
 struct memory {
 	struct ip_loader *loader;
-	struct ip_patience patience;
+	struct ip_retry patience;
 	uint64_t next_ns; /* no look before */
 	uint32_t changes; /* of the session's selection, as far as the child has them */
 	bool retry;
@@ -95,7 +96,7 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	s->counted = view.counted;
 	s->write_failed = view.write_failed;
 	if (ret == 0)
-		ret = ip_loader_note_sites(m->loader, target, &modules);
+		ret = ip_loader_note_sites(m->loader, target, &modules, ip_module_find_live);
 	if (ret == 0)
 		m->changes = changes;
 	ip_modules_clear(&modules);
@@ -123,7 +124,7 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 {
 	bool tell;
 
-	m->next_ns = ip_patience_failed(&m->patience, began_ns, &tell);
+	m->next_ns = ip_retry_failed(&m->patience, began_ns, &tell);
 	if (!tell)
 		return;
 	m->patience.told = true;
@@ -147,7 +148,7 @@ static int look_at(void *data, pid_t pid, void **kept)
 	m->retry = done <= 0;
 	if (done < 0)
 		failed(s, m, pid, now);
-	else if (done && ip_patience_worked(&m->patience))
+	else if (done && ip_retry_worked(&m->patience))
 		ip_print(stderr,
 			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are recorded "
 			 "now\n",

@@ -4,12 +4,14 @@
  */
 #include "hotpatcher/collector.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/collector_internal.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/stop.h"
 
 #define REAP_INTERVAL_NS 50000000ull
@@ -287,4 +289,14 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 	}
 	ret->unserved = c->unserved_before + c->area->header->unserved;
 	ret->lost += ret->unserved;
+}
+
+void ip_collector_priority(bool recording)
+{
+	const struct sched_param param = {.sched_priority = recording};
+
+	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead of others by it */
+	if (ip_permit_is_lent())
+		return;
+	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }

@@ -94,4 +94,8 @@ bool ip_collector_in_flight(const struct ip_collector *c);
 
 void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats *ret);
 
+/* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
+ * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
+void ip_collector_priority(bool recording);
+
 #endif

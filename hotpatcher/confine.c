@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/arch/x86_64/audit.h"
 #include "common/error.h"
-#include "hotpatcher/arch/x86_64/audit.h"
 #include "hotpatcher/front.h"
 
 #define NOBODY 65534

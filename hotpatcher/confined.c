@@ -19,9 +19,9 @@
 #include <sys/user.h>
 #include <unistd.h>
 
+#include "common/arch/x86_64/audit.h"
 #include "common/cleanup.h"
 #include "common/rt_abi.h"
-#include "hotpatcher/arch/x86_64/audit.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP

@@ -17,6 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "hotpatcher/control_peer.h"
 #include "hotpatcher/pass_fds.h"
@@ -256,7 +257,7 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid, str
 		return ip_error("out of memory");
 	do {
 		ready = poll(&p, 1, PATIENCE_MS);
-	} while (ready < 0 && errno == EINTR && !ip_session_interrupted);
+	} while (ready < 0 && errno == EINTR && !ip_interrupted);
 	if (ready < 0)
 		return ip_error("pid %d: interrupted while its session was at it: it may be changed yet",
 				pid);

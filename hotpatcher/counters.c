@@ -11,16 +11,15 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/condition.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "hotpatcher/filters.h"
-#include "hotpatcher/fperf.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/trace_internal.h"
-#include "hotpatcher/until.h"
 #include "hotpatcher/user.h"
 
 /* For what comes later: libraries, other images, what a second attach adds. Where it is not enough there will be more (blocks.h). */
@@ -45,7 +44,7 @@ struct ip_counters {
 	struct meter *meters;
 	size_t nmeters;
 	const struct ip_user *user; /* NULL: none */
-	struct ip_fperf *fperf;	    /* NULL: none */
+	const struct ip_meter_kind *kind; /* NULL: counts and histograms */
 	uint64_t reentered;	    /* calls of it that were left out, by threads that have ended */
 	uint32_t *meter_of;	    /* by number: index + 1 */
 	char **seen; /* by block, parts included: what it held when it was read last; NULL: zeroes */
@@ -243,26 +242,26 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f, con
 	return 0;
 }
 
-void ip_counters_set_fperf(struct ip_counters *c, struct ip_fperf *fperf)
+void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kind)
 {
 	if (c)
-		c->fperf = fperf;
+		c->kind = kind;
 }
 
 /* The pump may be taking over what an ended thread has left. */
-static int set_fperf(struct ip_counters *c, const struct ip_plan_function *f)
+static int set_kind(struct ip_counters *c, const struct ip_plan_function *f)
 {
 	HOLD(c);
 
-	return reach(c, f->number) < 0 ? -1 : ip_fperf_place(c->fperf, f);
+	return reach(c, f->number) < 0 ? -1 : c->kind->place(c->kind->data, f);
 }
 
-static int set_all_fperf(struct ip_counters *c, const struct ip_plan *plan)
+static int set_all_kind(struct ip_counters *c, const struct ip_plan *plan)
 {
 	for (size_t i = 0; i < plan->nfunctions; i++)
-		if (set_fperf(c, &plan->functions[i]) < 0)
+		if (set_kind(c, &plan->functions[i]) < 0)
 			return -1;
-	return ip_fperf_follow(c->fperf, plan);
+	return c->kind->follow(c->kind->data, plan);
 }
 
 /* At once: who watches a duration must know which one it is. */
@@ -295,9 +294,9 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		if (plan->functions[i].duty == IP_DUTY_USER &&
 		    set_user(c, &plan->functions[i], &rules[i]) < 0)
 			return -1;
-	if (c->fperf && set_all_fperf(c, plan) < 0)
+	if (c->kind && set_all_kind(c, plan) < 0)
 		return -1;
-	for (size_t i = 0; !c->fperf && i < plan->nfunctions; i++)
+	for (size_t i = 0; !c->kind && i < plan->nfunctions; i++)
 		if (plan->functions[i].duty != IP_DUTY_USER &&
 		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
 			return -1;
@@ -485,7 +484,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 		return;
 	collect_open(c, meters);
 	collect_user(c, block);
-	holds = ip_fperf_release(c->fperf, block);
+	holds = c->kind && c->kind->release(c->kind->data, block);
 	c->reentered += load64(&meters->reentered);
 	for (uint32_t i = block; i < c->nblocks; i += c->area->blocks.n) {
 		memset((char *)ip_area_meters(c->area, i) + sizeof(meters->state), 0,
@@ -493,7 +492,7 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot)
 		memset(c->seen[i], 0, c->area->blocks.size);
 	}
 	if (holds)
-		ip_fperf_keep(c->fperf, block);
+		c->kind->keep(c->kind->data, block);
 	__atomic_store_n(&meters->state, holds ? IP_METERS_LEFT : IP_METERS_FREE, __ATOMIC_RELEASE);
 	/* the lowest are handed out first, so that the upper half can become room */
 	if (block < c->area->header->meters_hint)
@@ -540,12 +539,12 @@ int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)
 	return ip_trace_save(trace, IP_TRACE_COUNTS, text, size);
 }
 
-void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_until_durations *ret)
+void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_condition_durations *ret)
 {
 	HOLD(c);
 	const struct meter *m;
 
-	*ret = (struct ip_until_durations){0};
+	*ret = (struct ip_condition_durations){0};
 	if (number >= IP_AREA_DUTIES || !c->meter_of[number])
 		return;
 	m = &c->meters[c->meter_of[number] - 1];

@@ -17,7 +17,6 @@
 #include "hotpatcher/trace.h"
 
 struct ip_counters;
-struct ip_fperf;
 
 struct ip_payload_rules;
 struct ip_user;
@@ -31,8 +30,21 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 int ip_counters_create(struct ip_area *area, const struct ip_user *user, struct ip_counters **ret);
 void ip_counters_destroy(struct ip_counters *c);
 
-/* Functions with IP_DUTY_FPERF are fperf's (borrowed; NULL: there are none). */
-void ip_counters_set_fperf(struct ip_counters *c, struct ip_fperf *fperf);
+/* Meters of somebody else, in place of counts and histograms. */
+struct ip_meter_kind {
+	void *data;
+	/* A function, which has been bound, goes live: its place in the blocks. -1 with an error. */
+	int (*place)(void *data, const struct ip_plan_function *function);
+	/* All of a plan have been placed. -1 with an error. */
+	int (*follow)(void *data, const struct ip_plan *plan);
+	/* A thread has ended: takes over what its block holds. Whether something must stay in it: then keep() notes that
+	 * again when the block has been cleared. */
+	bool (*release)(void *data, uint32_t block);
+	void (*keep)(void *data, uint32_t block);
+};
+
+/* Borrowed; NULL: there are none. c may be NULL. */
+void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kind);
 
 /* Gives the functions of a plan, which has been bound, their duties in this session, before any site of theirs is live, and tells the
  * trace. -1 with an error: there is no room for so many. */
@@ -50,9 +62,9 @@ void ip_counters_release(struct ip_counters *c, const struct ip_slot *slot);
 /* Writes DIR/iprobe/counts and DIR/iprobe/payload.txt, atomically, where there is anything to count. c may be NULL. */
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace);
 
-struct ip_until_durations;
+struct ip_condition_durations;
 /* Durations of one number that have been taken over so far. */
-void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_until_durations *ret);
+void ip_counters_durations(struct ip_counters *c, uint32_t number, struct ip_condition_durations *ret);
 
 /* Calls counted and measured so far. c may be NULL. */
 uint64_t ip_counters_calls(const struct ip_counters *c);

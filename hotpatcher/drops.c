@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
-#include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/hot.h"
 #include "hotpatcher/session_internal.h"
@@ -36,12 +36,22 @@ struct drop {
 };
 
 struct ip_drops {
+	struct ip_chooser chooser;
 	struct ip_hot *hot;
 	struct drop *items;
 	size_t n;
 	uint64_t next_ns, hz;
 	bool behind; /* step 4 has failed: it is to be done again */
 };
+
+static enum ip_verdict judge(const void *data, const struct ip_module *module, uint32_t function)
+{
+	bool counted;
+
+	if (!ip_drops_find(data, module, function, &counted))
+		return IP_VERDICT_TAKEN;
+	return counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
+}
 
 struct ip_drops *ip_drops_create(unsigned percent)
 {
@@ -56,7 +66,13 @@ struct ip_drops *ip_drops_create(unsigned percent)
 		free(d);
 		return NULL;
 	}
+	d->chooser = (struct ip_chooser){.data = d, .judge = judge};
 	return d;
+}
+
+const struct ip_chooser *ip_drops_chooser(const struct ip_drops *d)
+{
+	return d ? &d->chooser : NULL;
 }
 
 void ip_drops_destroy(struct ip_drops *d)
@@ -182,7 +198,7 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 		if (d->behind && !d->items[i].counted)
 			set_duties(s, firsts[i - before], IP_DUTY_SILENT);
 		tell(s, &d->items[i], f);
-		ip_trace_add_dropped(s->trace, ip_arch_clock(), firsts[i - before], d->items[i].counted,
+		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before], d->items[i].counted,
 				     f->per_second, f->own_ticks, f->share);
 	}
 	for (size_t i = 0; i < result.nstops; i++)

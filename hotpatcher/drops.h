@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hotpatcher/selections.h"
+
 struct ip_hot;
 struct ip_module;
 struct ip_session;
@@ -37,6 +39,8 @@ struct ip_hot *ip_drops_hot(const struct ip_drops *drops);
 /* Whether a function of the module's probe list was dropped. *ret_counted: its calls are counted. drops may be NULL. */
 bool ip_drops_find(const struct ip_drops *drops, const struct ip_module *module, uint32_t function,
 		   bool *ret_counted);
+/* What takes them away (selections.h). NULL: drops is. */
+const struct ip_chooser *ip_drops_chooser(const struct ip_drops *drops);
 
 /* Step 1 of a turn, and the rest where there is anything to do. */
 void ip_drops_turn(struct ip_session *s);

@@ -18,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/trace_format.h"
 #include "hotpatcher/stop.h"
 
 #define LOOK_NS	   100000000ull /* between looks at the names of threads that have been looked at */
@@ -162,17 +163,18 @@ static int begin_threads(const struct ip_filter_options *o, struct ip_filters *f
 	return 0;
 }
 
-static void tell_trace(const struct ip_filter_options *o, struct ip_trace *trace)
+void ip_filters_describe(const struct ip_filter_options *o, void (*tell)(void *data, const char *text),
+			 void *data)
 {
 	char text[512];
 
 	if (o->depth) {
 		snprintf(text, sizeof(text), "depth %u", o->depth);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->min_duration_ns) {
 		snprintf(text, sizeof(text), "min-duration %" PRIu64 " ns", o->min_duration_ns);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	for (size_t i = 0; i < o->nsamples; i++) {
 		_cleanup_free_ char *of =
@@ -180,30 +182,30 @@ static void tell_trace(const struct ip_filter_options *o, struct ip_trace *trace
 
 		snprintf(text, sizeof(text), "sample %u%s%s", o->samples[i].every, of ? ":" : "",
 			 of ? of : "");
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->start.name) {
 		snprintf(text, sizeof(text), "start-on %s:%u", o->start.name, o->start.calls);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->stop.name) {
 		snprintf(text, sizeof(text), "stop-on %s:%u", o->stop.name, o->stop.calls);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->tids) {
 		snprintf(text, sizeof(text), "tid %s", o->tids);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->names) {
 		snprintf(text, sizeof(text), "thread %s", o->names);
-		ip_trace_add_filter(trace, text);
+		tell(data, text);
 	}
 	if (o->callsite)
-		ip_trace_add_filter(trace, "callsite");
+		tell(data, "callsite");
 }
 
 int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
-		     struct ip_trace *trace, const struct ip_clock_reading *start)
+		     const struct ip_clock_reading *start)
 {
 	struct ip_filters *f = area->filters;
 	struct ip_clock_reading now;
@@ -223,7 +225,6 @@ int ip_filters_begin(const struct ip_filter_options *o, struct ip_area *area, co
 	f->stop_after = o->stop.name ? o->stop.calls : 0;
 	f->callsite = o->callsite;
 	f->frames = o->depth || o->min_duration_ns || o->nsamples || o->start.name || o->names;
-	tell_trace(o, trace);
 	return 0;
 }
 

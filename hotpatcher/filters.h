@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "hotpatcher/area.h"
 #include "hotpatcher/plan.h"
 #include "hotpatcher/target.h"
-#include "hotpatcher/trace.h"
 
 #define IP_FILTER_SAMPLES 32u
 
@@ -48,10 +48,13 @@ struct ip_rule *ip_filters_call_sites(const struct ip_plan *plan);
 /* Whether anything is asked for that takes a careful session (IP_MODE_CAREFUL). */
 bool ip_filters_any(const struct ip_filter_options *options);
 
-/* Behind ip_area_begin(): tells the hooks, and the trace. -1 with an error (no such thread). */
+/* Behind ip_area_begin(): tells the hooks. -1 with an error (no such thread). */
 int ip_filters_begin(const struct ip_filter_options *options, struct ip_area *area,
-		     const struct ip_target *target, struct ip_trace *trace,
-		     const struct ip_clock_reading *start);
+		     const struct ip_target *target, const struct ip_clock_reading *start);
+
+/* What the session leaves out, as its options say it: a text for each, in their order. */
+void ip_filters_describe(const struct ip_filter_options *options, void (*tell)(void *data, const char *text),
+			 void *data);
 
 /* Rules of the functions of a plan that has been bound; before its sites go live. */
 int ip_filters_add_plan(const struct ip_filter_options *options, struct ip_area *area,

@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/print.h"
+#include "common/retry.h"
 #include "hotpatcher/arch/x86_64/regs.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/change.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/loader.h"
-#include "hotpatcher/patience.h"
+#include "hotpatcher/restore.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -29,7 +30,7 @@ struct ip_follow {
 	struct ip_loader *loader;
 	uint64_t next_ns;    /* no look before */
 	uint64_t changed_ns; /* when something had changed last */
-	struct ip_patience patience;
+	struct ip_retry patience;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	unsigned
 		images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
@@ -61,7 +62,7 @@ int ip_follow_begin(struct ip_session *s)
 		/* a library may have been unloaded and loaded again since the plan */
 		f->wanted |= m->may_go && m->list;
 	}
-	return ip_loader_note_sites(f->loader, s->target, &s->modules);
+	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live);
 }
 
 void ip_follow_destroy(struct ip_follow *f)
@@ -152,7 +153,7 @@ static int catch_up(struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
 	f->wanted = false;
-	return ip_loader_note_sites(f->loader, s->target, &s->modules) < 0 ? -1 : 1;
+	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
 }
 
 /* The process goes on as another program. */
@@ -192,7 +193,7 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	bool tell;
 
 	f->retry = true;
-	f->next_ns = ip_patience_failed(&f->patience, began_ns, &tell);
+	f->next_ns = ip_retry_failed(&f->patience, began_ns, &tell);
 	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
 	f->patience.told = true;
@@ -204,7 +205,7 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 
 static void worked(struct ip_session *s)
 {
-	if (ip_patience_worked(&s->follow->patience))
+	if (ip_retry_worked(&s->follow->patience))
 		ip_print(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }

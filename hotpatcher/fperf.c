@@ -10,11 +10,11 @@
 
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/selection.h"
 #include "hotpatcher/area.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/fperf_internal.h"
 #include "hotpatcher/fperf_policy.h"
 #include "hotpatcher/fperf_tails.h"
@@ -45,6 +45,7 @@ int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **re
 		return ip_error("out of memory");
 	f->options = *options;
 	f->watch.own = -1;
+	ip_fperf_set_controller(f);
 	*ret = f;
 	return 0;
 }
@@ -246,7 +247,7 @@ struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f, const str
 
 bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function)
 {
-	const struct ip_fperf_function *fn = f ? ip_fperf_find(f, module, function) : NULL;
+	const struct ip_fperf_function *fn = ip_fperf_find(f, module, function);
 
 	return fn && fn->out;
 }

@@ -102,29 +102,10 @@ struct ip_fperf_summary {
 int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret);
 void ip_fperf_destroy(struct ip_fperf *f);
 
-/* Whether it counts in this process; adds to *room what it needs in each block. -1 with an error: under seccomp, 32-bit. */
-int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const struct ip_plan *plan,
-		   uint64_t *room);
+/* What makes a session that of this fperf (session_controller.h). */
+const struct ip_session_controller *ip_fperf_controller(const struct ip_fperf *f);
 /* Whether its hooks make system calls. */
 bool ip_fperf_makes_calls(const struct ip_fperf *f);
-/* A session's memory is ready: the control block. -1 with an error. */
-int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area);
-/* A function, which has been bound, goes live: its place and first quota; or its jumps do. -1 with an error: there is no room. */
-int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *function);
-/* The functions of a plan have been placed: notes where their jumps lead. -1: out of memory, with an error. */
-int ip_fperf_follow(struct ip_fperf *f, const struct ip_plan *plan);
-/* Whether the function is out now. f may be NULL. */
-bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function);
-/* A thread has ended: takes over what its block holds. f may be NULL. Whether the thread has left something of the kernel's: then, when the block
- * has been cleared, ip_fperf_keep() notes it there again (fperf_pmu.h, step 1). */
-bool ip_fperf_release(struct ip_fperf *f, uint32_t block);
-void ip_fperf_keep(struct ip_fperf *f, uint32_t block);
-/* Steps 1 to 3. The session may have no fperf. */
-void ip_fperf_turn(struct ip_session *s);
-/* How long the session's loop may sleep. */
-uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now);
-/* The session ends: reads everything for the last time. f may be NULL. */
-void ip_fperf_end(struct ip_fperf *f);
 
 /* Rows as of now, malloc'ed, in the order of the first event's total; *ret_n of them, only what was called. NULL with an error. */
 struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n);

@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/proc.h"
 #include "hotpatcher/session_internal.h"
-#include "hotpatcher/started.h"
 #include "hotpatcher/stop.h"
 
 #define ADVANCE_S 0.05
@@ -85,7 +85,7 @@ bool ip_fperf_is_watched(const struct ip_fperf *f)
 /* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
 static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 {
-	uint64_t started = ip_started_at(pid);
+	uint64_t started = ip_proc_started_at(pid);
 	struct timespec t;
 	double age = 0;
 

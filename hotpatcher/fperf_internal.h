@@ -13,6 +13,7 @@
 #include "hotpatcher/fperf_estimate.h"
 #include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/fperf_strata.h"
+#include "hotpatcher/session_controller.h"
 
 /* Sums of a function over threads. */
 struct ip_fperf_sums {
@@ -86,6 +87,9 @@ struct ip_fperf_spent {
 };
 
 struct ip_fperf {
+	struct ip_session_controller controller;
+	struct ip_chooser chooser;
+	struct ip_meter_kind meters;
 	struct ip_fperf_options options;
 	struct ip_area *area;
 	uint32_t place, pmu;
@@ -189,5 +193,29 @@ void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *function, uint
 void ip_fperf_close_quota(struct ip_fperf *f, struct ip_fperf_function *function);
 /* How many are open, as threads say. */
 int64_t ip_fperf_open_samples(const struct ip_fperf *f, const struct ip_fperf_function *function);
+
+/* fperf_controller.c: what the session calls (session_controller.h). */
+void ip_fperf_set_controller(struct ip_fperf *f);
+/* Whether it counts in this process; adds to *room what it needs in each block. -1 with an error: under seccomp, 32-bit. */
+int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const struct ip_plan *plan,
+		   uint64_t *room);
+/* A session's memory is ready: the control block. -1 with an error. */
+int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area);
+/* A function, which has been bound, goes live: its place and first quota; or its jumps do. -1 with an error: there is no room. */
+int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *function);
+/* The functions of a plan have been placed: notes where their jumps lead. -1: out of memory, with an error. */
+int ip_fperf_follow(struct ip_fperf *f, const struct ip_plan *plan);
+/* Whether the function is out now. */
+bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function);
+/* A thread has ended: takes over what its block holds. Whether the thread has left something of the kernel's: then, when the block
+ * has been cleared, ip_fperf_keep() notes it there again (fperf_pmu.h, step 1). */
+bool ip_fperf_release(struct ip_fperf *f, uint32_t block);
+void ip_fperf_keep(struct ip_fperf *f, uint32_t block);
+/* Steps 1 to 3. */
+void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s);
+/* How long the session's loop may sleep. */
+uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now);
+/* The session ends: reads everything for the last time. */
+void ip_fperf_end(struct ip_fperf *f);
 
 #endif

@@ -16,7 +16,6 @@
 
 #include "common/fperf_pmu_abi.h"
 
-struct ip_area;
 struct ip_fperf;
 struct ip_fperf_event;
 struct ip_target;
@@ -35,9 +34,5 @@ int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *co
 
 /* What may be wrong with perf_event_open(2); static text. */
 const char *ip_pmu_error(int error);
-
-/* Step 2, for all blocks of the last session in the area, as its header says. How many were closed; -1 with an error: some are still
- * there. */
-int ip_pmu_clean(struct ip_target *target, const struct ip_area *area);
 
 #endif

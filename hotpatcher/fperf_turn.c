@@ -482,13 +482,12 @@ static void look_and_decide(struct ip_fperf *f, struct ip_session *s, bool turns
 		f->interval_ns = f->options.interval_ns;
 }
 
-void ip_fperf_turn(struct ip_session *s)
+void ip_fperf_turn(struct ip_fperf *f, struct ip_session *s)
 {
-	struct ip_fperf *f = s->options->fperf;
 	uint64_t now = ip_now_ns();
 	bool overdrawn, window_over, interval_over;
 
-	if (!f || !f->area || !s->live || s->execed || !ip_target_alive(s->target))
+	if (!f->area || !s->live || s->execed || !ip_target_alive(s->target))
 		return;
 	if (!f->running) {
 		begin(f, s);
@@ -535,7 +534,7 @@ uint64_t ip_fperf_nap(const struct ip_fperf *f, uint64_t now)
 
 void ip_fperf_end(struct ip_fperf *f)
 {
-	if (!f || !f->area || f->end_ns)
+	if (!f->area || f->end_ns)
 		return;
 	ip_fperf_look(f);
 	f->end_ns = ip_now_ns();

@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
+#include "common/arch/x86_64/tsc.h"
 #include "common/error.h"
 #include "common/probe_list.h"
 #include "common/trace_format.h"
-#include "hotpatcher/arch/x86_64/regs.h"
 
 #define SAMPLE	  4u	/* packets, of which one is looked at */
 #define CALLS_MIN 2000u /* fewer calls tell nothing */
@@ -41,11 +41,11 @@ static uint64_t measure(void)
 	uint64_t best = UINT64_MAX;
 
 	for (int round = 0; round < 50; round++) {
-		uint64_t from = ip_arch_clock(), took;
+		uint64_t from = ip_tsc(), took;
 
 		for (int i = 0; i < 200; i++)
-			ip_arch_clock();
-		took = (ip_arch_clock() - from) / 100;
+			ip_tsc();
+		took = (ip_tsc() - from) / 100;
 		best = took < best ? took : best;
 	}
 	return best ? best : 1;

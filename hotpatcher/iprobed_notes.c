@@ -18,8 +18,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/proc.h"
 #include "hotpatcher/iprobed_internal.h"
-#include "hotpatcher/started.h"
 
 #define NAME_SIZE 80
 
@@ -74,7 +74,7 @@ int ip_iprobed_note(const struct ip_iprobed *d, const struct ip_iprobed_session 
 {
 	const struct note note = note_of(s);
 	char name[NAME_SIZE], text[64];
-	int n = snprintf(text, sizeof(text), "%lu\n", ip_started_at(note.pid));
+	int n = snprintf(text, sizeof(text), "%lu\n", ip_proc_started_at(note.pid));
 
 	name_of(&note, name);
 	_cleanup_close_ int fd =
@@ -145,7 +145,7 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		.member = note->kind == MEMBER,
 		.cleaning = true};
 	/* the start is compared when the process is held: it is the one of the note, and stays it */
-	if (s->target >= 0 && ip_started_at(note->pid) == start && ip_pidfd_lives(s->target)) {
+	if (s->target >= 0 && ip_proc_started_at(note->pid) == start && ip_pidfd_lives(s->target)) {
 		if (note->kind != MEMBER)
 			return s;
 		s->entry.users = calloc(1, sizeof(uid_t));

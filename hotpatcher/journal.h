@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hotpatcher/clock.h"
+#include "common/clock.h"
 
 /* How far a slot has come. */
 struct ip_progress {

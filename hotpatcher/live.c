@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 
@@ -16,7 +17,7 @@
 
 int ip_session_serve_counts(struct ip_session *s)
 {
-	if (s->options->fperf)
+	if (s->options->controller)
 		return ip_error("pid %d: its session is that of an fperf (pid %d), which keeps no "
 				"histograms: end it first",
 				s->target->pid, getpid());
@@ -126,7 +127,7 @@ int ip_session_join(pid_t pid, char **ret_dir)
 				  ret_dir, &size);
 		if (done <= 0)
 			return done;
-		if (ip_session_interrupted || ip_now_ns() > limit)
+		if (ip_interrupted || ip_now_ns() > limit)
 			return -1;
 		nanosleep(&nap, NULL);
 	}

@@ -16,8 +16,6 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "hotpatcher/permit.h"
-#include "hotpatcher/restore.h"
-#include "hotpatcher/site_state.h"
 
 #define WORDS	   6	/* of r_debug, of which a link_map has the first 5 */
 #define LINKS_MAX  8192 /* a list that is longer is none */
@@ -205,22 +203,6 @@ int ip_loader_note(struct ip_loader *l, const struct ip_target *target)
 	return 1;
 }
 
-struct search {
-	struct ip_loader *loader;
-	const struct ip_target *target;
-};
-
-/* 1 for the first live site: ends the walk. */
-static int note_live(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
-{
-	struct search *s = data;
-
-	if (ip_site_state(s->target, s->target->arch, probe, address, bytes) != IP_SITE_LIVE)
-		return 0;
-	add(&s->loader->sites, &s->loader->nsites, address, probe->length, bytes);
-	return -1;
-}
-
 int ip_loader_expect(struct ip_loader *l, uint64_t address, const uint8_t *bytes, unsigned size)
 {
 	return add(&l->sites, &l->nsites, address, size, bytes);
@@ -245,11 +227,13 @@ static int keep_old(struct ip_loader *l, const struct ip_module *module, const s
 }
 
 int ip_loader_note_sites(struct ip_loader *l, const struct ip_target *target,
-			 const struct ip_modules *modules)
+			 const struct ip_modules *modules, ip_loader_find_t find)
 {
 	_cleanup_free_ struct place *before = l->sites;
 	size_t nbefore = l->nsites;
-	struct search s = {l, target};
+	uint8_t bytes[IP_SITE_MAX];
+	uint64_t address;
+	unsigned size;
 
 	l->sites = NULL;
 	l->nsites = 0;
@@ -259,8 +243,9 @@ int ip_loader_note_sites(struct ip_loader *l, const struct ip_target *target,
 
 		if (!m->may_go || !m->list)
 			continue;
-		if (ip_module_is_mapped(target, m))
-			ip_each_site(target, m, note_live, &s);
+		size = ip_module_is_mapped(target, m) ? find(target, m, &address, bytes) : 0;
+		if (size)
+			add(&l->sites, &l->nsites, address, size, bytes);
 		if (l->nsites == n && keep_old(l, m, before, nbefore) < 0)
 			return -1;
 	}

@@ -29,10 +29,14 @@ int ip_loader_note(struct ip_loader *loader, const struct ip_target *target);
 /* A site of a module that may go has just been made live: bytes. To be called before ip_loader_note_sites(). -1 where memory ran out. */
 int ip_loader_expect(struct ip_loader *loader, uint64_t address, const uint8_t *bytes, unsigned size);
 
+/* Finds a live site of a module: its address, and its bytes (IP_SITE_MAX). How many; 0: none. */
+typedef unsigned (*ip_loader_find_t)(const struct ip_target *target, const struct ip_module *module,
+				     uint64_t *ret_address, uint8_t *ret_bytes);
+
 /* Takes note of one live site of each module that may go. Where none is live any more what was noted or expected before stays, once: a
  * library that was unloaded and loaded again while we were at work shows as a change then. */
 int ip_loader_note_sites(struct ip_loader *loader, const struct ip_target *target,
-			 const struct ip_modules *modules);
+			 const struct ip_modules *modules, ip_loader_find_t find);
 
 /* Whether anything differs from what was noted. */
 bool ip_loader_changed(struct ip_loader *loader, const struct ip_target *target);

@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/session.h"
+#include "common/interrupted.h"
 #include "hotpatcher/stop.h"
 
 #define PAGE(a)	    ((a) >> 12)
@@ -115,7 +115,7 @@ static int rest(struct ip_target *target, uint64_t limit_ns)
 {
 	if (ip_now_ns() + NAP_NS > limit_ns || ip_now_ns() + ip_stop_rest_ns(target) > limit_ns)
 		return -1;
-	return ip_stop_rest(target, NAP_NS, &ip_session_interrupted);
+	return ip_stop_rest(target, NAP_NS, &ip_interrupted);
 }
 
 /* Step 4. */

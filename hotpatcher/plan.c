@@ -12,8 +12,6 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
-#include "hotpatcher/drops.h"
-#include "hotpatcher/fperf.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/plan_choice.h"
 
@@ -28,6 +26,20 @@ static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
 	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) > 0;
 }
 
+static enum ip_verdict verdict_on(const struct ip_selections *selections, const struct ip_module *module,
+				  uint32_t function)
+{
+	const struct ip_chooser *chooser = selections->chooser;
+
+	return chooser ? chooser->judge(chooser->data, module, function) : IP_VERDICT_TAKEN;
+}
+
+/* Whether a probe is none of the chooser's. */
+static bool is_passed_over(const struct ip_selections *selections, const struct ip_pl_probe *probe)
+{
+	return selections->chooser && selections->chooser->calls_only && probe->kind == IP_PROBE_POINT;
+}
+
 /* What its probes do. Where there is no second moment there is no duration: calls are counted then. */
 static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
 		       const struct ip_selections *selections, const struct ip_pl_probe *probe)
@@ -37,11 +49,10 @@ static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
 	const struct ip_pl_function *function = &list->functions[probe->function];
 	const char *name = ip_probe_list_string(list, function->name);
 	const struct ip_payload_rule *rule, *other;
-	bool counted;
 
-	if (selections->fperf)
-		return IP_DUTY_FPERF;
-	if (ip_drops_find(selections->drops, module, probe->function, &counted))
+	if (selections->chooser && selections->chooser->duty != IP_DUTY_LOG)
+		return selections->chooser->duty;
+	if (verdict_on(selections, module, probe->function) == IP_VERDICT_COUNTED)
 		return IP_DUTY_COUNT;
 	if (!rules)
 		return IP_DUTY_LOG;
@@ -100,17 +111,18 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 	for (uint32_t i = 0; i < list->header->nprobes; i++) {
 		const struct ip_pl_probe *probe = &list->probes[i];
 		const struct ip_pl_function *f = &list->functions[probe->function];
-		bool inlined = probe->flags & IP_PROBE_INLINED, counted;
+		bool inlined = probe->flags & IP_PROBE_INLINED;
 		uint32_t at = 2 * probe->function + inlined, other = 2 * probe->function + !inlined;
 		const struct ip_change change = {.address = module->load_bias + probe->offset,
 						 .length = probe->length,
 						 .form = probe->form,
 						 .transit_regs = ip_probe_transit_regs(probe)};
+		enum ip_verdict verdict;
 		bool selected;
 
 		if (!can_cross(arch, &change))
 			c->broken[probe->function] = 1;
-		if (selections->fperf && probe->kind == IP_PROBE_POINT)
+		if (is_passed_over(selections, probe))
 			continue;
 		if (c->state[at])
 			continue;
@@ -122,15 +134,13 @@ static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 		c->state[at] = IP_CHOICE_NOT;
 		if (!selected)
 			continue;
+		verdict = verdict_on(selections, module, probe->function);
 		/* a call that goes on in one that was dropped is not followed there */
-		if (ip_drops_find(selections->drops, module, probe->function, &counted)) {
-			selected = counted;
+		if (verdict == IP_VERDICT_COUNTED || verdict == IP_VERDICT_LEFT_OUT)
 			c->broken[probe->function] = 1;
-		}
-		if (!selected)
+		if (verdict == IP_VERDICT_LEFT_OUT)
 			continue;
-		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED &&
-				   !ip_fperf_is_out(selections->fperf, module, probe->function);
+		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED && verdict != IP_VERDICT_RESTS;
 		c->state[at] = IP_CHOICE_SELECTED;
 		c->duty[at] = duty_of(plan, module, selections, probe);
 	}
@@ -192,8 +202,8 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 				      .may_go = module->may_go};
 
 		if ((state != IP_CHOICE_SELECTED && state != IP_CHOICE_SILENT) ||
-		    (selections->fperf && (probe->kind == IP_PROBE_POINT ||
-					   ip_fperf_is_out(selections->fperf, module, probe->function))) ||
+		    is_passed_over(selections, probe) ||
+		    verdict_on(selections, module, probe->function) == IP_VERDICT_RESTS ||
 		    (state == IP_CHOICE_SILENT && probe->kind == IP_PROBE_POINT))
 			continue;
 		if (place(plan, choice, m, probe, false, places, &group) < 0)
@@ -319,7 +329,7 @@ int ip_plan_match(const struct ip_target *target, const struct ip_modules *modul
 
 	*ret = (struct ip_plan){0};
 	done = ip_choice_init(&choice, modules);
-	choice.exclusive = selections->fperf && ip_fperf_get_options(selections->fperf)->exclusive;
+	choice.exclusive = selections->chooser && selections->chooser->exclusive;
 	for (size_t i = 0; done == 0 && i < modules->n; i++)
 		done = modules->items[i].list ? choose(ret, &choice, i, selections) : 0;
 	if (done == 0)

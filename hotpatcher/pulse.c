@@ -40,11 +40,11 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/dir.h"
 #include "common/error.h"
 #include "common/trace_format.h"
 #include "hotpatcher/arch/x86_64/regs.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/permit.h"
 #include "hotpatcher/pulse_pace.h"
 

@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "common/error.h"
-#include "hotpatcher/session_internal.h"
 
 struct ip_pump {
 	pthread_t thread;
@@ -27,7 +26,7 @@ static void *run(void *context)
 	const struct timespec tick = {.tv_nsec = 1000000};
 	struct ip_pump *pump = context;
 
-	ip_session_priority(true); /* a thread does not inherit it */
+	ip_collector_priority(true); /* a thread does not inherit it */
 	while (!__atomic_load_n(&pump->stop, __ATOMIC_ACQUIRE)) {
 		int taken = ip_collector_poll(pump->collector);
 

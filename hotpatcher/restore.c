@@ -55,6 +55,35 @@ int ip_each_site(const struct ip_target *target, const struct ip_module *module,
 	return 0;
 }
 
+struct search {
+	const struct ip_target *target;
+	uint64_t *address;
+	uint8_t *bytes;
+	unsigned size;
+};
+
+/* Ends the walk at the first live site. */
+static int take_live(void *data, const struct ip_pl_probe *probe, uint64_t address, const uint8_t *bytes)
+{
+	struct search *s = data;
+
+	if (ip_site_state(s->target, s->target->arch, probe, address, bytes) != IP_SITE_LIVE)
+		return 0;
+	*s->address = address;
+	memcpy(s->bytes, bytes, probe->length);
+	s->size = probe->length;
+	return -1;
+}
+
+unsigned ip_module_find_live(const struct ip_target *target, const struct ip_module *module,
+			     uint64_t *ret_address, uint8_t *ret_bytes)
+{
+	struct search s = {target, ret_address, ret_bytes, 0};
+
+	ip_each_site(target, module, take_live, &s);
+	return s.size;
+}
+
 #define INSPECT_TRIES 3
 
 struct inspection {

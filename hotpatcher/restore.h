@@ -29,6 +29,10 @@ struct ip_module_state {
  * something is. */
 int ip_module_inspect(struct ip_target *target, const struct ip_module *module, struct ip_module_state *ret);
 
+/* A live site of the module: its address, and its bytes (IP_SITE_MAX). How many; 0: none. */
+unsigned ip_module_find_live(const struct ip_target *target, const struct ip_module *module,
+			     uint64_t *ret_address, uint8_t *ret_bytes);
+
 /* The changes that bring every site of all modules that any iprobe left live, or in transit, back to its idle form; *ret is freed by
  * the caller. */
 int ip_restore_collect(struct ip_target *target, const struct ip_modules *modules, struct ip_change **ret, size_t *ret_n);

@@ -5,13 +5,13 @@
 #ifndef IP_RULES_INTERNAL_H
 #define IP_RULES_INTERNAL_H
 
+#include "common/condition.h"
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/rules.h"
 #include "hotpatcher/rules_cmdline.h"
 #include "hotpatcher/rules_job.h"
 #include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_match.h"
-#include "hotpatcher/until.h"
 
 #define IP_RULES_WAITING 8u /* firings that wait for a process */
 #define IP_RULES_WHY	 512u
@@ -22,7 +22,7 @@
 /* What benchmarks/active measures here, rounded up: nanoseconds of the process's time. */
 #define IP_RULES_EVENT_NS   13.0
 #define IP_RULES_MEASURE_NS 30.0		      /* a call with a histogram */
-#define IP_RULES_WATCHED    (IP_UNTIL_CONDITIONS / 2) /* each may have a limit of calls besides */
+#define IP_RULES_WATCHED    (IP_CONDITIONS_MAX / 2)   /* each may have a limit of calls besides */
 
 /* A program that a process has just begun to run. */
 struct ip_rules_begun {
@@ -80,8 +80,8 @@ struct ip_rules_target {
 	char *dir;		 /* of the session */
 	uint64_t memory;	 /* that it may take, its worker included */
 	bool told_memory;	 /* that there is none for it now */
-	struct ip_rules_arm *watched[IP_UNTIL_CONDITIONS]; /* by condition of --until, */
-	bool is_overhead[IP_UNTIL_CONDITIONS];		   /* that ends the watch because it costs too much */
+	struct ip_rules_arm *watched[IP_CONDITIONS_MAX]; /* by condition of --until, */
+	bool is_overhead[IP_CONDITIONS_MAX];		 /* that ends the watch because it costs too much */
 	size_t nwatched;
 	struct ip_rules_job side; /* asks the flight recorder for a snapshot */
 	struct ip_rules_arm *side_by;

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/condition.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/units.h"
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/probes_d_values.h"
-#include "hotpatcher/until.h"
 
 #define AT_MOST	    10u /* per hour, where a condition that may hold on and on says nothing else */
 #define AT_MOST_PER 3600000000000ull
@@ -131,9 +131,9 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 {
 	const struct ip_yaml *functions, *node = NULL, *over;
 	const char *measure = NULL, *limit, *while_ = "1s";
-	struct ip_until_condition condition;
+	struct ip_condition condition;
 	_cleanup_free_ char *check = NULL;
-	uint64_t over_ns = IP_UNTIL_OVER_MIN;
+	uint64_t over_ns = IP_CONDITION_OVER_MIN;
 
 	if (ip_yaml_check_map(document, map, "latency", latency_keys) < 0)
 		return -1;
@@ -167,16 +167,16 @@ static int read_latency(const struct ip_yaml_document *document, const struct ip
 				     strcmp(measure, "calls") ? "10ms" : "1000");
 	if (over && ip_parse_duration(while_, &over_ns) < 0)
 		return ip_probes_error_at(document, over, "over");
-	if (over_ns < IP_UNTIL_OVER_MIN || over_ns > IP_UNTIL_OVER_MAX)
+	if (over_ns < IP_CONDITION_OVER_MIN || over_ns > IP_CONDITION_OVER_MAX)
 		return ip_yaml_error(document, over, "over: latency is judged over 100ms to 60s");
 	/* names of selections are looked for when all files have been read */
 	if (asprintf(&check, "%s>%s/%s:x", measure, limit, while_) < 0) {
 		check = NULL;
 		return ip_error("out of memory");
 	}
-	if (ip_until_parse(check, &condition) < 0)
+	if (ip_condition_parse(check, &condition) < 0)
 		return ip_probes_error_at(document, node, measure);
-	ip_until_condition_clear(&condition);
+	ip_condition_clear(&condition);
 	if (asprintf(&ret->until, "%s>%s/%s:%s", measure, limit, while_, ret->latency) < 0) {
 		ret->until = NULL;
 		return ip_error("out of memory");

@@ -312,7 +312,7 @@ static void say_nothing_was_there(const struct launch *l)
 			 l->pid);
 	else
 		ip_error("pid %d: no program that it executed was built with iprobe-cc%s", l->pid,
-			 o->fperf	  ? "; what it forks is not counted (sh -c 'exec PROG' is)"
+			 o->controller	  ? "; what it forks is not counted (sh -c 'exec PROG' is)"
 			 : o->follow_fork ? ""
 					  : "; what it forks is recorded with --follow-fork only");
 }

@@ -63,7 +63,7 @@ int ip_selections_add(struct ip_selections *s, const char *text)
 
 int ip_selections_with(const struct ip_selections *s, const char *text, struct ip_selections *ret)
 {
-	*ret = (struct ip_selections){.rules = s->rules, .drops = s->drops, .fperf = s->fperf};
+	*ret = (struct ip_selections){.rules = s->rules, .chooser = s->chooser};
 	for (size_t i = 0; i < s->n; i++)
 		if (ip_selections_add(ret, s->items[i].text) < 0)
 			goto fail;

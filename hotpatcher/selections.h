@@ -11,12 +11,28 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/selection.h"
 
-struct ip_drops;
-struct ip_fperf;
+struct ip_module;
 struct ip_payload_rules;
+
+/* What somebody who looks at the session while it lasts makes of a selected function. */
+enum ip_verdict {
+	IP_VERDICT_TAKEN,   /* as selected */
+	IP_VERDICT_RESTS,   /* it has its place, and no probes for now */
+	IP_VERDICT_COUNTED, /* its calls are counted only, and others are not followed into it */
+	IP_VERDICT_LEFT_OUT,
+};
+
+struct ip_chooser {
+	void *data;
+	enum ip_verdict (*judge)(const void *data, const struct ip_module *module, uint32_t function);
+	uint8_t duty;	 /* of those that are taken; IP_DUTY_LOG: as selected */
+	bool calls_only; /* no points */
+	bool exclusive;	 /* what is measured ends at a jump */
+};
 
 struct ip_selections {
 	struct ip_selections_item {
@@ -26,8 +42,7 @@ struct ip_selections {
 	} * items;
 	size_t n;
 	const struct ip_payload_rules *rules; /* what the probes of the functions do; NULL: log. Borrowed */
-	const struct ip_drops *drops; /* what --drop-hot has taken away; NULL: nothing. Borrowed */
-	const struct ip_fperf *fperf; /* reads counters in all functions, and has taken some out; NULL: nothing. Borrowed */
+	const struct ip_chooser *chooser;     /* NULL: there is none. Borrowed */
 };
 
 /* Parses text (NULL: everything) as the next one, which makes an earlier one of the same text void. -1 with an error: nothing

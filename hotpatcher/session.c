@@ -13,15 +13,17 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "hotpatcher/bounds.h"
 #include "hotpatcher/catalog.h"
 #include "hotpatcher/foreign.h"
-#include "hotpatcher/fperf.h"
-#include "hotpatcher/permit.h"
 #include "hotpatcher/parts.h"
+#include "hotpatcher/permit.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/session_controller.h"
 #include "hotpatcher/session_internal.h"
+#include "hotpatcher/until.h"
 
 #define FOREIGN_TRIES 3
 #define LOAD_TRIES    10
@@ -148,16 +150,6 @@ void ip_session_hurry(struct ip_session *s, bool start)
 	}
 }
 
-void ip_session_priority(bool recording)
-{
-	const struct sched_param param = {.sched_priority = recording};
-
-	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead of others by it */
-	if (ip_permit_is_lent())
-		return;
-	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
-}
-
 /* What somebody else changes between our looks and the stop is left out too; then it is tried again. */
 static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_foreign *foreign,
 		      struct ip_patch_result *result)
@@ -223,8 +215,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 			  ip_session_begin_trace(s, plan, modules) < 0))
 		return -1;
 	if ((s->options->values.args || s->options->values.retval) &&
-	    ip_values_plan(plan, s->target, modules, &s->options->values, s->area, s->trace,
-			   &s->summary->value_gaps) < 0)
+	    ip_session_plan_values(s, plan, modules, &s->options->values) < 0)
 		return -1;
 	/* before any site of this image is live; the second has a thread do something, so the first, which sees whose memory that is, comes first */
 	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
@@ -249,7 +240,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	if (ret == 0)
 		ret = ip_session_watch(s, plan);
 	if (ret == 0) {
-		ip_session_priority(true);
+		ip_collector_priority(true);
 		s->summary->recorded = true;
 		/* another image gives its numbers anew */
 		free(ip_steal_ptr(s->counted));
@@ -278,12 +269,13 @@ int ip_session_select(struct ip_session *s)
 {
 	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) < 0)
 		return -1;
-	s->selections.fperf = s->options->fperf;
+	if (s->options->controller)
+		s->selections.chooser = s->options->controller->chooser;
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
 	if (s->options->drop_hot) {
 		s->drops = ip_drops_create(s->options->drop_hot);
-		s->selections.drops = s->drops;
+		s->selections.chooser = ip_drops_chooser(s->drops);
 		return s->drops ? 0 : -1;
 	}
 	return 0;
@@ -363,7 +355,7 @@ int ip_session_go_live(struct ip_session *s, bool allow_none)
 	for (int i = 0;; i++) {
 		int ret = try_go_live(s, allow_none);
 
-		if (ret >= 0 || i == LOAD_TRIES || ip_session_interrupted || !ip_target_alive(s->target) ||
+		if (ret >= 0 || i == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
 		    !has_gone(s))
 			return ret;
 		ip_session_nap(IP_SESSION_TRY_NS);

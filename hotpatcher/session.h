@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hotpatcher/clock.h"
+#include "common/clock.h"
+#include "common/condition.h"
 #include "hotpatcher/filters.h"
 #include "hotpatcher/patch.h"
 #include "hotpatcher/payloads.h"
 #include "hotpatcher/trace.h"
-#include "hotpatcher/until.h"
 #include "hotpatcher/values.h"
 
 #define IP_DEFAULT_MEMORY   (64ull << 20)
@@ -39,7 +39,7 @@
 /* The same of --stop-on. */
 #define IP_END_STOP_ON "stopped by --stop-on"
 
-struct ip_fperf;
+struct ip_session_controller;
 
 struct ip_session_options {
 	const char *functions; /* NULL: all */
@@ -66,9 +66,9 @@ struct ip_session_options {
 	struct ip_value_options values;
 	struct ip_filter_options filters;
 	struct ip_payload_rules payloads;
-	struct ip_until_options until; /* their functions have the payload hist; */
+	struct ip_conditions until;    /* their functions have the payload hist; */
 	uint64_t linger_ns;	       /* when one is met the session goes on for so long */
-	struct ip_fperf *fperf;	       /* reads counters instead of recording (fperf.h); NULL: no */
+	const struct ip_session_controller *controller; /* in place of recording; NULL: none. Borrowed */
 };
 
 /* What a second attach has changed. */
@@ -143,9 +143,6 @@ struct ip_session_preview {
 	size_t nstops;
 	size_t pieces; /* --no-stop: that would be switched, one after the other */
 };
-
-/* Set by signal handlers of the command: end the session properly. */
-extern volatile int ip_session_interrupted;
 
 /* Attaches, records until the end, puts everything back. Where the target has a session already, that one is changed instead, at once:
  * see ret->change. 0; -1: the reason; what was recorded until then is kept and

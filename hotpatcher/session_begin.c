@@ -11,9 +11,9 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
-#include "hotpatcher/fperf.h"
-#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
+#include "hotpatcher/pmu_leftovers.h"
+#include "hotpatcher/session_controller.h"
 #include "hotpatcher/session_internal.h"
 
 #define GIB (1ull << 30)
@@ -38,7 +38,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	if (s->area->modes & IP_MODE_COARSE) {
 		if (ip_pulse_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
 			return -1;
-		ip_trace_add_coarse(s->trace, NULL);
+		ip_trace_add_coarse(s->trace, 0, 0, 0, 0);
 	}
 	s->summary->limit = max_size;
 	if (!s->summary->limit_by)
@@ -63,6 +63,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
 			  const struct ip_modules *modules)
 {
+	const struct ip_session_controller *c = s->options->controller;
 	struct ip_area_needs needs = {
 		.memory = s->options->memory,
 		.modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
@@ -70,10 +71,10 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
 			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
 
-	if (s->selections.rules || s->drops || s->options->fperf)
+	if (s->selections.rules || s->drops || c)
 		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area,
 				  &needs);
-	if (s->options->fperf && ip_fperf_check(s->options->fperf, s->target, plan, &needs.room) < 0)
+	if (c && c->check(c->data, s->target, plan, &needs.room) < 0)
 		return -1;
 	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
 	    ip_values_is_confined(s->target))
@@ -94,7 +95,7 @@ int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, cons
 		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
 		area->may_read = true;
 	}
-	if (s->options->fperf && ip_fperf_makes_calls(s->options->fperf))
+	if (c && c->makes_calls(c->data))
 		area->may_read = true;
 	/* where a call comes from may have to be read (runtime/filter.c, rt_call_site) */
 	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
@@ -118,9 +119,15 @@ void ip_session_choose_clock(const struct ip_session_options *options)
 			 why);
 }
 
+static void add_filter(void *trace, const char *text)
+{
+	ip_trace_add_filter(trace, text);
+}
+
 int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
 {
 	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
+	const struct ip_session_controller *c = s->options->controller;
 	uint64_t max_size;
 	bool down;
 	int made;
@@ -136,8 +143,10 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 	ip_permit_take_up(down);
 	if (made < 0)
 		return -1;
-	if (ip_filters_begin(&s->options->filters, s->area, s->target, s->trace, &s->start) < 0)
+	if (ip_filters_begin(&s->options->filters, s->area, s->target, &s->start) < 0)
 		return -1;
+	if (ip_filters_any(&s->options->filters))
+		ip_filters_describe(&s->options->filters, add_filter, s->trace);
 	if (s->options->filters.callsite)
 		ip_trace_add_others(s->trace, modules);
 	if (ip_clock_selected() == IP_CLOCK_MONOTONIC)
@@ -157,13 +166,27 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 		return -1;
 	if (ip_session_begin(s, max_size) < 0)
 		return -1;
-	if ((s->selections.rules || s->drops || s->options->fperf) &&
+	if ((s->selections.rules || s->drops || c) &&
 	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
 		return -1;
-	if (s->options->fperf && ip_fperf_begin(s->options->fperf, s->area) < 0)
+	if (c && c->begin(c->data, s->area) < 0)
 		return -1;
-	ip_counters_set_fperf(s->counters, s->options->fperf);
+	ip_counters_set_kind(s->counters, c ? c->meters : NULL);
 	ip_collector_set_counters(s->collector, s->counters);
 	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
 	return 0;
+}
+
+static int64_t add_signature(void *trace, const char *text)
+{
+	return ip_trace_add_signature(trace, text);
+}
+
+int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan, const struct ip_modules *modules,
+			   const struct ip_value_options *options)
+{
+	const struct ip_signatures signatures = {s->trace, add_signature};
+
+	return ip_values_plan(plan, s->target, modules, options, s->area, &signatures,
+			      &s->summary->value_gaps);
 }

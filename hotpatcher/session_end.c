@@ -13,14 +13,15 @@
 #include "common/print.h"
 #include "hotpatcher/become.h"
 #include "hotpatcher/bounds.h"
-#include "hotpatcher/fperf.h"
-#include "hotpatcher/fperf_pmu.h"
 #include "hotpatcher/permit.h"
+#include "hotpatcher/pmu_leftovers.h"
 #include "hotpatcher/restart.h"
 #include "hotpatcher/restore.h"
+#include "hotpatcher/session_controller.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/thread_areas.h"
+#include "hotpatcher/until.h"
 
 #define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
 
@@ -123,7 +124,7 @@ int ip_session_go_idle(struct ip_session *s)
 	     (ip_target_alive(s->target) || s->options->follow_fork) &&
 	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
 		ip_session_nap(200000);
-	if (ret == 0 && s->options->fperf && ip_target_alive(s->target) &&
+	if (ret == 0 && s->options->controller && ip_target_alive(s->target) &&
 	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
 		ip_print(stderr, "iprobe: %s\n", ip_error_message());
 	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
@@ -159,7 +160,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	struct ip_pulse_stats pulse;
 	int saved;
 
-	ip_session_priority(false);
+	ip_collector_priority(false);
 	ip_session_tell_stops(s, "detach");
 	sum->end = reason;
 	sum->length_ns = ip_now_ns() - s->start_ns;
@@ -173,7 +174,8 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
 		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
-	ip_fperf_end(s->options->fperf);
+	if (s->options->controller)
+		s->options->controller->end(s->options->controller->data);
 	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
@@ -214,7 +216,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	if (s->pulse) {
 		ip_session_condense(s);
 		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
-		ip_trace_add_coarse(s->trace, &pulse);
+		ip_trace_add_coarse(s->trace, pulse.late, pulse.latest, pulse.refreshes, pulse.cpu_ns);
 	}
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
 			    reason) < 0)

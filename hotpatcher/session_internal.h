@@ -121,12 +121,12 @@ void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop
 /* The same, into the summary and the trace, for all stops that nobody has been told of yet; kind: of those that have none of their own. */
 void ip_session_tell_stops(struct ip_session *s, const char *kind);
 
+/* What values the functions of a plan record, and their signatures into the trace; before the plan is bound. -1 with an error. */
+int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan, const struct ip_modules *modules,
+			   const struct ip_value_options *options);
+
 /* All its stops, into the summary and the trace; kind: "attach", "detach", "change"... */
 void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r);
-
-/* Of the calling thread, while we record: a target that keeps every CPU busy would keep us from draining its rings for seconds, and
- * from ending in time. The lowest real-time priority is enough; ordinary users may not have it. */
-void ip_session_priority(bool recording);
 /* Between the start of an attach and its first event programs that keep every CPU busy take no more than a small share from us: nine parts
  * in ten are ours where we may have them. Not all, and no real-time priority: planning a large target takes a second, and the target needs
  * a CPU too. start: begins; else ends, and again does nothing. */

@@ -125,7 +125,7 @@ int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
 	s->summary->recorded = true;
 	s->live = true;
 	s->is_others = false;
-	ip_session_priority(true);
+	ip_collector_priority(true);
 	if (look_after(s) < 0) {
 		_cleanup_free_ char *why = strdup(ip_error_message());
 

@@ -31,7 +31,7 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name, s
 	bool down;
 	int made;
 
-	if (s->options->fperf)
+	if (s->options->controller)
 		return ip_error("pid %d: its session is that of an fperf (pid %d), which records no events: "
 				"end it first",
 				s->target->pid, getpid());

@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/units.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/stay.h"
 #include "hotpatcher/stop_internal.h"

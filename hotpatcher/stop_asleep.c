@@ -13,9 +13,9 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/interrupted.h"
 #include "hotpatcher/kernel_worker.h"
 #include "hotpatcher/permit.h"
-#include "hotpatcher/session.h"
 #include "hotpatcher/stop_internal.h"
 
 #define LOOK_NS	    1000000l
@@ -80,7 +80,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 	const struct timespec nap = {.tv_nsec = LOOK_NS};
 	const pid_t pid = stop->target->pid;
 	_cleanup_free_ struct sleeper *all = NULL;
-	const int interrupted = ip_session_interrupted; /* where it is already, we are at the session's end */
+	const int interrupted = ip_interrupted; /* where it is already, we are at the session's end */
 	uint64_t began = ip_now_ns();
 	size_t n = 0;
 
@@ -96,7 +96,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 		n = left;
 		if (!n)
 			return 0;
-		if (ip_session_interrupted != interrupted ||
+		if (ip_interrupted != interrupted ||
 		    ip_now_ns() - began > (stop->max_ns > PATIENCE_NS ? stop->max_ns : PATIENCE_NS))
 			break;
 		nanosleep(&nap, NULL);

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/print.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/guard.h"
 #include "hotpatcher/image.h"
 #include "hotpatcher/permit.h"

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/clock.h"
 #include "common/dir.h"
 #include "common/trace_format.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/journal.h"
 #include "hotpatcher/plan.h"
 
@@ -101,8 +101,8 @@ void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, ui
 /* Calls of the function were not recorded meanwhile: somebody else had changed its sites. */
 void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc);
 /* Stamps are coarse; NULL: how coarse is not known yet. */
-struct ip_pulse_stats;
-void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats);
+void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest, uint64_t refreshes,
+			 uint64_t cpu_ns);
 /* Times are another clock's than the TSC's. */
 void ip_trace_add_clock(struct ip_trace *trace, const char *name);
 /* It ended at so many bytes, and whose word that was. */

@@ -19,8 +19,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/grow.h"
+#include "common/proc.h"
 #include "common/rt_abi.h"
-#include "hotpatcher/started.h"
 #include "hotpatcher/trace_internal.h"
 
 #define FIELDS 8
@@ -29,7 +29,7 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 {
 	struct ip_journal_head head = {.session = session,
 				       .pid = trace->pid,
-				       .started = ip_started_at(trace->pid),
+				       .started = ip_proc_started_at(trace->pid),
 				       .max_size = max_size,
 				       .start = trace->start,
 				       .compressed = trace->squeezer != NULL,
@@ -254,7 +254,7 @@ int ip_trace_reopen(const char *dir, pid_t pid, uint32_t session, struct ip_trac
 	else if (opened < 0)
 		ip_error_prefix("%s", dir);
 	else if (head.pid != pid || (head.session != session && head.next != session) ||
-		 head.started != ip_started_at(pid))
+		 head.started != ip_proc_started_at(pid))
 		opened = ip_error("%s is the trace of another session, of pid %d", dir, head.pid);
 	if (opened)
 		goto fail;

@@ -12,7 +12,6 @@
 #include "common/error.h"
 #include "common/selection.h"
 #include "hotpatcher/payloads.h"
-#include "hotpatcher/pulse.h"
 #include "hotpatcher/trace_internal.h"
 
 #define LIBRARIES_MAX  10000u
@@ -372,13 +371,10 @@ void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from
 	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
 }
 
-void ip_trace_add_coarse(struct ip_trace *trace, const struct ip_pulse_stats *stats)
+void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest, uint64_t refreshes,
+			 uint64_t cpu_ns)
 {
-	if (stats)
-		fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", stats->late, stats->latest,
-			stats->refreshes, stats->cpu_ns);
-	else
-		fputs("coarse\t0\t0\t0\t0\n", trace->text_out);
+	fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", late, latest, refreshes, cpu_ns);
 }
 
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain)

@@ -7,15 +7,17 @@
 #include <time.h>
 
 #include "common/error.h"
+#include "common/interrupted.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "hotpatcher/bounds.h"
 #include "hotpatcher/change.h"
 #include "hotpatcher/child_libraries.h"
-#include "hotpatcher/fperf.h"
+#include "hotpatcher/session_controller.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
 #include "hotpatcher/thread_areas.h"
+#include "hotpatcher/until.h"
 
 #define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
 #define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
@@ -31,8 +33,6 @@
 #define SAVE_NS		  1000000000ull
 #define SAVE_SHARE	  100
 #define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/rt_abi.h) */
-
-volatile int ip_session_interrupted;
 
 static void show_live_line(struct ip_session *s, uint64_t now)
 {
@@ -155,8 +155,8 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
 		return ATTENTIVE_NS;
 	/* how much of the budget is spent must be known soon */
-	if (s->options->fperf)
-		return ip_fperf_nap(s->options->fperf, now);
+	if (s->options->controller)
+		return s->options->controller->nap(s->options->controller->data, now);
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
@@ -204,7 +204,8 @@ const char *ip_session_turn(struct ip_session *s)
 	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
 	ip_drops_turn(s);
-	ip_fperf_turn(s);
+	if (s->options->controller)
+		s->options->controller->turn(s->options->controller->data, s);
 	save_counts(s);
 	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
@@ -220,7 +221,7 @@ const char *ip_session_turn(struct ip_session *s)
 	}
 	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
 		show_live_line(s, now);
-	if (ip_session_interrupted)
+	if (ip_interrupted)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";

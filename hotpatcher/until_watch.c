@@ -10,14 +10,15 @@
 #include "common/grow.h"
 #include "hotpatcher/session_internal.h"
 #include "hotpatcher/stop.h"
+#include "hotpatcher/until.h"
 
 /* One function under one condition; of inlined instances each by itself. */
 struct watched {
 	uint32_t number;
-	const struct ip_until_condition *condition;
+	const struct ip_condition *condition;
 	char *function;
 	/* looks[at] is the oldest: it is the next to be replaced */
-	struct ip_until_durations looks[IP_UNTIL_LOOKS];
+	struct ip_condition_durations looks[IP_CONDITION_LOOKS];
 	unsigned nlooks, at;
 	uint64_t next_ns;
 };
@@ -38,8 +39,7 @@ void ip_until_destroy(struct ip_until *u)
 	free(u);
 }
 
-static int watch(struct ip_until *u, const struct ip_until_condition *condition, uint32_t number,
-		 const char *name)
+static int watch(struct ip_until *u, const struct ip_condition *condition, uint32_t number, const char *name)
 {
 	struct watched w = {.number = number, .condition = condition};
 
@@ -58,7 +58,7 @@ static int watch(struct ip_until *u, const struct ip_until_condition *condition,
 
 int ip_until_plan(struct ip_session *s, const struct ip_plan *plan)
 {
-	const struct ip_until_options *o = &s->options->until;
+	const struct ip_conditions *o = &s->options->until;
 
 	if (o->n && !s->until && !(s->until = calloc(1, sizeof(*s->until))))
 		return ip_error("out of memory");
@@ -92,12 +92,12 @@ static double ns_per_tick(const struct ip_session *s)
 /* What has come since the oldest look there is; the first has everything since the start before it. */
 static bool look(struct ip_session *s, struct watched *w, double *ret_value, uint64_t *ret_calls)
 {
-	struct ip_until_durations now = {0}, in;
-	const struct ip_until_durations *from = &w->looks[w->at];
+	struct ip_condition_durations now = {0}, in;
+	const struct ip_condition_durations *from = &w->looks[w->at];
 
 	ip_counters_durations(s->counters, w->number, &now);
 	in = now;
-	if (w->nlooks == IP_UNTIL_LOOKS) {
+	if (w->nlooks == IP_CONDITION_LOOKS) {
 		in.calls -= from->calls;
 		in.sum -= from->sum;
 		for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
@@ -106,9 +106,9 @@ static bool look(struct ip_session *s, struct watched *w, double *ret_value, uin
 		w->nlooks++;
 	}
 	w->looks[w->at] = now;
-	w->at = (w->at + 1) % IP_UNTIL_LOOKS;
+	w->at = (w->at + 1) % IP_CONDITION_LOOKS;
 	*ret_calls = in.calls;
-	return ip_until_holds(w->condition, &in, ns_per_tick(s), ret_value);
+	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
 }
 
 /* Looks at those whose time it is. Whether a condition is met: what the summary says of it is filled in. */
@@ -124,10 +124,11 @@ static bool look_at_all(struct ip_session *s, uint64_t now)
 		uint64_t calls;
 
 		if (now >= w->next_ns) {
-			w->next_ns = now + w->condition->over_ns / IP_UNTIL_LOOKS;
+			w->next_ns = now + w->condition->over_ns / IP_CONDITION_LOOKS;
 			if (look(s, w, &value, &calls)) {
 				s->summary->until = 1 + (w->condition - s->options->until.items);
-				ip_until_say(w->condition, w->function, value, calls, s->summary->until_said);
+				ip_condition_say(w->condition, w->function, value, calls,
+						 s->summary->until_said);
 				return true;
 			}
 		}

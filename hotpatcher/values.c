@@ -38,7 +38,7 @@ struct planner {
 	struct ip_plan *plan;
 	const struct ip_value_options *options;
 	struct ip_area *area;
-	struct ip_trace *trace;
+	const struct ip_signatures *signatures;
 	struct ip_value_gaps *gaps;
 	struct function_values *functions; /* as plan->functions */
 	uint32_t *index;		   /* hash of program and signature -> index + 1 */
@@ -76,7 +76,7 @@ static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 			return p->index[i];
 	if (p->area->nprograms + plan->nprograms >= PROGRAMS_MAX)
 		return 0;
-	signature = ip_trace_add_signature(p->trace, a->text);
+	signature = p->signatures->add(p->signatures->data, a->text);
 	if (signature <= 0)
 		return signature;
 	if (ip_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
@@ -264,13 +264,13 @@ bool ip_values_is_confined(const struct ip_target *target)
 }
 
 int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_value_options *options, struct ip_area *area, struct ip_trace *trace,
-		   struct ip_value_gaps *gaps)
+		   const struct ip_value_options *options, struct ip_area *area,
+		   const struct ip_signatures *signatures, struct ip_value_gaps *gaps)
 {
 	struct planner p = {.plan = plan,
 			    .options = options,
 			    .area = area,
-			    .trace = trace,
+			    .signatures = signatures,
 			    .gaps = gaps,
 			    .index_size = 4 * IP_AREA_PROGRAMS};
 	int ret = -1;

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 
 #include "hotpatcher/plan.h"
-#include "hotpatcher/trace.h"
 
 struct ip_value_options {
 	bool args, retval;
@@ -23,11 +22,17 @@ struct ip_value_gaps {
 	bool no_reading;	 /* memory is not read: a thread is under seccomp, or may be soon */
 };
 
-/* Fills in plan->program_of and plan->programs and writes the signatures to the trace. To be called between ip_plan_select() and
+/* Who keeps the signatures: add() gives a text its number; 0: there is no room. */
+struct ip_signatures {
+	void *data;
+	int64_t (*add)(void *data, const char *text);
+};
+
+/* Fills in plan->program_of and plan->programs and hands the signatures on. To be called between ip_plan_select() and
  * ip_plan_bind(); area: of the session. -1 with an error: memory ran out, or nothing selected can have values. */
 int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
-		   const struct ip_value_options *options, struct ip_area *area, struct ip_trace *trace,
-		   struct ip_value_gaps *gaps);
+		   const struct ip_value_options *options, struct ip_area *area,
+		   const struct ip_signatures *signatures, struct ip_value_gaps *gaps);
 
 /* Whether a thread of the process is under seccomp, which may end a thread for a system call, or the library is loaded by which
  * programs put themselves under it. */

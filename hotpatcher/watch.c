@@ -10,12 +10,12 @@
 #include <time.h>
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/regs.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/mend.h"
 #include "hotpatcher/site_state.h"
 #include "hotpatcher/stop.h"

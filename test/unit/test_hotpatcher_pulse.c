@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/rt_abi.h"
 #include "common/trace_format.h"
 #include "hotpatcher/area.h"
-#include "hotpatcher/clock.h"
 #include "hotpatcher/pulse.h"
 #include "test.h"
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/condition.h"
 #include "hotpatcher/probes_d.h"
 #include "hotpatcher/rules.h"
 #include "hotpatcher/rules_cmdline.h"
@@ -16,7 +17,6 @@
 #include "hotpatcher/rules_limits.h"
 #include "hotpatcher/rules_match.h"
 #include "hotpatcher/stop.h"
-#include "hotpatcher/until.h"
 #include "probes_d_text.h"
 #include "test.h"
 
@@ -367,18 +367,18 @@ static void test_until(void **state)
 					  ">1ms:x",	  "p99>:x",	 "p99>0s:x",	"p99>1ms/1ms:x",
 					  "p99>1ms/2m:x", "p99>1ms/x:x", "calls>1ms:x", "calls>-1:x",
 					  "p99>1ms:x,,y", "x:p99>1ms"};
-	struct ip_until_durations d = {0};
-	struct ip_until_condition c;
+	struct ip_condition_durations d = {0};
+	struct ip_condition c;
 	char buffer[512];
 	double value;
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(bad); i++)
-		if (ip_until_parse(bad[i], &c) != -1)
+		if (ip_condition_parse(bad[i], &c) != -1)
 			fail_msg("taken: %s", bad[i]);
-	assert_int_equal(ip_until_parse("p99>10us:f,g:h", &c), -1); /* no such prefix */
-	assert_int_equal(ip_until_parse("p99>10us:f,lib:g", &c), 0);
-	assert_true(c.measure == IP_UNTIL_SHARE && c.share == 0.99 && c.limit == 10000 &&
+	assert_int_equal(ip_condition_parse("p99>10us:f,g:h", &c), -1); /* no such prefix */
+	assert_int_equal(ip_condition_parse("p99>10us:f,lib:g", &c), 0);
+	assert_true(c.measure == IP_CONDITION_SHARE && c.share == 0.99 && c.limit == 10000 &&
 		    c.over_ns == SECOND);
 	assert_true(ip_selection_match(c.selection, "f", NULL, NULL) &&
 		    !ip_selection_match(c.selection, "p99", NULL, NULL));
@@ -388,39 +388,39 @@ static void test_until(void **state)
 	d.buckets[15 - IP_HIST_SHIFT] = 1;
 	d.calls = 100;
 	d.sum = 99 * 1000 + 20000;
-	assert_true(ip_until_percentile(&d, 0.99) == 1024);
-	assert_false(ip_until_holds(&c, &d, 1, &value));
+	assert_true(ip_condition_percentile(&d, 0.99) == 1024);
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
 	assert_true(value == 1024);
 	d.buckets[15 - IP_HIST_SHIFT]++;
 	d.calls++;
 	/* of 101 the hundredth: the first of two in the bucket, in its middle */
-	assert_true(ip_until_holds(&c, &d, 1, &value));
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
 	assert_true(value == 16384 + 8192);
-	assert_string_equal(ip_until_say(&c, "f", 16.8e6, 412, buffer),
+	assert_string_equal(ip_condition_say(&c, "f", 16.8e6, 412, buffer),
 			    "p99 of f was 16.8 ms over 1.00 s (412 calls)");
-	assert_false(ip_until_holds(&c, &d, 0.1, &value)); /* of a faster clock */
-	d = (struct ip_until_durations){.calls = IP_UNTIL_CALLS - 1};
+	assert_false(ip_condition_holds(&c, &d, 0.1, &value)); /* of a faster clock */
+	d = (struct ip_condition_durations){.calls = IP_CONDITION_CALLS - 1};
 	d.buckets[IP_HIST_BUCKETS - 1] = d.calls; /* too few to tell */
-	assert_false(ip_until_holds(&c, &d, 1, &value));
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
 	d.buckets[IP_HIST_BUCKETS - 1] = ++d.calls;
-	assert_true(ip_until_holds(&c, &d, 1, &value));
-	ip_until_condition_clear(&c);
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	ip_condition_clear(&c);
 
-	assert_int_equal(ip_until_parse("calls>100/2s:f", &c), 0);
-	d = (struct ip_until_durations){.calls = 100};
-	assert_false(ip_until_holds(&c, &d, 1, &value));
+	assert_int_equal(ip_condition_parse("calls>100/2s:f", &c), 0);
+	d = (struct ip_condition_durations){.calls = 100};
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
 	d.calls++;
-	assert_true(ip_until_holds(&c, &d, 1, &value));
-	assert_string_equal(ip_until_say(&c, "f", value, d.calls, buffer),
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	assert_string_equal(ip_condition_say(&c, "f", value, d.calls, buffer),
 			    "f was called 101 times in 2.00 s");
-	ip_until_condition_clear(&c);
+	ip_condition_clear(&c);
 
-	assert_int_equal(ip_until_parse("mean>1us:f", &c), 0);
-	d = (struct ip_until_durations){.calls = 10, .sum = 10000};
-	assert_false(ip_until_holds(&c, &d, 1, &value));
+	assert_int_equal(ip_condition_parse("mean>1us:f", &c), 0);
+	d = (struct ip_condition_durations){.calls = 10, .sum = 10000};
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
 	d.sum++;
-	assert_true(ip_until_holds(&c, &d, 1, &value));
-	ip_until_condition_clear(&c);
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	ip_condition_clear(&c);
 }
 
 /* What a command for a rule starts with: somewhere to write where a unit has made /tmp read-only, no memory without end, no core. */

@@ -14,7 +14,6 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
-#include <x86intrin.h>
 
 #include "hotpatcher/arch/i386/waits.h"
 #include "hotpatcher/arch/x86_64/waits.h"
@@ -89,11 +88,6 @@ static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *ar
 		call->regs.rcx = behind; /* as the processor leaves it */
 }
 
-static inline uint64_t ip_arch_clock(void)
-{
-	return __rdtsc();
-}
-
 /* Components of vector and x87 state that processor and kernel let programs use (bits of XCR0), as far as the runtime keeps them (user.S); 0: no
  * XSAVE. */
 static inline uint32_t ip_arch_vector_state(void)
@@ -104,13 +98,6 @@ static inline uint32_t ip_arch_vector_state(void)
 		return 0;
 	__asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
 	return eax & 0xe7;
-}
-
-/* Read after every store made before is seen by all processors. */
-static inline uint64_t ip_arch_clock_after(void)
-{
-	__asm__ volatile("mfence; lfence" : : : "memory");
-	return __rdtsc();
 }
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * What conditions of --until say, and what they are held against. See until.h.
  */
-#include "hotpatcher/until.h"
+#include "common/condition.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,17 +16,18 @@
 
 static const struct {
 	const char *name;
-	enum ip_until_measure measure;
+	enum ip_condition_measure measure;
 	double share;
 } measures[] = {
-	{"p50", IP_UNTIL_SHARE, 0.5},  {"p90", IP_UNTIL_SHARE, 0.9},	{"p95", IP_UNTIL_SHARE, 0.95},
-	{"p99", IP_UNTIL_SHARE, 0.99}, {"p999", IP_UNTIL_SHARE, 0.999}, {"mean", IP_UNTIL_MEAN, 0},
-	{"calls", IP_UNTIL_RATE, 0},
+	{"p50", IP_CONDITION_SHARE, 0.5},    {"p90", IP_CONDITION_SHARE, 0.9},
+	{"p95", IP_CONDITION_SHARE, 0.95},   {"p99", IP_CONDITION_SHARE, 0.99},
+	{"p999", IP_CONDITION_SHARE, 0.999}, {"mean", IP_CONDITION_MEAN, 0},
+	{"calls", IP_CONDITION_RATE, 0},
 };
 
 #define N_MEASURES (sizeof(measures) / sizeof(*measures))
 
-static int parse_measure(const char *name, struct ip_until_condition *ret)
+static int parse_measure(const char *name, struct ip_condition *ret)
 {
 	for (size_t i = 0; i < N_MEASURES; i++)
 		if (!strcmp(measures[i].name, name)) {
@@ -37,11 +38,11 @@ static int parse_measure(const char *name, struct ip_until_condition *ret)
 	return ip_error("there are p50, p90, p95, p99, p999, mean and calls, not '%.32s'", name);
 }
 
-static int parse_limit(const char *text, struct ip_until_condition *ret)
+static int parse_limit(const char *text, struct ip_condition *ret)
 {
 	char *end;
 
-	if (ret->measure != IP_UNTIL_RATE)
+	if (ret->measure != IP_CONDITION_RATE)
 		return ip_parse_duration(text, &ret->limit) < 0 ? -1
 		       : ret->limit				? 0
 								: ip_error("a limit of 0 is no limit");
@@ -52,7 +53,7 @@ static int parse_limit(const char *text, struct ip_until_condition *ret)
 		       : ip_error("'%.32s' is no number of calls", text);
 }
 
-static int parse(const char *text, struct ip_until_condition *ret)
+static int parse(const char *text, struct ip_condition *ret)
 {
 	const char *more = strchr(text, '>'), *colon = strchr(text, ':');
 	_cleanup_free_ char *name = NULL, *limit = NULL;
@@ -75,40 +76,40 @@ static int parse(const char *text, struct ip_until_condition *ret)
 	    (slash && ip_parse_duration(slash + 1, &ret->over_ns) < 0) ||
 	    ip_selection_parse(ret->functions, &ret->selection) < 0)
 		return -1;
-	if (ret->over_ns < IP_UNTIL_OVER_MIN || ret->over_ns > IP_UNTIL_OVER_MAX)
+	if (ret->over_ns < IP_CONDITION_OVER_MIN || ret->over_ns > IP_CONDITION_OVER_MAX)
 		return ip_error("it is judged over 100ms to 60s");
 	return 0;
 }
 
-int ip_until_parse(const char *text, struct ip_until_condition *ret)
+int ip_condition_parse(const char *text, struct ip_condition *ret)
 {
-	*ret = (struct ip_until_condition){0};
+	*ret = (struct ip_condition){0};
 	if (parse(text, ret) == 0)
 		return 0;
-	ip_until_condition_clear(ret);
+	ip_condition_clear(ret);
 	return ip_error_prefix("--until %.256s", text);
 }
 
-void ip_until_condition_clear(struct ip_until_condition *c)
+void ip_condition_clear(struct ip_condition *c)
 {
 	free(c->text);
 	free(c->functions);
 	ip_selection_destroy(c->selection);
-	*c = (struct ip_until_condition){0};
+	*c = (struct ip_condition){0};
 }
 
-int ip_until_add(struct ip_until_options *options, const char *text)
+int ip_conditions_add(struct ip_conditions *options, const char *text)
 {
-	struct ip_until_condition condition, *grown;
+	struct ip_condition condition, *grown;
 
-	if (options->n == IP_UNTIL_CONDITIONS)
+	if (options->n == IP_CONDITIONS_MAX)
 		return ip_error("--until %.256s: a session takes %u of them at most", text,
-				IP_UNTIL_CONDITIONS);
-	if (ip_until_parse(text, &condition) < 0)
+				IP_CONDITIONS_MAX);
+	if (ip_condition_parse(text, &condition) < 0)
 		return -1;
 	grown = reallocarray(options->items, options->n + 1, sizeof(*grown));
 	if (!grown) {
-		ip_until_condition_clear(&condition);
+		ip_condition_clear(&condition);
 		return ip_error("out of memory");
 	}
 	options->items = grown;
@@ -116,16 +117,16 @@ int ip_until_add(struct ip_until_options *options, const char *text)
 	return 0;
 }
 
-void ip_until_clear(struct ip_until_options *options)
+void ip_conditions_clear(struct ip_conditions *options)
 {
 	for (size_t i = 0; i < options->n; i++)
-		ip_until_condition_clear(&options->items[i]);
+		ip_condition_clear(&options->items[i]);
 	free(options->items);
-	*options = (struct ip_until_options){0};
+	*options = (struct ip_conditions){0};
 }
 
 /* Of the last bucket, which has no upper bound, that of one more. */
-double ip_until_percentile(const struct ip_until_durations *d, double share)
+double ip_condition_percentile(const struct ip_condition_durations *d, double share)
 {
 	uint64_t total = 0, seen = 0, rank;
 
@@ -145,24 +146,24 @@ double ip_until_percentile(const struct ip_until_durations *d, double share)
 	return 0;
 }
 
-bool ip_until_holds(const struct ip_until_condition *c, const struct ip_until_durations *d,
-		    double ns_per_tick, double *ret)
+bool ip_condition_holds(const struct ip_condition *c, const struct ip_condition_durations *d,
+			double ns_per_tick, double *ret)
 {
 	*ret = 0;
-	if (c->measure == IP_UNTIL_RATE) {
+	if (c->measure == IP_CONDITION_RATE) {
 		*ret = d->calls;
 		return d->calls > c->limit;
 	}
-	if (d->calls < IP_UNTIL_CALLS)
+	if (d->calls < IP_CONDITION_CALLS)
 		return false;
-	*ret = c->measure == IP_UNTIL_MEAN ? (double)d->sum / (double)d->calls
-					   : ip_until_percentile(d, c->share);
+	*ret = c->measure == IP_CONDITION_MEAN ? (double)d->sum / (double)d->calls
+					       : ip_condition_percentile(d, c->share);
 	*ret *= ns_per_tick;
 	return *ret > (double)c->limit;
 }
 
-char *ip_until_say(const struct ip_until_condition *c, const char *function, double value, uint64_t calls,
-		   char *buffer)
+char *ip_condition_say(const struct ip_condition *c, const char *function, double value, uint64_t calls,
+		       char *buffer)
 {
 	const char *name = "calls";
 	char figure[16], over[16], count[32];
@@ -170,7 +171,7 @@ char *ip_until_say(const struct ip_until_condition *c, const char *function, dou
 	for (size_t i = 0; i < N_MEASURES; i++)
 		if (measures[i].measure == c->measure && measures[i].share == c->share)
 			name = measures[i].name;
-	if (c->measure == IP_UNTIL_RATE)
+	if (c->measure == IP_CONDITION_RATE)
 		snprintf(buffer, 512, "%.200s was called %s times in %s", function,
 			 ip_format_count(calls, count), ip_format_ns(c->over_ns, over));
 	else

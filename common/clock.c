@@ -2,14 +2,14 @@
 /*
  * Calibrating the TSC.
  */
-#include "hotpatcher/clock.h"
+#include "common/clock.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/arch/x86_64/tsc.h"
 #include "common/cleanup.h"
-#include "hotpatcher/arch/x86_64/regs.h"
 
 static uint64_t now(clockid_t id)
 {
@@ -39,12 +39,12 @@ enum ip_clock_source ip_clock_selected(void)
 
 uint64_t ip_clock_now(void)
 {
-	return selected == IP_CLOCK_MONOTONIC ? now(CLOCK_MONOTONIC_RAW) : ip_arch_clock();
+	return selected == IP_CLOCK_MONOTONIC ? now(CLOCK_MONOTONIC_RAW) : ip_tsc();
 }
 
 uint64_t ip_clock_now_after(void)
 {
-	uint64_t tsc = ip_arch_clock_after();
+	uint64_t tsc = ip_tsc_after();
 
 	return selected == IP_CLOCK_MONOTONIC ? now(CLOCK_MONOTONIC_RAW) : tsc;
 }
@@ -54,9 +54,9 @@ void ip_clock_read(struct ip_clock_reading *ret)
 	uint64_t best = ~0ull;
 
 	for (int i = 0; i < 10; i++) {
-		uint64_t before = ip_arch_clock();
+		uint64_t before = ip_tsc();
 		uint64_t raw = now(CLOCK_MONOTONIC_RAW);
-		uint64_t after = ip_arch_clock();
+		uint64_t after = ip_tsc();
 		uint64_t realtime = now(CLOCK_REALTIME);
 
 		if (after - before >= best)

@@ -2,9 +2,9 @@
 /*
  * When to try again.
  */
-#include "hotpatcher/patience.h"
+#include "common/retry.h"
 
-#include "hotpatcher/stop.h"
+#include "common/now.h"
 
 #define REST_SHARE  4		   /* times as long as the try took */
 #define RETRY_NS    10000000ull	   /* at least */
@@ -12,7 +12,7 @@
 #define PATIENCE_NS 10000000000ull /* so long it does */
 #define SLOW_NS	    1000000000ull  /* between tries from then on */
 
-uint64_t ip_patience_failed(struct ip_patience *p, uint64_t began_ns, bool *ret_tell)
+uint64_t ip_retry_failed(struct ip_retry *p, uint64_t began_ns, bool *ret_tell)
 {
 	uint64_t now = ip_now_ns(), rest = RETRY_NS + REST_SHARE * (now - began_ns);
 	bool patient;
@@ -23,10 +23,10 @@ uint64_t ip_patience_failed(struct ip_patience *p, uint64_t began_ns, bool *ret_
 	return now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
 }
 
-bool ip_patience_worked(struct ip_patience *p)
+bool ip_retry_worked(struct ip_retry *p)
 {
 	bool told = p->told;
 
-	*p = (struct ip_patience){0};
+	*p = (struct ip_retry){0};
 	return told;
 }

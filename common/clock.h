@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct ip_clock_reading {
-	uint64_t tsc; /* or ticks of what was selected */
+	uint64_t tsc;	      /* or ticks of what was selected */
 	uint64_t raw_ns;      /* CLOCK_MONOTONIC_RAW at tsc */
 	uint64_t realtime_ns; /* CLOCK_REALTIME at tsc */
 };

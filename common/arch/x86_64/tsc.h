@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processor's time stamp counter.
+ */
+#ifndef IP_TSC_H
+#define IP_TSC_H
+
+#include <stdint.h>
+#include <x86intrin.h>
+
+static inline uint64_t ip_tsc(void)
+{
+	return __rdtsc();
+}
+
+/* Read after every store made before is seen by all processors. */
+static inline uint64_t ip_tsc_after(void)
+{
+	__asm__ volatile("mfence; lfence" : : : "memory");
+	return __rdtsc();
+}
+
+#endif
