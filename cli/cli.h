@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "hotpatcher/session.h"
+#include "session/session.h"
 
 int cmd_attach(int argc, char **argv);
 int cmd_detach(int argc, char **argv);
@@ -57,7 +57,7 @@ int cli_record_words(int argc, char **argv, struct ip_request *request, const ch
 
 /* The summary: a line on stderr, or with --json one on stdout. */
 void cli_record_summary(const struct cli_record_options *options, const struct ip_session_summary *summary);
-/* Whether a recording that ended for this reason (hotpatcher/session.h; NULL: none) ended before it was to: for want of room, or
+/* Whether a recording that ended for this reason (session/session.h; NULL: none) ended before it was to: for want of room, or
  * since what would have been recorded could not be told apart, or timed. */
 bool cli_end_is_early(const char *end);
 bool cli_end_is_for_room(const char *end);

@@ -24,12 +24,12 @@
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
-#include "hotpatcher/area.h"
-#include "hotpatcher/guard.h"
-#include "hotpatcher/inject.h"
-#include "hotpatcher/restore.h"
-#include "hotpatcher/target.h"
-#include "hotpatcher/wake.h"
+#include "hotpatcher/inject/inject.h"
+#include "hotpatcher/inject/runtime_wake.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/process/target.h"
+#include "hotpatcher/ptrace/priority_guard.h"
+#include "hotpatcher/shm/area.h"
 
 static const char help[] =
 	"usage: iprobe doctor [--json] [PID]\n\n"

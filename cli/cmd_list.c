@@ -19,8 +19,8 @@
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"
-#include "hotpatcher/catalog.h"
-#include "hotpatcher/modules.h"
+#include "hotpatcher/process/modules.h"
+#include "hotpatcher/process/probe_list_search.h"
 
 static const char help[] =
 	"usage: iprobe list [-f SEL] [--list FILE] [--json] ELF|PID\n\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access/delegation.h"
 #include "cli/cli.h"
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
@@ -15,7 +16,6 @@
 #include "common/json.h"
 #include "common/print.h"
 #include "common/units.h"
-#include "hotpatcher/permit.h"
 
 static const char help[] =
 	"usage: iprobe snapshot [-o DIR] [--json] PID\n\n"

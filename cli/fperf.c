@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "access/delegation.h"
 #include "cli/cli.h"
 #include "cli/via_daemon.h"
 #include "common/cleanup.h"
@@ -21,11 +22,10 @@
 #include "common/error.h"
 #include "common/print.h"
 #include "common/units.h"
-#include "hotpatcher/catalog.h"
-#include "hotpatcher/fperf_bucket.h"
-#include "hotpatcher/fperf_pmu.h"
-#include "hotpatcher/permit.h"
-#include "hotpatcher/probes_d.h"
+#include "config/probes_d.h"
+#include "fperf/leaky_bucket.h"
+#include "fperf/pmu.h"
+#include "hotpatcher/process/probe_list_search.h"
 
 #define INTERVAL_NS	100000000ull
 #define INTERVAL_MIN_NS 10000000ull

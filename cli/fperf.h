@@ -10,7 +10,7 @@
 #include "cli/csv.h"
 #include "cli/papi_names.h"
 #include "common/json.h"
-#include "hotpatcher/fperf.h"
+#include "fperf/fperf.h"
 
 enum fperf_format { FPERF_TABLE, FPERF_CSV, FPERF_JSON };
 

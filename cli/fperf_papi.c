@@ -12,7 +12,7 @@
 
 #include "cli/fperf.h"
 #include "common/error.h"
-#include "hotpatcher/fperf_formula.h"
+#include "fperf/formula.h"
 
 #define FILE_NAME "libiprobe-papi.so"
 

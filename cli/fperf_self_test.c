@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/print.h"
-#include "hotpatcher/fperf_pmu.h"
+#include "fperf/pmu.h"
 #include "runtime/fperf_pmu.h"
 
 #define PAGES	    1000u

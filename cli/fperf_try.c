@@ -9,8 +9,8 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/rt_abi.h"
-#include "hotpatcher/fperf_pmu.h"
-#include "hotpatcher/stop.h"
+#include "fperf/pmu.h"
+#include "hotpatcher/ptrace/stop.h"
 #include "runtime/fperf_pmu.h"
 
 extern struct ip_rt_private rt_private;

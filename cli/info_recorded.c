@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/print.h"
 #include "common/units.h"
-#include "hotpatcher/session.h"
+#include "session/session.h"
 
 static const char *const kinds[] = {[IP_RECORDING_LOG] = "log",
 				    [IP_RECORDING_COUNT] = "count",

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access/policy.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/print.h"
 #include "common/units.h"
-#include "hotpatcher/iprobed.h"
-#include "hotpatcher/policy.h"
-#include "hotpatcher/probes_d.h"
-#include "hotpatcher/rules.h"
+#include "config/probes_d.h"
+#include "iprobed/daemon.h"
+#include "iprobed/rules/rules.h"
 
 #define RULES_MAX 64
 

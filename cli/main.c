@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access/delegation.h"
 #include "cli/cli.h"
 #include "common/error.h"
 #include "common/print.h"
-#include "hotpatcher/permit.h"
-#include "hotpatcher/probes_d.h"
+#include "config/probes_d.h"
 
 static const struct {
 	const char *name;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "hotpatcher/fperf_events.h"
+#include "fperf/events.h"
 
 #define PAPI_NAMES_ABI	  2u
 #define PAPI_NAMES_SYMBOL "iprobe_papi_names"
@@ -20,7 +20,7 @@ struct papi_event {
 	unsigned ncounters; /* 0: it does not count here */
 	struct ip_pmu_counter counters[IP_PMU_COUNTERS];
 	char parts[IP_PMU_COUNTERS][128]; /* their names */
-	char formula[256];		  /* as fperf_formula.h has it; "": the only counter is it */
+	char formula[256];		  /* as formula.h has it; "": the only counter is it */
 	double hz;			  /* of a core; 0: not known */
 };
 

@@ -10,14 +10,14 @@
 
 #include "cli/cli.h"
 #include "cli/via_daemon.h"
+#include "collector/hot_functions.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/pieces.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "common/values.h"
-#include "hotpatcher/catalog.h"
-#include "hotpatcher/hot.h"
+#include "hotpatcher/process/probe_list_search.h"
 
 enum {
 	OPT_DURATION = 256,

@@ -13,7 +13,7 @@
 
 #include "analysis/counts.h"
 #include "analysis/names.h"
-#include "hotpatcher/session.h"
+#include "session/session.h"
 
 /* In the order in which people step through them; names in top_rows.c. */
 enum cli_top_column {

@@ -20,7 +20,7 @@
 #include "common/error.h"
 #include "common/interrupted.h"
 #include "common/utf8.h"
-#include "hotpatcher/session.h"
+#include "session/session.h"
 
 #define SLICE_NS 100000000ull /* a signal that comes just before we sleep is seen after that */
 #define REST_MS	 25	      /* that an escape sequence takes to arrive whole */

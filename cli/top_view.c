@@ -22,7 +22,7 @@
 #include "common/print.h"
 #include "common/units.h"
 #include "common/utf8.h"
-#include "hotpatcher/callees.h"
+#include "hotpatcher/process/callees.h"
 
 #define HEAD_LINES 4u
 #define LEAST_NS   100000000ull /* between pictures, by the keys */

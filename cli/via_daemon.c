@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client's side of iprobed's socket (hotpatcher/request.h).
+ * The client's side of iprobed's socket (access/request.h).
  */
 #include "cli/via_daemon.h"
 
@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "access/fd_passing.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
@@ -22,7 +23,6 @@
 #include "common/interrupted.h"
 #include "common/print.h"
 #include "common/selection.h"
-#include "hotpatcher/pass_fds.h"
 
 static int connect_to(const char *path)
 {

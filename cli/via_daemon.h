@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <sys/types.h>
 
-#include "hotpatcher/request.h"
+#include "access/request.h"
 
 /* Whether iprobed is to be asked: the process may not be traced by us, and there is an iprobed; or $IPROBE_DAEMON says so. 1 yes, 0 no,
  * -1 with an error. *ret_socket: connected to it. */

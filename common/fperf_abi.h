@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared memory of FPerf, between runtime/fperf.c in the target and hotpatcher/fperf.c outside. It lies in the blocks of meters
+ * The shared memory of FPerf, between runtime/fperf.c in the target and fperf/fperf.c outside. It lies in the blocks of meters
  * (common/rt_abi.h): what is shared by all threads in block 0, what a thread has in its own block, at the same offsets.
  *
  *   at ip_area_header.fperf     block 0: struct ip_fperf_header, the control block: what is counted, and how
@@ -14,7 +14,7 @@
  *   2. The hook that finds the quota used up, and no sample of the function open, makes the duty COUNT, whose place is the first word of the cell: from then on a
  *      call costs an increment. It is the one thing in the area that hooks decide about another's probes, so that a hot function gets cheap at once, and
  *      not when somebody outside has had a look.
- *   3. iprobe gives a new quota (1), or takes the probes away (hotpatcher/fperf_policy.h tells when).
+ *   3. iprobe gives a new quota (1), or takes the probes away (fperf/policy.h tells when).
  *   4. Where a function jumps at its end to one that has probes, its sample lasts until that one returns. The number of such exits is the next
  *      one, with the duty JUMP while all functions that the call may go on in are live, else SILENT: it has no quota then.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * FPerf's counters of the kernel (perf_event_open(2)), hardware events among them: the shared memory of runtime/fperf_pmu.c in the target and
- * hotpatcher/fperf_pmu.c outside. It lies at ip_fperf_header.pmu: in block 0 a struct ip_pmu_set, in others a struct ip_pmu_thread.
+ * fperf/pmu.c outside. It lies at ip_fperf_header.pmu: in block 0 a struct ip_pmu_set, in others a struct ip_pmu_thread.
  *
  * Why no PAPI in the target. A hook runs wherever a function begins: within malloc, a signal handler, the loader, a program with another C library or
  * none. PAPI_start and PAPI_read take locks and memory of the C library there, so they would hang or spoil what they measure. What PAPI knows is names: which

@@ -108,7 +108,7 @@ struct ip_rt_anchor {
 		uint64_t address, size; /* r-x, private; 0: none */
 	} pools[IP_POOLS];
 	/* Of a runtime that is linked in and was not launched by iprobe run: it sleeps until a borrowed thread runs the code
-	 * at wake, with the stack pointer at wake_block (hotpatcher/wake.h). All 0 in libiprobe-rt.so. */
+	 * at wake, with the stack pointer at wake_block (hotpatcher/inject/runtime_wake.h). All 0 in libiprobe-rt.so. */
 	uint64_t wake, wake_end, wake_block;
 	uint32_t waking;    /* atomic: a thread is at it */
 	uint32_t fperf_abi; /* IP_FPERF_ABI: its hooks count for no other */
@@ -118,7 +118,7 @@ struct ip_rt_anchor {
 	/* Slots for that, and how many. x86-64: again is where their calls lie, IP_AGAIN_CALLS bytes for each, and what they all go on
 	 * with lies behind. i386: again is where the slots themselves lie (again_slots is 0). No slots: an older runtime. */
 	uint64_t again_slots, again_nslots;
-	/* Where a borrowed thread changes mappings of text, and its struct ip_flip (hotpatcher/flip.h). 0: not on this machine. */
+	/* Where a borrowed thread changes mappings of text, and its struct ip_flip (hotpatcher/patch/remap.h). 0: not on this machine. */
 	uint64_t flip, flip_end, flip_block;
 	uint64_t own; /* struct ip_rt_private */
 	/* From the thread pointer to the thread's id, where hooks take it from there; 0: they ask the kernel. */
@@ -126,7 +126,7 @@ struct ip_rt_anchor {
 };
 
 /* What hooks take from nowhere else: memory of the process alone, which a forked child copies and cannot change for its parent. Written from
- * outside (hotpatcher/bounds.h) before the gate opens. A hook that is late may find it half written for the next
+ * outside (hotpatcher/plan/bounds.h) before the gate opens. A hook that is late may find it half written for the next
  * session: so what must never be wrong, end and nsubbufs, only grows. */
 struct ip_rt_private {
 	uint64_t end;	     /* of the area's file: what lies below is memory. It never gets shorter */
@@ -155,8 +155,8 @@ struct ip_rt_private {
 };
 
 /* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
- * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/restart.h). It lies in a slot of the
- * runtime meanwhile (hotpatcher/again_slot.h). Written from outside; read by arch/x86_64/again.S. */
+ * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/ptrace/syscall_restart.h). It lies in a slot of the
+ * runtime meanwhile (hotpatcher/ptrace/restart_slot.h). Written from outside; read by arch/x86_64/again.S. */
 struct ip_again {
 	uint64_t pc;	/* where the caller goes on */
 	uint64_t flags; /* the caller's */
@@ -176,7 +176,7 @@ struct ip_again {
 };
 
 /* Where that lies on x86-64: in the runtime's own memory. A slot is free where owner is 0; the thread gives
- * it back itself, last of all. Handed out from outside, while every thread stands (hotpatcher/again_slot.h). */
+ * it back itself, last of all. Handed out from outside, while every thread stands (hotpatcher/ptrace/restart_slot.h). */
 struct ip_again_slot {
 	struct ip_again again;
 	uint64_t calls;	 /* of this slot: where they lie */
@@ -293,7 +293,7 @@ struct ip_gate {
  * that writing them again changes no byte under a thread that may still be on its way through. */
 struct ip_area_module {
 	uint64_t load_bias;
-	uint64_t stubs;	       /* where they start (hotpatcher/stub_map.h) */
+	uint64_t stubs;	       /* where they start (hotpatcher/plan/stub_layout.h) */
 	uint32_t first_number; /* function f has number first_number + 2 f, its inlined instances the next one
 				*/
 	uint32_t nfunctions;

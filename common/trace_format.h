@@ -147,7 +147,7 @@ _Static_assert(sizeof(struct ip_packet_header) == 80, "packet header");
 
 #define IP_TRACE_SUBDIR	 "iprobe"
 #define IP_TRACE_SESSION "iprobe/session"
-#define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (hotpatcher/journal.h) */
+#define IP_TRACE_JOURNAL "iprobe/journal" /* while it is recorded (trace_writer/journal.h) */
 #define IP_TRACE_STAMPS	 "iprobe/stamps"
 #define IP_TRACE_COUNTS	 "iprobe/counts"
 #define IP_TRACE_PAYLOAD "iprobe/payload.txt"

@@ -251,7 +251,7 @@ int rt_map_own_area(enum rt_start how)
 	if (!FAILED(ret)) {
 		ret = at = map(place_far_away(&at), AREA_SIZE, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_NORESERVE, fd);
-		/* at once: a process that another thread forks in between has the area (hotpatcher/family.h, step 6) */
+		/* at once: a process that another thread forks in between has the area (session/follow_fork.h, step 6) */
 		if (!FAILED(ret))
 			ret = cpu_syscall(SYS_madvise, at, AREA_SIZE, MADV_DONTFORK, 0);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changing mappings of text under the threads that run it. A borrowed thread does here what only a thread of the process can do: the
- * system calls. What, in which order, and why it is safe tells hotpatcher/flip.h; the pages' contents are written from
+ * system calls. What, in which order, and why it is safe tells hotpatcher/patch/remap.h; the pages' contents are written from
  * outside.
  *
  * Each piece's entry always says what is mapped: whoever comes after an iprobe that died finds there what it has left.

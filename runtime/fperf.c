@@ -14,7 +14,7 @@
  *      caches are cold and a system call takes several times what it takes else. And no call has had more of the CPU than there was time.
  *      What lies between all the same is measured once in a thread, by hooks of number 0 that stand for those of an empty function (fperf_read.c): the
  *      least of it (bias, path) is taken off each sample; and so is the time of hooks that ran in between. The processor may go that way while it still
- *      does what is left of the function, and then all of it is taken off where nothing was spent: so times are uncertain by a path (hotpatcher/fperf_rows.c).
+ *      does what is left of the function, and then all of it is taken off where nothing was spent: so times are uncertain by a path (fperf/results.c).
  *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut. Calls of the function inside
  *      of an open one, which are no samples, are counted in its frame (within): the exit of one of them is not taken for its own.
  *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the

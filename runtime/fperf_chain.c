@@ -3,7 +3,7 @@
  * Samples of functions that jump to another one at their end. A call lasts until it returns to its
  * caller, whoever executes the return: so the sample stays open, and ends where what was jumped to
  * returns. Functions that calls may go on in are live as long as such samples are (the controller sees
- * to that: hotpatcher/fperf_tails.h), also those that are only counted.
+ * to that: fperf/tails.h), also those that are only counted.
  *
  *  10. Jump. The frame stays. It notes the address that the call returns to, and that an entry with the
  *      same stack pointer comes next. Where the function that jumps has no frame itself, but the call

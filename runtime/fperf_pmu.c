@@ -16,7 +16,7 @@
  *   4. One that is gone: all that is still ours is closed, and at the next sample they are opened anew. A sample that is open then has no value of them.
  *   5. fork: counters are this thread's alone (no inherit). A child has no hooks; one that shares our memory (vfork) is not tid: it opens and closes none.
  *   6. The thread ends without telling us. What it held stays noted in its block: the next one that takes the block closes it first,
- *      and iprobe what is left at the end (hotpatcher/fperf_pmu.c). What another image of the process has opened is closed by exec.
+ *      and iprobe what is left at the end (fperf/pmu.c). What another image of the process has opened is closed by exec.
  *
  * A counter that the kernel has not had on the PMU for all of the sample (it takes turns when there are more than the PMU has room for) has no value, or one that is
  * scaled, if that was asked for.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject.h). No loader knows of it: iprobe writes it into
+ * The runtime that `iprobe attach` puts into a running process (hotpatcher/inject/inject.h). No loader knows of it: iprobe writes it into
  * memory that a borrowed thread has made, fills in rt_injection, and has another borrowed thread run rt_wake (arch/ARCH/wake.S).
  */
 #include <stddef.h>

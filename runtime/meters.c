@@ -15,7 +15,7 @@
  *   G4. Give the guard back.
  *
  * A session that ends waits for guards a while. The next one takes a slot whose guard is still set out of use, and keeps clear of its block
- * (hotpatcher/blocks.h), and of the shared one where that tells about the user's payload: a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
+ * (hotpatcher/shm/meter_blocks.h), and of the shared one where that tells about the user's payload: a hook that goes on at G3 writes where nobody else does. What is late between finding the slot and G1 ends at G2. Where
  * a guard was taken for stale the hook below may be there still (it is, if its stack lies below an alternate one): from then on the slot says so (oldest), and
  * counts as one with a guard.
  */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "hotpatcher/fperf_bucket.h"
+#include "fperf/leaky_bucket.h"
 #include "test/policies.h"
 
 static int decide(struct ip_fperf_item *items, size_t n, const struct ip_fperf_means *means)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies of FPerf that are not its own (hotpatcher/fperf_policy.h): two that could be, and two that keep to nothing.
+ * Policies of FPerf that are not its own (fperf/policy.h): two that could be, and two that keep to nothing.
  */
 #ifndef TEST_POLICIES_H
 #define TEST_POLICIES_H
 
-#include "hotpatcher/fperf_policy.h"
+#include "fperf/policy.h"
 
 extern const struct ip_fperf_policy test_rounds, test_rate, test_spendthrift, test_miser;
 

@@ -36,7 +36,7 @@ struct ip_arch {
 			   uint64_t *ret);
 
 	/* A site that crosses a page is written in three steps, each within one page, so that a
-	 * writer that is killed between two of them leaves valid code (hotpatcher/patch.c):
+	 * writer that is killed between two of them leaves valid code (hotpatcher/patch/patch.c):
 	 *   1. these bytes over the first ones of the site; the rest of it stays as it was
 	 *   2. the part behind the boundary in its new form
 	 *   3. the part in front of the boundary in its new form

@@ -3,11 +3,11 @@
  * The reader of probes.d: any bytes as a file. What it takes can be used: each selection, profile and rule is found by its name, and each
  * reference has been followed.
  *
- * covers: hotpatcher/yaml_tree.c hotpatcher/probes_d.c hotpatcher/probes_d_values.c hotpatcher/rules_yaml.c hotpatcher/rules_level.c
+ * covers: config/yaml_tree.c config/probes_d.c config/probes_d_values.c config/rule.c config/rule_level.c
  */
 #include "common/selection.h"
+#include "config/probes_d.h"
 #include "fuzz.h"
-#include "hotpatcher/probes_d.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

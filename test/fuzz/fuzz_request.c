@@ -3,11 +3,11 @@
  * Requests to iprobed: any bytes. What it takes is written and read again, and holds no option that names a file. The same bytes as a
  * policy.
  *
- * covers: hotpatcher/request.c
+ * covers: access/request.c
  */
+#include "access/policy.h"
+#include "access/request.h"
 #include "fuzz.h"
-#include "hotpatcher/policy.h"
-#include "hotpatcher/request.h"
 
 static void check(const struct ip_request *r)
 {

@@ -2,10 +2,10 @@
 /*
  * Sifting a sub-buffer: any words. What is kept is in order and no more than there was, and sifting it again keeps all of it.
  *
- * covers: hotpatcher/sift.c
+ * covers: collector/record_check.c
  */
+#include "collector/record_check.h"
 #include "fuzz.h"
-#include "hotpatcher/sift.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -22,9 +22,11 @@ def symbols(path):
 
 @pytest.fixture(scope="module")
 def engine(builddir):
-    """Functions that the engine's library defines, for others."""
-    names = symbols(builddir / "hotpatcher" / "libiprobe-hotpatcher.a")
-    return {name for name, kinds in names.items() if "T" in kinds and name.startswith("ip_")}
+    """Functions that the engine's libraries define, for others."""
+    libraries = [*sorted((builddir / "hotpatcher").glob("*/libiprobe-*.a")), *(builddir / room / f"libiprobe-{room.replace('_', '-')}.a"
+                 for room in ("trace_writer", "collector", "session", "fperf"))]
+    assert len(libraries) == 11, libraries
+    return {name for library in libraries for name, kinds in symbols(library).items() if "T" in kinds and name.startswith("ip_")}
 
 
 def test_the_daemon_has_nothing_of_the_engine(builddir, engine):

@@ -16,12 +16,12 @@
 #include <time.h>
 
 #include "common/error.h"
-#include "hotpatcher/area.h"
-#include "hotpatcher/modules.h"
-#include "hotpatcher/plan.h"
-#include "hotpatcher/restore.h"
-#include "hotpatcher/selections.h"
-#include "hotpatcher/stop.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/plan/plan.h"
+#include "hotpatcher/plan/selections.h"
+#include "hotpatcher/process/modules.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "hotpatcher/shm/area.h"
 
 #define MEMORY	   (8ull << 20)
 #define DEADLINE   1000000000ull

@@ -22,7 +22,7 @@ from iptest import ctf, memory
 from iptest.actor import end, last_words, one_line, stops_of
 from test_counting import own_counts
 
-MAGIC = 0x3574736575716572  # as in hotpatcher/control.h
+MAGIC = 0x3574736575716572  # as in session/control_socket.h
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def is_count_of(pid, parent):
 
 
 def session_address(pid):
-    """The name of the control socket, as control.c makes it."""
+    """The name of the control socket, as control_socket.c makes it."""
     with memory.ring_memory(pid) as file:
         st = os.fstat(file.fileno())
     return f"\0iprobe-session-{st.st_dev:x}-{st.st_ino:x}"

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "hotpatcher/fperf_bucket.h"
+#include "fperf/leaky_bucket.h"
 #include "test.h"
 
 #define COUNT_NS  7.0

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "hotpatcher/probes_d.h"
+#include "config/probes_d.h"
 #include "test.h"
 
 /* A text, and a part of what is to be said. */

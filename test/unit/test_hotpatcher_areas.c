@@ -17,8 +17,8 @@
 #include <cmocka.h>
 
 #include "hotpatcher/arch/x86_64/borrow.h"
-#include "hotpatcher/target.h"
-#include "hotpatcher/thread_areas.h"
+#include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/process/target.h"
 
 #define MS 1000
 

@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "hotpatcher/bounds.h"
+#include "hotpatcher/plan/bounds.h"
 #include "test.h"
 
 #define MAPPED 65536u

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "hotpatcher/arch/x86_64/borrow.h"
-#include "hotpatcher/area.h"
-#include "hotpatcher/difference.h"
-#include "hotpatcher/patch.h"
+#include "hotpatcher/patch/patch.h"
+#include "hotpatcher/plan/plan_diff.h"
+#include "hotpatcher/shm/area.h"
 #include "test.h"
 
 #define FUNCTIONS 7

@@ -5,8 +5,8 @@
  */
 #include <stdlib.h>
 
-#include "hotpatcher/control.h"
-#include "hotpatcher/selections.h"
+#include "hotpatcher/plan/selections.h"
+#include "session/control_socket.h"
 #include "test.h"
 
 #define MAX (sizeof(struct ip_control_request) + IP_CONTROL_TEXT_MAX)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotpatcher/fperf_strata.h"
+#include "fperf/stratified.h"
 #include "test.h"
 
 #define TRIES	   300

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hotpatcher/cpu_watch.h"
+#include "fperf/cpu_watch.h"
 #include "test.h"
 
 #define MS	  1000000ull

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hotpatcher/credentials.h"
+#include "access/thread_credentials.h"
 #include "test.h"
 
 /* In a child with so many groups: 0: that it has no capability any more was seen; 1: it was not; 2: nothing could be read; 3: not allowed here. */

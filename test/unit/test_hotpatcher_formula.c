@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "hotpatcher/fperf_estimate.h"
-#include "hotpatcher/fperf_formula.h"
+#include "fperf/confidence.h"
+#include "fperf/formula.h"
 #include "test/unit/test.h"
 
 #define HZ 2.5e9

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fperf/confidence.h"
+#include "fperf/events.h"
+#include "fperf/leaky_bucket.h"
 #include "fperf_world.h"
-#include "hotpatcher/fperf_bucket.h"
-#include "hotpatcher/fperf_estimate.h"
-#include "hotpatcher/fperf_events.h"
 #include "test.h"
 
 /* From a call a second to four million, so that there always are some at the border. */

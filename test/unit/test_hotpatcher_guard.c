@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "hotpatcher/guard.h"
+#include "hotpatcher/ptrace/priority_guard.h"
 
 #define WAIT_MS 30000
 

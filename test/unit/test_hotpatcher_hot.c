@@ -2,9 +2,9 @@
 /*
  * What is hot, by packets of which all is known.
  */
+#include "collector/hot_functions.h"
 #include "common/probe_list.h"
 #include "common/trace_format.h"
-#include "hotpatcher/hot.h"
 #include "test.h"
 
 #define COST	50u /* of a pair, ticks */

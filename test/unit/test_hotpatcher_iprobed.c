@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hotpatcher/iprobed_internal.h"
+#include "iprobed/daemon_private.h"
 #include "test.h"
 
 /* Has a worker say the text, and returns the log, which is freed by the next call. */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/trace_format.h"
-#include "hotpatcher/journal.h"
 #include "test.h"
+#include "trace_writer/journal.h"
 
 #define SLOT   5
 #define PACKET 1000u

@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-#include "hotpatcher/kin.h"
+#include "hotpatcher/process/shared_mm.h"
 
 #define STACK (64 << 10)
 #define BLOCK (1 << 20)

@@ -2,8 +2,8 @@
 /*
  * How long the collector sleeps: never so long that the rings could overflow meanwhile.
  */
+#include "collector/poll_interval.h"
 #include "common/rt_abi.h"
-#include "hotpatcher/pace.h"
 #include "test.h"
 
 #define TOTAL	2048u

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "fperf/policy.h"
 #include "fperf_world.h"
-#include "hotpatcher/fperf_policy.h"
 #include "test/policies.h"
 
 #define SECONDS 30
@@ -100,7 +100,7 @@ static void decide_by(const struct ip_fperf_policy *policy, struct ip_fperf_item
 	assert_int_equal(ip_fperf_decide(policy, items, n, m), 0);
 }
 
-/* Each point of fperf_policy.h, against a policy that keeps none of them. */
+/* Each point of policy.h, against a policy that keeps none of them. */
 static void test_each_point(void **state)
 {
 	struct ip_fperf_item items[3] = {{.live = true, .calls_per_s = 100, .samples = 0},

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/compressor.h"
 #include "common/rt_abi.h"
 #include "common/squeeze.h"
-#include "hotpatcher/press.h"
 #include "test.h"
 
 #define LIMIT	5

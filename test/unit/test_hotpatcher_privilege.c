@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "hotpatcher/facts.h"
-#include "hotpatcher/privilege.h"
+#include "access/credentials.h"
+#include "access/ptrace_access.h"
 #include "test.h"
 
 #define PTRACE (1ull << CAP_SYS_PTRACE)

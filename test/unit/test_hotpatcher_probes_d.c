@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/selection.h"
-#include "hotpatcher/probes_d.h"
+#include "config/probes_d.h"
 #include "probes_d_text.h"
 #include "test.h"
 

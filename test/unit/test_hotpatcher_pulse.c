@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "collector/coarse_clock.h"
 #include "common/clock.h"
 #include "common/rt_abi.h"
 #include "common/trace_format.h"
-#include "hotpatcher/area.h"
-#include "hotpatcher/pulse.h"
+#include "hotpatcher/shm/area.h"
 #include "test.h"
 
 #define GAP_NS 100000000

@@ -2,7 +2,7 @@
 /*
  * How often coarse time is refreshed: fast while a CPU idles, a bounded share of one where none does, seldom while nobody looks.
  */
-#include "hotpatcher/pulse_pace.h"
+#include "collector/coarse_interval.h"
 #include "test.h"
 
 #define COST 3000u /* ns of a refresh */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "hotpatcher/policy.h"
-#include "hotpatcher/request.h"
+#include "access/policy.h"
+#include "access/request.h"
 #include "test.h"
 
 static int parse(const char *text, struct ip_request *ret)

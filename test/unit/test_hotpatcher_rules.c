@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "common/condition.h"
-#include "hotpatcher/probes_d.h"
-#include "hotpatcher/rules.h"
-#include "hotpatcher/rules_cmdline.h"
-#include "hotpatcher/rules_job.h"
-#include "hotpatcher/rules_limits.h"
-#include "hotpatcher/rules_match.h"
-#include "hotpatcher/stop.h"
+#include "config/probes_d.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "iprobed/rules/cmdline_reader.h"
+#include "iprobed/rules/job.h"
+#include "iprobed/rules/match.h"
+#include "iprobed/rules/rate_limit.h"
+#include "iprobed/rules/rules.h"
 #include "probes_d_text.h"
 #include "test.h"
 

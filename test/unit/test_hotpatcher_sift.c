@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "collector/record_check.h"
 #include "common/probe_list.h"
 #include "common/trace_format.h"
-#include "hotpatcher/sift.h"
 
 #define SINCE (1ull << 40)
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "hotpatcher/stop.h"
+#include "hotpatcher/ptrace/stop.h"
 
 #define DEADLINE_NS 2000000000ull
 

@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "hotpatcher/guard.h"
-#include "hotpatcher/parts.h"
-#include "hotpatcher/stop.h"
-#include "hotpatcher/stop_internal.h"
+#include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/ptrace/priority_guard.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "hotpatcher/ptrace/stop_private.h"
 
 static void running_threads_come_last(void **state)
 {

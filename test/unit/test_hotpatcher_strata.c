@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hotpatcher/fperf_estimate.h"
-#include "hotpatcher/fperf_strata.h"
+#include "fperf/confidence.h"
+#include "fperf/stratified.h"
 #include "test.h"
 
 #define TRIES 600

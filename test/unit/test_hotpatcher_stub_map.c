@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/probe_list.h"
-#include "hotpatcher/stub_map.h"
+#include "hotpatcher/plan/stub_layout.h"
 #include "test.h"
 
 static const struct ip_arch *const arch = &ip_arch_x86_64;

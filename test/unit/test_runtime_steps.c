@@ -144,7 +144,7 @@ static struct ip_meters *block(unsigned i)
 }
 
 /*
- * The session ends and another one begins, as hotpatcher/area.c does it: a slot with a guard is out of use, any other one is another
+ * The session ends and another one begins, as hotpatcher/shm/area.c does it: a slot with a guard is out of use, any other one is another
  * thread's by now, which has block 1 of the new session.
  */
 static bool was_late;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the processor lets go of a page that was taken from under it (hotpatcher/flip.h tells why that matters).
+ * How the processor lets go of a page that was taken from under it (hotpatcher/patch/remap.h tells why that matters).
  */
 #ifndef IP_ARCH_FLIP_H
 #define IP_ARCH_FLIP_H

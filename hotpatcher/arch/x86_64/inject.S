@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs to make room for the runtime (hotpatcher/inject.h), as it is copied into the target. It needs no stack
+ * What a borrowed thread runs to make room for the runtime (hotpatcher/inject/inject.h), as it is copied into the target. It needs no stack
  * and no memory that it could write: the stack pointer stays the thread's own, so a signal handler may run at any of its
  * instructions, and none of them changes a flag. What it has to know and the registers for the way back stand behind it.
  */

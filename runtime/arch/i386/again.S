@@ -2,7 +2,7 @@
 /*
  * As on x86-64 (../x86_64/again.S), the short form only. 32-bit code has no register to spare that could tell the slot, and the
  * program's stack may have no room below its pointer. So a slot here holds the code itself, which iprobe writes while every thread
- * stands, with the caller's registers and its address in the instructions (hotpatcher/again_slot.c, narrow_code()):
+ * stands, with the caller's registers and its address in the instructions (hotpatcher/ptrace/restart_slot.c, narrow_code()):
  *
  *	int $0x80; mov $.., %ebx; %ecx; %edx; %esi; %edi; %ebp; jmp CALLER
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a borrowed thread runs: code of the runtime between a beginning and an end that are the same for all
- * (hotpatcher/wake.h tells the steps by their numbers). The hotpatcher compares it byte by byte with its own, but for what
+ * (hotpatcher/inject/runtime_wake.h tells the steps by their numbers). The hotpatcher compares it byte by byte with its own, but for what
  * stands in front of the numbered labels: distances.
  */
 #include <sys/syscall.h>

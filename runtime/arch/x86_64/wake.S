@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs to set a sleeping runtime up (hotpatcher/wake.h), and the stack on which it does.
+ * What a borrowed thread runs to set a sleeping runtime up (hotpatcher/inject/runtime_wake.h), and the stack on which it does.
  */
 #include "runtime/arch/x86_64/borrowed.h"
 

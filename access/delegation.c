@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The permit of this process. See delegation.h.
+ */
+#include "access/delegation.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "access/credentials.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+
+#define NOBODY 65534
+
+static struct {
+	enum ip_permit_kind kind;
+	int pidfd;
+	pid_t pid; /* that it holds */
+	bool restore_only;
+	struct ip_policy_entry entry; /* of a member */
+} permit;
+
+static const char *const kinds[] = {
+	[IP_PERMIT_OWN] = "own", [IP_PERMIT_MEMBER] = "member", [IP_PERMIT_ANY] = "any"};
+
+char *ip_permit_text(enum ip_permit_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	fputs(kinds[kind], out);
+	if (uid != IP_PERMIT_STAYS)
+		fprintf(out, "@%u", uid);
+	fprintf(out, ":%d", pidfd);
+	for (size_t i = 0; entry && i < entry->nusers; i++)
+		fprintf(out, "%c%u", i ? ',' : ':', entry->users[i]);
+	for (size_t i = 0; entry && i < entry->nprograms; i++)
+		fprintf(out, "\n%s", entry->programs[i]);
+	if (fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
+}
+
+static pid_t held_pid(int pidfd)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[128];
+	int pid = -1;
+
+	snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	return pid;
+}
+
+/* ":UID,UID\nGLOB\nGLOB" */
+static int take_entry(const char *text, struct ip_policy_entry *ret)
+{
+	while (*text == ':' || *text == ',') {
+		char *end;
+		unsigned long user = strtoul(text + 1, &end, 10);
+
+		if (end == text + 1 || ip_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
+			return -1;
+		ret->users[ret->nusers++] = user;
+		text = end;
+	}
+	while (*text == '\n') {
+		size_t n = strcspn(text + 1, "\n");
+
+		if (ip_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0)
+			return -1;
+		ret->programs[ret->nprograms] = strndup(text + 1, n);
+		if (!ret->programs[ret->nprograms])
+			return -1;
+		ret->nprograms++;
+		text += 1 + n;
+	}
+	return *text ? -1 : 0;
+}
+
+enum strength {
+	NOTHING,
+	USUAL, /* all but CAP_DAC_OVERRIDE */
+	EVERYTHING,
+};
+
+static int set_effective(enum strength strength)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -1;
+	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		data[i].effective = strength == NOTHING ? 0 : data[i].permitted;
+	if (strength != EVERYTHING)
+		data[0].effective &= ~(1u << CAP_DAC_OVERRIDE);
+	return syscall(SYS_capset, &header, data);
+}
+
+/* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member. CAP_SETUID was for this alone. */
+static int become_user(enum ip_permit_kind kind, uid_t uid)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t bit = 1u << CAP_SETUID;
+	uid_t others = kind == IP_PERMIT_MEMBER ? NOBODY : uid;
+	pid_t parent = getppid();
+
+	/* who had no root to begin with is who he is */
+	if (uid == IP_PERMIT_STAYS)
+		return 0;
+	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(others, uid, others) < 0)
+		return -1;
+	/* both are the kernel's at a change of ids: what is dumpable may be set by the administrator (fs.suid_dumpable), and whose end
+	 * we wait for is forgotten */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_KEEPCAPS, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		return -1;
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -1;
+	data[0].effective &= ~bit;
+	data[0].permitted &= ~bit;
+	data[0].inheritable &= ~bit;
+	return syscall(SYS_capset, &header, data);
+}
+
+/* "KIND@UID" or "KIND". 0 or -1. */
+static int take_kind(const char *text, size_t n, enum ip_permit_kind *ret, uid_t *ret_uid)
+{
+	const char *at = memchr(text, '@', n);
+	size_t length = at ? (size_t)(at - text) : n;
+	char *end;
+
+	*ret_uid = IP_PERMIT_STAYS;
+	if (at) {
+		*ret_uid = strtoul(at + 1, &end, 10);
+		if (end == at + 1 || end != text + n || *ret_uid == IP_PERMIT_STAYS)
+			return -1;
+	}
+	for (*ret = IP_PERMIT_ANY; *ret; --*ret)
+		if (strlen(kinds[*ret]) == length && !strncmp(kinds[*ret], text, length))
+			return 0;
+	return -1;
+}
+
+int ip_permit_take(void)
+{
+	const char *text = getenv(IP_PERMIT_VARIABLE), *rest = text ? strchr(text, ':') : NULL;
+	enum ip_permit_kind kind;
+	int length = 0;
+	uid_t uid;
+
+	if (!text)
+		return 0;
+	/* before all else: of a process that is not dumpable the files in /proc (oom_score_adj, timerslack_ns, coredump_filter) are root's, though
+	 * it has the ids of who asked */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return ip_error_errno("prctl");
+	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
+	    sscanf(rest, ":%d%n", &permit.pidfd, &length) != 1 ||
+	    (permit.pid = held_pid(permit.pidfd)) <= 0 ||
+	    (kind == IP_PERMIT_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
+				      : rest[length] != '\0') ||
+	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
+		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
+				IP_PERMIT_VARIABLE);
+	permit.kind = kind;
+	unsetenv(IP_PERMIT_VARIABLE); /* our children have their own */
+	return 0;
+}
+
+bool ip_permit_is_lent(void)
+{
+	return permit.kind != IP_PERMIT_NONE;
+}
+
+bool ip_permit_put_down(void)
+{
+	if (!permit.kind)
+		return false;
+	if (set_effective(NOTHING) < 0) /* our own: nothing can forbid it */
+		abort();
+	return true;
+}
+
+void ip_permit_take_up(bool put_down)
+{
+	if (put_down && set_effective(USUAL) < 0)
+		abort();
+}
+
+int ip_permit_open(const char *name, int flags)
+{
+	int fd, error;
+
+	if (permit.kind && set_effective(EVERYTHING) < 0)
+		abort();
+	fd = open(name, flags | O_CLOEXEC);
+	error = errno;
+	ip_permit_take_up(permit.kind != IP_PERMIT_NONE);
+	errno = error;
+	return fd;
+}
+
+FILE *ip_permit_fopen(const char *name)
+{
+	int fd = ip_permit_open(name, O_RDONLY);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+/* Whether the kernel shows us a thread's map. 0; 1: it is not there; -1: no. */
+static int ask_kernel(pid_t pid, pid_t tid)
+{
+	char name[64];
+	bool down = ip_permit_put_down();
+	int fd, error;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/maps", pid, tid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	error = errno;
+	ip_permit_take_up(down);
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	return error == ENOENT || error == ESRCH ? 1 : -1;
+}
+
+static int refuse(pid_t pid)
+{
+	return ip_error("pid %d is not, or not any more, a process that you may trace yourself: iprobed goes "
+			"no further; nothing was changed",
+			pid);
+}
+
+/* tid: a thread of it; each has credentials of its own. held: keeps its number, or that of its
+ * process, from meaning another one. */
+static int check_member(pid_t pid, pid_t tid, int held)
+{
+	_cleanup_free_ char *program = NULL;
+	struct ip_target_facts facts;
+	const char *why;
+
+	if (held < 0 || ip_facts_of_target(tid, held, (uid_t)-1, &facts) < 0)
+		return -1;
+	program = ip_policy_program(pid);
+	if (!program)
+		return -1;
+	why = ip_privilege_not_plain(&facts);
+	if (!why && !ip_policy_entry_allows(&permit.entry, facts.ids.ruid, program))
+		why = "is not what the policy lists";
+	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why) : 0;
+}
+
+int ip_permit_check_place(pid_t pid, pid_t tid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
+	return access(name, F_OK) == 0
+		       ? 0
+		       : ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid);
+}
+
+int ip_permit_check_thread(pid_t pid, pid_t tid)
+{
+	int ret;
+
+	if (!permit.kind || permit.kind == IP_PERMIT_ANY)
+		return 0;
+	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
+		return ip_error("pid %d has ended", pid);
+	if (permit.kind == IP_PERMIT_MEMBER)
+		return check_member(pid, tid, permit.pidfd);
+	ret = ask_kernel(pid, tid);
+	return ret < 0 ? refuse(pid)
+	       : ret   ? ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid)
+		       : 0;
+}
+
+bool ip_permit_restores_only(void)
+{
+	return permit.restore_only;
+}
+
+void ip_permit_restore_only(void)
+{
+	permit.restore_only = true;
+}
+
+static int check_threads(pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64];
+	bool any = false;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		int ret = isdigit((unsigned char)entry->d_name[0]) ? ask_kernel(pid, atoi(entry->d_name)) : 1;
+
+		if (ret < 0)
+			return refuse(pid);
+		any |= ret == 0;
+	}
+	return any ? 0 : ip_error("pid %d has ended", pid);
+}
+
+int ip_permit_check(pid_t pid)
+{
+	if (!permit.kind)
+		return 0;
+	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
+		return ip_error("pid %d has ended", pid);
+	if (permit.kind == IP_PERMIT_MEMBER) {
+		_cleanup_close_ int held = ip_pidfd_open(pid);
+
+		return check_member(pid, pid, held);
+	}
+	return permit.kind == IP_PERMIT_OWN ? check_threads(pid) : 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requests' language: cutting, checking, writing. See request.h.
+ */
+#include "access/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/units.h"
+
+#define FIRST_LINE "iprobe 1"
+
+#define BIT(what) (1u << IP_REQUEST_##what)
+#define RECORDS	  (BIT(ATTACH) | BIT(TOP) | BIT(FPERF))
+
+static const struct {
+	const char *name;
+	unsigned fds;
+	bool changes;
+} commands[] = {
+	[IP_REQUEST_ATTACH] = {"attach", 3, true},  [IP_REQUEST_DETACH] = {"detach", 2, true},
+	[IP_REQUEST_STATUS] = {"status", 2, false}, [IP_REQUEST_SNAPSHOT] = {"snapshot", 3, false},
+	[IP_REQUEST_TOP] = {"top", 2, true},	    [IP_REQUEST_FPERF] = {"fperf", 2, true},
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(*commands))
+
+/* What is not here is refused: a new option is safe only once somebody has thought about it. */
+static const struct {
+	const char *name;
+	unsigned of; /* commands */
+	bool value;
+} options[] = {
+	{"functions", RECORDS, true},
+	{"duration", RECORDS, true},
+	{"memory", RECORDS, true},
+	{"max-stop", RECORDS, true},
+	{"json", ~0u, false},
+	{"quiet", BIT(ATTACH) | BIT(FPERF), false},
+	{"no-stop", BIT(ATTACH) | BIT(DETACH), false},
+	{"left-over", BIT(DETACH), false},
+	{"max-size", BIT(ATTACH), true},
+	{"dry-run", BIT(ATTACH), false},
+	{"args", BIT(ATTACH), false},
+	{"retval", BIT(ATTACH), false},
+	{"string-limit", BIT(ATTACH), true},
+	{"follow-fork", BIT(ATTACH), false},
+	{"follow-exec", BIT(ATTACH), false},
+	{"time", BIT(ATTACH), true},
+	{"clock", BIT(ATTACH), true},
+	{"depth", BIT(ATTACH), true},
+	{"min-duration", BIT(ATTACH), true},
+	{"sample", BIT(ATTACH), true},
+	{"start-on", BIT(ATTACH), true},
+	{"stop-on", BIT(ATTACH), true},
+	{"tid", BIT(ATTACH), true},
+	{"thread", BIT(ATTACH), true},
+	{"callsite", BIT(ATTACH), false},
+	{"payload", BIT(ATTACH), true},
+	{"drop-hot", BIT(ATTACH), true},
+	{"overwrite", BIT(ATTACH), false},
+	{"compress", BIT(ATTACH), false},
+	{"delay", BIT(TOP), true},
+	{"iterations", BIT(TOP), true},
+	{"sort", BIT(TOP), true},
+	{"batch", BIT(TOP), false},
+	{"limit", BIT(TOP) | BIT(FPERF), true},
+	{"events", BIT(FPERF), true},
+	{"budget", BIT(FPERF), true},
+	{"interval", BIT(FPERF), true},
+	{"alternate", BIT(FPERF), true},
+	{"multiplex", BIT(FPERF), false},
+	{"exclusive", BIT(FPERF), false},
+	{"stop", BIT(FPERF), false},
+	{"csv", BIT(FPERF), false},
+	{"until", BIT(ATTACH), true},
+	{"linger", BIT(ATTACH), true},
+};
+
+const char *ip_request_refusal(enum ip_request_what what, const char *option)
+{
+	size_t n = strcspn(option, "="), i;
+	const char *value = option[n] ? option + n + 1 : NULL;
+	uint64_t size;
+
+	if (strncmp(option, "--", 2))
+		return "is no option";
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++)
+		if (strlen(options[i].name) == n - 2 && !memcmp(options[i].name, option + 2, n - 2))
+			break;
+	if (i == sizeof(options) / sizeof(*options) || !(options[i].of >> what & 1))
+		return "is not taken by iprobed";
+	if (!strcmp(options[i].name, "drop-hot") ? false : options[i].value != (value != NULL))
+		return value ? "takes no value" : "lacks its value";
+	/* @FILE, as a whole selection or behind the colon of P:SEL; and a payload that is a file */
+	if (value && (*value == '@' || strstr(value, ":@")))
+		return "would have iprobed read a file";
+	/* it counts as iprobed's, not as who asks's */
+	if (value && !strcmp(options[i].name, "memory") && ip_parse_size(value, &size) == 0 &&
+	    size > IP_REQUEST_MEMORY_MAX)
+		return "is more than iprobed gives, which is 1G";
+	if (value && !strcmp(options[i].name, "payload") && !strncmp(value, "user", 4))
+		return "would have iprobed load a file";
+	return NULL;
+}
+
+unsigned ip_request_fds(enum ip_request_what what)
+{
+	return commands[what].fds;
+}
+
+const char *ip_request_name(enum ip_request_what what)
+{
+	return commands[what].name;
+}
+
+uint64_t ip_request_memory(const struct ip_request *r)
+{
+	uint64_t memory = IP_REQUEST_MEMORY_USUAL;
+
+	if (!(RECORDS >> r->what & 1))
+		return 0;
+	for (size_t i = 0; i < r->noptions; i++)
+		if (!strncmp(r->options[i], "--memory=", 9) && ip_parse_size(r->options[i] + 9, &memory) < 0)
+			memory = IP_REQUEST_MEMORY_MAX; /* the command refuses it */
+	return memory;
+}
+
+bool ip_request_changes(enum ip_request_what what)
+{
+	return commands[what].changes;
+}
+
+void ip_request_clear(struct ip_request *request)
+{
+	for (size_t i = 0; i < request->noptions; i++)
+		free(request->options[i]);
+	*request = (struct ip_request){0};
+}
+
+static int check_directory(const char *name)
+{
+	if (!ip_dir_is_name(name) || strlen(name) >= sizeof(((struct ip_request *)NULL)->directory))
+		return ip_error("request: '%s' is no name of one directory", name);
+	return 0;
+}
+
+static int take_line(struct ip_request *r, const char *line, bool *have)
+{
+	const char *value = strchr(line, ' ');
+	size_t n = value ? (size_t)(value++ - line) : strlen(line), what;
+	const char *why;
+	int pid;
+
+	for (what = 0; what < NCOMMANDS; what++)
+		if (strlen(commands[what].name) == n && !memcmp(line, commands[what].name, n))
+			break;
+	if (what < NCOMMANDS) {
+		if (*have || !value || ip_parse_pid(value, &pid) < 0)
+			return ip_error("request: one process, and its id, not '%s'", line);
+		r->what = what;
+		r->pid = pid;
+		*have = true;
+		return 0;
+	}
+	if (!*have)
+		return ip_error("request: '%s' before what is asked for", line);
+	if (!strcmp(line, "leave") && r->what == IP_REQUEST_ATTACH) {
+		r->leave = true;
+		return 0;
+	}
+	if (n == 9 && !memcmp(line, "directory", 9) && value && ip_request_fds(r->what) == IP_REQUEST_FDS &&
+	    !*r->directory) {
+		if (check_directory(value) < 0)
+			return -1;
+		strcpy(r->directory, value);
+		return 0;
+	}
+	if (n == 6 && !memcmp(line, "option", 6) && value) {
+		why = ip_request_refusal(r->what, value);
+		if (why)
+			return ip_error("request: '%s' %s", value, why);
+		if (r->noptions == IP_REQUEST_OPTIONS_MAX)
+			return ip_error("request: more than %u options", IP_REQUEST_OPTIONS_MAX);
+		r->options[r->noptions] = strdup(value);
+		if (!r->options[r->noptions])
+			return ip_error("out of memory");
+		r->noptions++;
+		return 0;
+	}
+	return ip_error("request: '%s' is not understood", line);
+}
+
+static int take_lines(struct ip_request *r, char *text)
+{
+	bool first = true, have = false;
+
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		else if (!*line)
+			break; /* behind the last newline */
+		if (first && strcmp(line, FIRST_LINE))
+			return ip_error("request: it does not begin with '" FIRST_LINE
+					"': another version of iprobe?");
+		if (!first && take_line(r, line, &have) < 0)
+			return -1;
+		first = false;
+	}
+	return have ? 0 : ip_error("request: it asks for nothing");
+}
+
+int ip_request_parse(const char *text, size_t size, struct ip_request *ret)
+{
+	_cleanup_free_ char *copy = NULL;
+
+	*ret = (struct ip_request){0};
+	if (size > IP_REQUEST_SIZE_MAX)
+		return ip_error("request: larger than %u bytes", IP_REQUEST_SIZE_MAX);
+	if (memchr(text, '\0', size))
+		return ip_error("request: it holds a zero byte");
+	copy = strndup(text, size);
+	if (!copy)
+		return ip_error("out of memory");
+	if (take_lines(ret, copy) == 0)
+		return 0;
+	ip_request_clear(ret);
+	return -1;
+}
+
+char *ip_request_format(const struct ip_request *r)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	fprintf(out, FIRST_LINE "\n%s %d\n", commands[r->what].name, r->pid);
+	if (r->leave)
+		fprintf(out, "leave\n");
+	if (*r->directory)
+		fprintf(out, "directory %s\n", r->directory);
+	for (size_t i = 0; i < r->noptions; i++)
+		fprintf(out, "option %s\n", r->options[i]);
+	if (fclose(out) != 0) {
+		free(text);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return text;
+}

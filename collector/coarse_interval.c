@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collector/coarse_interval.h"
+
+#define SIXTEENTHS 16u
+
+void ip_pulse_pace_begin(struct ip_pulse_pace *pace, long cpus)
+{
+	*pace = (struct ip_pulse_pace){.cpus = cpus > 0 ? cpus : 1, .nap_ns = IP_PULSE_SHORT_NS};
+}
+
+uint64_t ip_pulse_pace_nap(struct ip_pulse_pace *pace)
+{
+	pace->slept_ns += pace->nap_ns;
+	pace->refreshes++;
+	return pace->nap_ns;
+}
+
+bool ip_pulse_pace_is_time(const struct ip_pulse_pace *pace)
+{
+	return pace->quiet || (pace->slept_ns >= IP_PULSE_LOOK_NS && pace->refreshes >= IP_PULSE_LOOK);
+}
+
+/* What keeps our share. */
+static uint64_t modest(const struct ip_pulse_pace *pace)
+{
+	bool spare = pace->load < pace->cpus * SIXTEENTHS;
+	uint64_t ns = pace->cost_ns * (spare ? IP_PULSE_SPARE_SHARE - 1 : IP_PULSE_SHARE);
+
+	if (ns < IP_PULSE_SHORT_NS)
+		return IP_PULSE_SHORT_NS;
+	return ns < IP_PULSE_MODEST_NS ? ns : IP_PULSE_MODEST_NS;
+}
+
+void ip_pulse_pace_note(struct ip_pulse_pace *pace, bool taken, unsigned runnable, uint64_t cpu_ns)
+{
+	uint64_t cost = pace->refreshes ? (cpu_ns - pace->cpu_ns) / pace->refreshes : 0;
+
+	pace->cost_ns = pace->cost_ns ? (7 * pace->cost_ns + cost) / 8 : cost;
+	pace->cpu_ns = cpu_ns;
+	/* it may double from one look to the next, as programs come and go: what counts is how it is mostly */
+	if (runnable)
+		pace->load = pace->known ? (pace->load + SIXTEENTHS * (runnable - 1) + 1) / 2
+					 : SIXTEENTHS * (runnable - 1);
+	pace->known |= runnable != 0;
+	pace->slept_ns = 0;
+	pace->refreshes = 0;
+	pace->quiet = !taken;
+	if (taken)
+		pace->nap_ns = modest(pace);
+	else if (pace->nap_ns < IP_PULSE_LONG_NS)
+		pace->nap_ns = pace->nap_ns < IP_PULSE_LONG_NS / 2 ? 2 * pace->nap_ns : IP_PULSE_LONG_NS;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue between the collector and the thread that compresses.
+ *
+ * Jobs lie in a ring: those from written on are on their way, those from begun on nobody has begun with. Only the collector moves written and
+ * submitted on. begun, states and spare are changed with the mutex held, and nobody does anything else meanwhile.
+ *
+ * The thread has one job at a time, the oldest that is on its way when it takes it. So there is at most one that it has begun with and that the collector takes from it: that
+ * one's place in the ring gets the spare one, and it becomes the spare one when the thread is through with it.
+ */
+#include "collector/compressor.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/rt_abi.h"
+#include "common/squeeze.h"
+
+struct job {
+	struct ip_press_note note;
+	struct ip_packet_header header;
+	bool ready, given_up; /* given_up: by the collector, while the thread has it */
+	size_t n, size;
+	uint8_t *out;
+	uint64_t words[IP_SUBBUF_WORDS];
+};
+
+struct ip_press {
+	struct job **jobs;
+	struct job *spare;    /* NULL: the thread still has it */
+	unsigned limit, room; /* room: one more, so that what was taken stays valid */
+	uint64_t written, begun, submitted;
+	uint64_t plain;
+	bool threaded, stop;
+	int nice;
+	pthread_t thread;
+	sem_t waiting; /* packets that nobody has begun with, at most */
+	pthread_mutex_t lock;
+	struct ip_squeezer *squeezer, *own; /* of the thread; of the collector */
+};
+
+static struct job **place_of(struct ip_press *p, uint64_t number)
+{
+	return &p->jobs[number % p->room];
+}
+
+static void squeeze(struct ip_squeezer *squeezer, struct job *job)
+{
+	job->size = ip_squeeze(squeezer, &job->header, job->words, job->n, job->out);
+}
+
+/* Takes the oldest that nobody has begun with; NULL: there is none. */
+static struct job *begin(struct ip_press *p)
+{
+	struct job *job = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->begun < p->submitted)
+		job = *place_of(p, p->begun++);
+	pthread_mutex_unlock(&p->lock);
+	return job;
+}
+
+static void set_ready(struct ip_press *p, struct job *job)
+{
+	pthread_mutex_lock(&p->lock);
+	if (job->given_up)
+		p->spare = job;
+	job->ready = true;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void *run(void *context)
+{
+	struct ip_press *p = context;
+
+	setpriority(PRIO_PROCESS, 0, p->nice); /* of this thread */
+	for (;;) {
+		struct job *job;
+
+		while (sem_wait(&p->waiting) < 0)
+			;
+		if (__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE))
+			return NULL;
+		job = begin(p);
+		if (job) {
+			squeeze(p->squeezer, job);
+			set_ready(p, job);
+		}
+	}
+}
+
+static void start_thread(struct ip_press *p)
+{
+	sigset_t all, before;
+
+	sigfillset(&all); /* signals are for the session's thread */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	p->threaded = pthread_create(&p->thread, NULL, run, p) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static struct job *new_job(void)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	if (job)
+		job->out = malloc(ip_squeezed_room(IP_SUBBUF_WORDS));
+	if (job && job->out)
+		return job;
+	free(job);
+	return NULL;
+}
+
+static void free_job(struct job *job)
+{
+	if (job)
+		free(job->out);
+	free(job);
+}
+
+struct ip_press *ip_press_create(unsigned limit, int nice)
+{
+	struct ip_press *p = calloc(1, sizeof(*p));
+	pthread_mutexattr_t inherit;
+	bool good;
+
+	if (!p) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	p->limit = limit;
+	p->nice = nice;
+	p->room = limit + 1;
+	pthread_mutexattr_init(&inherit);
+	pthread_mutexattr_setprotocol(&inherit, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&p->lock, &inherit);
+	pthread_mutexattr_destroy(&inherit);
+	sem_init(&p->waiting, 0, 0);
+	p->jobs = calloc(p->room, sizeof(*p->jobs));
+	p->spare = new_job();
+	good = p->jobs && p->spare && (p->squeezer = ip_squeezer_create()) && (p->own = ip_squeezer_create());
+	for (unsigned i = 0; good && i < p->room; i++)
+		good = (p->jobs[i] = new_job());
+	if (!good) {
+		ip_press_destroy(p);
+		ip_error("out of memory");
+		return NULL;
+	}
+	start_thread(p);
+	return p;
+}
+
+void ip_press_destroy(struct ip_press *p)
+{
+	if (!p)
+		return;
+	if (p->threaded) {
+		__atomic_store_n(&p->stop, true, __ATOMIC_RELEASE);
+		sem_post(&p->waiting);
+		pthread_join(p->thread, NULL);
+	}
+	for (unsigned i = 0; p->jobs && i < p->room; i++)
+		free_job(p->jobs[i]);
+	free_job(p->spare);
+	ip_squeezer_destroy(p->squeezer);
+	ip_squeezer_destroy(p->own);
+	pthread_mutex_destroy(&p->lock);
+	sem_destroy(&p->waiting);
+	free(p->jobs);
+	free(p);
+}
+
+bool ip_press_is_full(const struct ip_press *p)
+{
+	return p->submitted - p->written >= p->limit;
+}
+
+bool ip_press_is_empty(const struct ip_press *p)
+{
+	return p->submitted == p->written;
+}
+
+void ip_press_submit(struct ip_press *p, const struct ip_packet_header *header, const uint64_t *words,
+		     size_t n, const struct ip_press_note *note)
+{
+	struct job *job = *place_of(p, p->submitted);
+
+	job->note = *note;
+	job->header = *header;
+	job->n = n;
+	job->ready = job->given_up = false;
+	memcpy(job->words, words, n * sizeof(*words));
+	pthread_mutex_lock(&p->lock);
+	p->submitted++;
+	pthread_mutex_unlock(&p->lock);
+	if (p->threaded)
+		sem_post(&p->waiting);
+}
+
+/* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its place. */
+static struct job *take_over(struct ip_press *p, struct job *theirs)
+{
+	struct job *job = p->spare;
+
+	p->spare = NULL;
+	theirs->given_up = true;
+	*place_of(p, p->written) = job;
+	return job;
+}
+
+/* Of one that the thread may be reading. */
+static void copy(struct job *job, const struct job *theirs)
+{
+	job->note = theirs->note;
+	job->header = theirs->header;
+	job->n = theirs->n;
+	memcpy(job->words, theirs->words, theirs->n * sizeof(*job->words));
+}
+
+/* The oldest, ready; NULL: it is not, and need not be. */
+static struct job *make_ready(struct ip_press *p, enum ip_press_how how)
+{
+	struct job *oldest = *place_of(p, p->written), *job = oldest;
+	bool ready;
+
+	pthread_mutex_lock(&p->lock);
+	ready = job->ready;
+	if (!ready && how != IP_PRESS_READY) {
+		if (p->begun == p->written)
+			p->begun++;
+		else
+			job = take_over(p, oldest);
+	}
+	pthread_mutex_unlock(&p->lock);
+	if (ready)
+		return job;
+	if (how == IP_PRESS_READY)
+		return NULL;
+	if (job != oldest)
+		copy(job, oldest);
+	if (how == IP_PRESS_MUST && p->threaded) {
+		job->size = ip_squeeze_plain(&job->header, job->words, job->n, job->out);
+		p->plain++;
+	} else {
+		squeeze(p->own, job);
+	}
+	return job;
+}
+
+bool ip_press_take(struct ip_press *p, enum ip_press_how how, const struct ip_press_note **ret,
+		   const void **ret_bytes, size_t *ret_size)
+{
+	struct job *job = ip_press_is_empty(p) ? NULL : make_ready(p, how);
+
+	if (!job)
+		return false;
+	pthread_mutex_lock(&p->lock);
+	p->written++;
+	pthread_mutex_unlock(&p->lock);
+	*ret = &job->note;
+	*ret_bytes = job->out;
+	*ret_size = job->size;
+	return true;
+}
+
+uint64_t ip_press_plain(const struct ip_press *p)
+{
+	return p->plain;
+}

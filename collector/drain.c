@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
+ *
+ *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
+ *      and s.guard was seen 0 after that, and it still is what it was: then no hook can have words in it to fill.
+ *   2. Only in order: its ordinal is the one that s has to deliver next. One that was never in use goes back at once.
+ *   3. Copy, check, write (packet_output.c, journal.h); TAKEN; zero it; FREE (release: the zeroes are seen before the state).
+ *   4. When a thread has ended, or at the end, take the one in use too, up to its position.
+ *
+ * A slot goes back to FREE when its thread has ended and all of it has been taken.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/collector_private.h"
+#include "collector/hot_functions.h"
+#include "common/error.h"
+#include "hotpatcher/ptrace/stop.h"
+
+#define SUSPENSION_NS                                                                                        \
+	1000000000ull /* longer than a hook that a signal handler interrupts takes to come back */
+#define STALE_GUARD_NS 200000000ull
+
+/* Step 3 without the freeing: n words of the sub-buffer, word 0 included. 1: the sub-buffer is to be freed when the packet is written
+ * (compressor.h). */
+static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
+{
+	struct ip_progress next = c->slots[slot].p;
+	struct ip_sifted found;
+
+	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
+	ip_sift(c->copy, n, next.last, c->records, &found);
+	next.holes += found.holes;
+	next.invalid += found.invalid;
+	next.next_ordinal++;
+	if (c->hot && found.words)
+		ip_hot_packet(c->hot, c->records, found.words, found.events, found.begin, found.end);
+	if (found.words)
+		return ip_drain_put(c, slot, subbuf, &next, &found, next.lost_before + lost + next.holes);
+	return ip_drain_note(c, slot, &next);
+}
+
+void ip_drain_give_back(struct ip_collector *c, uint32_t subbuf)
+{
+	struct ip_subbuf *b = &c->area->subbufs[subbuf];
+
+	__atomic_store_n(&b->state, IP_SUBBUF_TAKEN, __ATOMIC_RELEASE);
+	b->slot = IP_NO_SLOT;
+	if (__atomic_load_n(&b->suspect, __ATOMIC_RELAXED) && !c->suspended[subbuf]) {
+		/* out of circulation for a while: a hook may still fill words of it */
+		c->suspended[subbuf] = ip_now_ns();
+		return;
+	}
+	c->suspended[subbuf] = 0;
+	memset(c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, 0, IP_SUBBUF_SIZE);
+	__atomic_store_n(&b->state, IP_SUBBUF_FREE, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&c->area->header->nfree, 1, __ATOMIC_RELAXED);
+	/* The lowest free one comes first: the target touches few pages that it has not touched before (each costs it a
+	 * fault) and finds them in the cache. Only a hint: a thread that takes one now may set it back. */
+	if (subbuf < c->area->header->hint)
+		c->area->header->hint = subbuf;
+}
+
+static void meet_process(struct ip_collector *c, uint32_t pid)
+{
+	if (pid < PID_LIMIT && !(c->pids[pid / 8] & 1 << pid % 8)) {
+		c->pids[pid / 8] |= 1 << pid % 8;
+		c->processes++;
+	}
+}
+
+void ip_drain_meet(struct ip_collector *c, uint32_t index)
+{
+	const struct ip_slot *slot = &c->area->slots[index];
+	struct ip_claim *s = &c->slots[index];
+
+	if (s->in_use && s->p.claimed == slot->claimed)
+		return;
+	s->in_use = true;
+	s->p.claimed = slot->claimed;
+	s->p.next_ordinal = 0;
+	s->p.holes = 0;
+	s->p.last = 0;
+	s->p.tid = slot->tid;
+	s->p.pid = slot->pid;
+	s->p.released = 0;
+	c->threads++;
+	meet_process(c, s->p.pid);
+}
+
+bool ip_drain_still_is(const struct ip_collector *c, const struct ip_ready *r)
+{
+	const struct ip_subbuf *b = &c->area->subbufs[r->subbuf];
+
+	return __atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == IP_SUBBUF_OWNED &&
+	       __atomic_load_n(&b->slot, __ATOMIC_RELAXED) == r->slot &&
+	       __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED) == r->ordinal;
+}
+
+bool ip_drain_never_used(const struct ip_collector *c, const struct ip_ready *r)
+{
+	const uint64_t *words = (const uint64_t *)(c->area->data + (uint64_t)r->subbuf * IP_SUBBUF_SIZE);
+
+	if (c->area->subbufs[r->subbuf].state != IP_SUBBUF_OWNED ||
+	    c->area->slots[r->slot].cur >> IP_POSITION_BITS == r->subbuf)
+		return false;
+	for (unsigned i = 1; i < IP_SUBBUF_WORDS; i++)
+		if (words[i])
+			return false;
+	return true;
+}
+
+bool ip_drain_has_been_left(const struct ip_collector *c, const struct ip_ready *r, bool quiet)
+{
+	const struct ip_slot *slot = &c->area->slots[r->slot];
+	struct ip_claim *s = &c->slots[r->slot];
+	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE), guard = 0;
+
+	if (cur >> IP_POSITION_BITS == r->subbuf)
+		return false;
+	if ((cur & IP_POSITION_MASK) / IP_SUBBUF_WORDS <= r->ordinal)
+		return false;
+	quiet |= c->gone && c->gone[r->slot];
+	for (int i = 0; !quiet && i < 64; i++) {
+		guard = __atomic_load_n(&slot->guard, __ATOMIC_ACQUIRE);
+		if (!guard)
+			/* Looked at again: a hook that named it and could not use it, since a handler was faster, has taken its name
+			 * off before the guard was 0. */
+			return ip_drain_still_is(c, r);
+	}
+	if (quiet)
+		return true;
+	/* A handler that left by longjmp may leave the guard set for long. Take it then, but do not reuse it
+	 * soon. */
+	if (s->guard != guard) {
+		s->guard = guard;
+		s->guard_since = ip_now_ns();
+		return false;
+	}
+	if (ip_now_ns() - s->guard_since < STALE_GUARD_NS)
+		return false;
+	c->area->subbufs[r->subbuf].suspect = 1;
+	return true;
+}
+
+int ip_drain_by_order(const void *a, const void *b)
+{
+	const struct ip_ready *x = a, *y = b;
+
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+/* Steps 1 to 3 for all. quiet: no thread writes any more. */
+int ip_drain_full(struct ip_collector *c, bool quiet)
+{
+	uint32_t used = slots_used(c);
+	size_t n = 0;
+	int taken = 0, kept;
+
+	if (c->window) /* the threads keep what they have */
+		return 0;
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
+		const struct ip_subbuf *b = &c->area->subbufs[i];
+		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
+		/* read once: the target may change it after we have checked it */
+		struct ip_ready r = {__atomic_load_n(&b->slot, __ATOMIC_RELAXED), i,
+				     __atomic_load_n(&b->ordinal, __ATOMIC_RELAXED)};
+
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || r.slot >= used ||
+		    !is_claimed(c, r.slot))
+			continue;
+		if (state == IP_SUBBUF_OWNED && !ip_drain_has_been_left(c, &r, quiet))
+			continue;
+		c->ready[n++] = r;
+	}
+	qsort(c->ready, n, sizeof(*c->ready), ip_drain_by_order);
+	for (size_t k = 0; k < n; k++) {
+		const struct ip_ready *r = &c->ready[k];
+		struct ip_claim *s = &c->slots[r->slot];
+
+		ip_drain_meet(c, r->slot);
+		if (ip_drain_never_used(c, r)) {
+			ip_drain_give_back(c, r->subbuf);
+			continue;
+		}
+		if (r->ordinal != s->p.next_ordinal) /* step 2 */
+			continue;
+		kept = take(c, r->slot, r->subbuf, IP_SUBBUF_WORDS, c->area->subbufs[r->subbuf].lost);
+		if (kept < 0)
+			return -1;
+		if (!kept)
+			ip_drain_give_back(c, r->subbuf);
+		taken++;
+	}
+	return taken;
+}
+
+uint64_t ip_drain_now(const struct ip_collector *c)
+{
+	return c->area->modes & IP_MODE_COARSE ? __atomic_load_n(&c->area->clock->now, __ATOMIC_ACQUIRE)
+					       : ip_clock_now();
+}
+
+/* A packet without records. */
+static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end, uint64_t discarded)
+{
+	const struct ip_sifted none = {.begin = begin, .end = end};
+	struct ip_progress next = c->slots[index].p;
+
+	return ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0 ? -1 : 0;
+}
+
+/* The thread lived at that time, and is gone. Where nothing of it was written its end is of no interest; and an end that does not fit must not
+ * look as if events did not. */
+static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
+{
+	const struct ip_progress *p = &c->slots[index].p;
+	uint64_t now = ip_drain_now(c);
+
+	if (!p->last)
+		return 0;
+	if (c->window)
+		return ip_window_tell_end(c, index, alive, now > alive ? now : alive);
+	if (c->full ||
+	    ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) > c->max_size)
+		return 0;
+	return put_empty(c, index, alive, now > alive ? now : alive, p->last_discarded);
+}
+
+/* Step 4 for one slot, after ip_drain_full(). */
+int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
+{
+	const struct ip_slot *slot = &c->area->slots[index];
+	struct ip_claim *s = &c->slots[index];
+	uint64_t cur = __atomic_load_n(&slot->cur, __ATOMIC_ACQUIRE);
+	uint64_t subbuf = cur >> IP_POSITION_BITS, n = cur & (IP_SUBBUF_WORDS - 1);
+	bool lives = alive == IP_LIVES;
+	uint64_t discarded;
+	int kept;
+
+	ip_drain_meet(c, index);
+	if (c->window) {
+		if (ip_window_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
+			return -1;
+	} else if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
+		if (!n) /* filled to the last word, not left yet */
+			n = IP_SUBBUF_WORDS;
+		kept = take(c, index, subbuf, n, c->area->subbufs[subbuf].lost);
+		if (kept < 0)
+			return -1;
+		if (!kept)
+			ip_drain_give_back(c, subbuf);
+	}
+	if (alive < s->p.last)
+		alive = s->p.last;
+	discarded = s->p.lost_before + slot->lost + s->p.holes;
+	if (!c->window && discarded > s->p.last_discarded) {
+		uint64_t at = lives || !alive ? ip_drain_now(c) : alive;
+
+		if (put_empty(c, index, at, at, discarded) < 0)
+			return -1;
+	}
+	return lives ? 0 : put_end(c, index, alive);
+}
+
+/* The sub-buffer that the thread's filters have worked in (runtime/filter.c). What the slot says of it may be anything. */
+static void give_memory_back(struct ip_collector *c, uint32_t taken)
+{
+	struct ip_subbuf *b;
+
+	if (!taken || taken > c->area->nsubbufs)
+		return;
+	b = &c->area->subbufs[taken - 1];
+	if (__atomic_load_n(&b->state, __ATOMIC_ACQUIRE) == IP_SUBBUF_OWNED &&
+	    __atomic_load_n(&b->slot, __ATOMIC_RELAXED) == IP_NO_SLOT)
+		ip_drain_give_back(c, taken - 1);
+}
+
+static void free_slot(struct ip_collector *c, uint32_t index)
+{
+	struct ip_slot *slot = &c->area->slots[index];
+
+	give_memory_back(c, slot->memory);
+	c->filtered_done += slot->filtered + slot->held;
+	c->slots[index].in_use = false;
+	c->slots[index].missing = 0;
+	slot->lost = 0;
+	slot->filtered = 0;
+	slot->held = 0;
+	slot->memory = 0;
+	slot->cur = IP_NO_SUBBUF << IP_POSITION_BITS;
+	ip_counters_release(c->counters, slot);
+	__atomic_store_n(&slot->state, IP_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+void ip_drain_release(struct ip_collector *c, uint32_t index)
+{
+	struct ip_progress next;
+
+	ip_drain_settle(c); /* where that fails, the next to write will, too */
+	next = c->slots[index].p;
+	next.lost_before += c->area->slots[index].lost + next.holes;
+	next.holes = 0;
+	next.released = 1;
+	/* without it, another iprobe would find a thread that has ended, and come here again */
+	ip_trace_note_progress(c->trace, index, &next);
+	ip_drain_advance(c, index, &next);
+	if (c->window)
+		ip_window_release(c, index);
+	free_slot(c, index);
+}
+
+void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
+{
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
+		if (c->suspended[i] && now - c->suspended[i] > SUSPENSION_NS)
+			ip_drain_give_back(c, i);
+}
+
+/* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small for long. */
+static void mend_nfree(struct ip_collector *c)
+{
+	int32_t nfree = 0, said = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++)
+		nfree += __atomic_load_n(&c->area->subbufs[i].state, __ATOMIC_RELAXED) == IP_SUBBUF_FREE;
+	if (nfree > said)
+		__atomic_fetch_add(&c->area->header->nfree, nfree - said, __ATOMIC_RELAXED);
+}
+
+void ip_drain_resume(struct ip_collector *c)
+{
+	const struct ip_progress nothing = {0};
+
+	for (uint32_t i = 0; i < IP_AREA_SLOTS; i++) {
+		struct ip_claim *s = &c->slots[i];
+		struct ip_progress p;
+
+		if (!ip_trace_progress(c->trace, i, &p))
+			continue;
+		s->p = nothing;
+		ip_drain_advance(c, i, &p);
+		meet_process(c, p.pid);
+		s->in_use = !p.released;
+		/* killed between the note and the freeing */
+		if (p.released && is_claimed(c, i) && c->area->slots[i].claimed == p.claimed)
+			free_slot(c, i);
+	}
+	for (uint32_t i = 0; i < c->area->nsubbufs; i++) {
+		const struct ip_subbuf *b = &c->area->subbufs[i];
+		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE), slot = b->slot;
+
+		if (state == IP_SUBBUF_TAKEN) {
+			ip_drain_give_back(c, i);
+			continue;
+		}
+		if ((state != IP_SUBBUF_FULL && state != IP_SUBBUF_OWNED) || slot >= slots_used(c) ||
+		    !is_claimed(c, slot) || !c->slots[slot].in_use ||
+		    c->area->slots[slot].claimed != c->slots[slot].p.claimed)
+			continue;
+		if (b->ordinal <
+		    c->slots[slot].p.next_ordinal) /* killed between step 3's writing and its TAKEN */
+			ip_drain_give_back(c, i);
+	}
+	mend_nfree(c);
+}

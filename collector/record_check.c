@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer besides: common/rt_abi.h.
+ */
+#include "collector/record_check.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "common/probe_list.h"
+#include "common/rt_abi.h"
+#include "common/trace_format.h"
+
+/* Words of the payload record at i, of which n are there; 0: it is none. */
+static size_t payload_length(const uint64_t *words, size_t i, size_t n)
+{
+	uint64_t tells = i + IP_EXT_WORDS < n ? words[i + IP_EXT_WORDS] : 0;
+	size_t length = IP_PAYLOAD_HEAD + IP_PAYLOAD_N(tells);
+
+	if (tells & 7 || !(tells >> 32) || (tells & IP_PAYLOAD_CALLER && !IP_PAYLOAD_N(tells)) ||
+	    IP_PAYLOAD_N(tells) > IP_PAYLOAD_MAX || length > n - i)
+		return 0;
+	return length;
+}
+
+static bool valid_id(uint64_t id)
+{
+	return id >= IP_PROBE_ENTRY && id <= IP_PROBE_POINT;
+}
+
+void ip_sift(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_sifted *ret)
+{
+	uint64_t time = since;
+
+	*ret = (struct ip_sifted){0};
+	for (size_t i = 1; i < n;) {
+		uint64_t word = words[i], id = word & 7, stamp;
+		size_t length = 1;
+
+		if (!word) {
+			/* a hook that never came back: one word, or the three of an extended record, which values may
+			 * follow */
+			length = i + 2 < n && !words[i + 1] && !words[i + 2] ? IP_EXT_WORDS : 1;
+			if (length == IP_EXT_WORDS && payload_length(words, i, n))
+				length = payload_length(words, i, n);
+			ret->holes++;
+			i += length;
+			continue;
+		}
+		if (!id) { /* padding */
+			i++;
+			continue;
+		}
+		if (id == IP_ID_EXTENDED) {
+			uint64_t real = ((word >> 3) & IP_TIME_MASK) - IP_ID_EXT_BASE;
+			size_t with_values = payload_length(words, i, n);
+
+			length = IP_EXT_WORDS;
+			if (real > IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE && with_values) {
+				real -= IP_ID_PAYLOAD_BASE - IP_ID_EXT_BASE;
+				length = with_values;
+			}
+			if (i + length <= n && valid_id(real) && (!words[i + 1] || !words[i + 2])) {
+				/* its hook never came back either: left half way */
+				ret->holes++;
+				i += length;
+				continue;
+			}
+			if (i + length > n || !valid_id(real) || !((words[i + 1] >> 32) & IP_NUMBER_MAX)) {
+				ret->invalid++;
+				i++;
+				continue;
+			}
+			stamp = word >> 32 | words[i + 1] << 32;
+		} else {
+			stamp = (time & ~IP_TIME_MASK) | ((word >> 3) & IP_TIME_MASK);
+			if (!valid_id(id) || !((word >> 32) & IP_NUMBER_MAX) || !ret->events) {
+				ret->invalid++;
+				i++;
+				continue;
+			}
+		}
+		if (stamp < time) {
+			ret->invalid++;
+			i += length;
+			continue;
+		}
+		time = stamp;
+		if (!ret->events++)
+			ret->begin = stamp;
+		memcpy(records + ret->words, words + i, length * sizeof(*words));
+		ret->words += length;
+		i += length;
+	}
+	ret->end = ret->events ? time : 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How levels and rates of rules are written: '> 90% for 5s', '3 per 1h'.
+ */
+#ifndef IP_CONFIG_RULE_LEVEL_H
+#define IP_CONFIG_RULE_LEVEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ip_rules_unit {
+	IP_RULES_PERCENT,
+	IP_RULES_BYTES,
+};
+
+struct ip_rules_level {
+	bool set; /* false: the rule has none */
+	double limit;
+	uint64_t for_ns; /* 0: once is enough */
+};
+
+/* "> 90%", "> 2G for 10s". most: the highest limit that makes sense. 0, or -1 with an error. */
+int ip_rules_level_parse(const char *text, enum ip_rules_unit unit, double most, struct ip_rules_level *ret);
+
+#define IP_RULES_AT_MOST 1000u /* times that a rate can speak of */
+
+/* "3 per 1h". 0, or -1 with an error. */
+int ip_rules_rate_parse(const char *text, unsigned *ret_times, uint64_t *ret_per_ns);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fperf/account.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "common/proc.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+
+#define ADVANCE_S 0.05
+#define MOST_OWN  0.05
+#define MARGIN                                                                                               \
+	0.8 /* of the budget is income: for what is spent between two looks, and what is not measured (caches) */
+/* What hooks measure of themselves is not all that a sample takes: the kernel's code and data, which it asks for counters, have taken the place of the program's
+ * in the near caches. Of gnugo 2,500 samples a second took two to three times what they said, of bzip2 hardly more. */
+#define SAMPLED	   1.5
+#define SAVE_S	   1.0
+#define YOUNG_S	   0.1 /* how busy a process is that is younger does not show yet */
+#define BUSY_LEAST 0.01
+#define MISSED_NS  100000u /* between what is read of the one and of the other */
+
+double ip_fperf_own(clockid_t clock)
+{
+	struct timespec t;
+
+	return clock_gettime(clock, &t) < 0 ? 0 : t.tv_sec + t.tv_nsec / 1e9;
+}
+
+double ip_fperf_pause(const struct ip_fperf *f, double own_s, double share)
+{
+	double budget = f->options.budget >= 0 && f->options.budget < MOST_OWN ? f->options.budget : MOST_OWN;
+
+	return budget > 0 ? own_s / (share * budget) : own_s / (share * 1e-3);
+}
+
+double ip_fperf_learn(double known, double now)
+{
+	if (!known || now < known)
+		return now;
+	return (1 - IP_FPERF_SETTLED) * known + IP_FPERF_SETTLED * (now < 2 * known ? now : 2 * known);
+}
+
+static uint64_t clock_of(const struct ip_fperf *f)
+{
+	struct timespec t;
+
+	if (clock_gettime(f->clock, &t) < 0)
+		return f->cpu_start_ns + f->cpu_ns;
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* The clock may be behind, and not ahead by more than it was behind at the start: else there are threads that are not watched. */
+static uint64_t cpu_of(struct ip_fperf *f)
+{
+	uint64_t clock = clock_of(f), ns, most;
+
+	if (!ip_fperf_is_watched(f))
+		return clock;
+	most = IP_FPERF_TICK_S * 1e9 * f->watch.n + MISSED_NS;
+	if (ip_cpu_watch_read(&f->watch, &ns) && f->watch_start_ns + ns + most >= clock)
+		return f->watch_start_ns + ns;
+	ip_fperf_unwatch(f);
+	return clock;
+}
+
+void ip_fperf_watch(struct ip_fperf *f, pid_t pid)
+{
+	if (ip_cpu_watch_start(&f->watch, pid))
+		f->watch_start_ns = clock_of(f);
+	else
+		ip_cpu_watch_clear(&f->watch); /* for good: turns have to be longer then */
+}
+
+void ip_fperf_unwatch(struct ip_fperf *f)
+{
+	ip_cpu_watch_stop(&f->watch);
+}
+
+bool ip_fperf_is_watched(const struct ip_fperf *f)
+{
+	return f->watch.n > 0;
+}
+
+/* CPUs that the process has kept busy since its start: of one that hardly runs an advance, and what stops cost, must be of that. */
+static double busy_so_far(pid_t pid, uint64_t cpu_ns)
+{
+	uint64_t started = ip_proc_started_at(pid);
+	struct timespec t;
+	double age = 0;
+
+	if (started && clock_gettime(CLOCK_BOOTTIME, &t) == 0)
+		age = t.tv_sec + t.tv_nsec / 1e9 - (double)started / sysconf(_SC_CLK_TCK);
+	if (age < YOUNG_S)
+		return 1;
+	return cpu_ns / 1e9 / age > BUSY_LEAST ? cpu_ns / 1e9 / age : BUSY_LEAST;
+}
+
+/* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
+static double new_stops(struct ip_fperf *f, const struct ip_session *s)
+{
+	uint64_t all = s->summary->stopped_ns + s->summary->flipped.changing_ns, ns = all - f->stops_seen_ns;
+
+	f->stops_seen_ns = all;
+	if (ns)
+		f->longest_stop_ns = ip_session_longest_stop(s->summary);
+	f->longest_gap_ns = s->summary->flipped.gap_ns;
+	return ns;
+}
+
+double ip_fperf_limit(const struct ip_fperf *f)
+{
+	return SAVE_S * f->options.budget * 1e9 * f->busy;
+}
+
+/* So many calls were only counted until now. */
+static void note_counted(struct ip_fperf *f, double calls)
+{
+	if (calls > f->count_calls)
+		f->counting_ns += (calls - f->count_calls) * f->call_ns;
+	f->count_calls = calls;
+}
+
+static void sum_up(struct ip_fperf *f, const struct ip_fperf_spent *spent)
+{
+	double samples = spent->ticks * f->ns_per_tick, after = (SAMPLED - 1) * samples,
+	       left = f->cpu_ns - samples;
+
+	/* where all is samples there is nothing to be slowed down by them */
+	if (after > left / 2)
+		after = left > 0 ? left / 2 : 0;
+	f->hooks_ns = samples + after + spent->hooks * f->hook_ns + f->counting_ns;
+	f->spent_ns = f->hooks_ns + f->stops_ns;
+}
+
+void ip_fperf_settle(struct ip_fperf *f, struct ip_session *s, bool counted)
+{
+	struct ip_fperf_spent spent = ip_fperf_spent(f);
+	uint64_t now = ip_now_ns(), cpu = cpu_of(f) - f->cpu_start_ns;
+	double before = f->spent_ns, income, stops, wall = now - f->looked_ns + 1;
+	uint64_t calls;
+
+	/* a new image has a clock of its own, which goes on */
+	cpu = cpu > f->rested_cpu_ns ? cpu - f->rested_cpu_ns : 0;
+	income = cpu > f->cpu_ns ? cpu - f->cpu_ns : 0;
+	if (f->resting) {
+		f->rested_cpu_ns += income;
+		income = 0;
+	}
+	f->cpu_ns += income;
+	if (!f->resting)
+		f->busy = 0.9 * f->busy + 0.1 * income / wall;
+	f->looked_ns = now;
+	if (counted) {
+		calls = ip_fperf_calls(f);
+		note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
+	}
+	stops = new_stops(f, s) * f->busy;
+	f->stops_ns += stops;
+	sum_up(f, &spent);
+	if (f->options.budget >= 0) {
+		f->credit_ns += MARGIN * f->options.budget * income - (f->spent_ns - before);
+		if (f->credit_ns > ip_fperf_limit(f))
+			f->credit_ns = ip_fperf_limit(f);
+		if (f->credit_ns > f->debt_ns)
+			f->debt_ns = f->credit_ns < 0 ? f->credit_ns : 0;
+	}
+}
+
+void ip_fperf_open_account(struct ip_fperf *f, const struct ip_session *s, uint64_t now)
+{
+	ip_cpu_watch_clear(&f->watch);
+	ip_cpu_watch_init(&f->watch);
+	if (clock_getcpuclockid(s->target->pid, &f->clock) != 0)
+		f->clock = CLOCK_MONOTONIC; /* it has ended already */
+	f->cpu_ns = 0;
+	f->cpu_start_ns = cpu_of(f);
+	f->looked_ns = now;
+	f->busy = busy_so_far(s->target->pid, f->cpu_start_ns);
+	f->credit_ns = ADVANCE_S * f->options.budget * 1e9 * f->busy;
+	f->stops_ns = new_stops(f, s) * f->busy;
+	f->spent_ns = 0;
+}
+
+struct ip_fperf_spent ip_fperf_close_account(struct ip_fperf *f)
+{
+	struct ip_fperf_spent spent = ip_fperf_spent(f);
+	uint64_t calls = ip_fperf_calls(f);
+
+	note_counted(f, calls > spent.entries ? calls - spent.entries : 0);
+	sum_up(f, &spent);
+	return spent;
+}
+
+double ip_fperf_sample_cost(const struct ip_fperf *f, const struct ip_fperf_spent *spent, uint64_t samples)
+{
+	return SAMPLED * spent->ticks * f->ns_per_tick / samples;
+}
+
+double ip_fperf_undisturbed(const struct ip_fperf *f)
+{
+	return (f->cpu_ns - IP_FPERF_LIKELY * f->hooks_ns) / 1e9;
+}

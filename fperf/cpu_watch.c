@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of CPU time. The steps are told in cpu_watch.h; comments here name them.
+ */
+#include "fperf/cpu_watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+
+/* What may be counted of whom is the kernel's to say, by the rules of ptrace(2). Time in the kernel is counted too: this counter
+ * does not tell them apart. */
+static int open_counter(pid_t tid, bool disabled)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_TASK_CLOCK,
+				       .disabled = disabled,
+				       .inherit = 1,
+				       .inherit_thread = 1, /* and not by processes; Linux 5.13 */
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1};
+
+	return syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+bool ip_cpu_watch_init(struct ip_cpu_watch *w)
+{
+	w->n = 0;
+	w->own = open_counter(0, true);
+	return w->own >= 0;
+}
+
+void ip_cpu_watch_clear(struct ip_cpu_watch *w)
+{
+	ip_cpu_watch_stop(w);
+	if (w->own >= 0)
+		close(w->own);
+	w->own = -1;
+}
+
+bool ip_cpu_watch_start(struct ip_cpu_watch *w, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[64];
+
+	ip_cpu_watch_stop(w);
+	if (w->own < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		int fd;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		fd = w->n < IP_CPU_WATCH_THREADS ? open_counter(atoi(entry->d_name), false) : -1;
+		if (fd < 0 && w->n < IP_CPU_WATCH_THREADS && errno == ESRCH)
+			continue; /* it has ended */
+		if (fd < 0) {
+			ip_cpu_watch_stop(w);
+			return false;
+		}
+		w->fds[w->n++] = fd;
+	}
+	return w->n > 0;
+}
+
+bool ip_cpu_watch_read(const struct ip_cpu_watch *w, uint64_t *ret_ns)
+{
+	uint64_t ns;
+
+	*ret_ns = 0;
+	for (size_t i = 0; i < w->n; i++) {
+		if (read(w->fds[i], &ns, sizeof(ns)) != sizeof(ns))
+			return false;
+		*ret_ns += ns;
+	}
+	return w->n > 0;
+}
+
+void ip_cpu_watch_stop(struct ip_cpu_watch *w)
+{
+	while (w->n)
+		close(w->fds[--w->n]);
+}

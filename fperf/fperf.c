@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * FPerf's memory in the target: places, quotas, and reading what threads have counted.
+ */
+#include "fperf/fperf.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/hot_functions.h"
+#include "common/arch/arch.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/selection.h"
+#include "fperf/fperf_private.h"
+#include "fperf/policy.h"
+#include "fperf/tails.h"
+#include "hotpatcher/plan/plan.h"
+#include "hotpatcher/plan/value_plan.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "hotpatcher/shm/area.h"
+
+#define MORE_CELLS 64u /* functions of libraries that come later */
+#define TORN_TRIES 8   /* of reading a cell that its thread is changing */
+#define CLOCK_NS   20000000ull
+#define MOST_NS	   20000 /* a hook: the system calls of a sample take one or two thousand */
+/* What hooks cost, in parts of two readings of the clock (hot_functions.h), rounded up. Measured on a loop of calls of a function that does next to nothing: its
+ * entry and exit took 3.9 ns where two readings took 21, as long as it was only counted. In programs they take twice that: what branches go where, and which lines are
+ * near, is the program's and the hooks' together (lzip, of 5 %, lost 6.9 +- 1.3 when this was 4.5, 4.0 +- 1.0 with 2.5). */
+#define COUNT_PARTS 2.5 /* a call of which only the entry is counted: both of its hooks */
+/* More of a function that is called so seldom that its stub and its cell are in no near cache. sqlite, with 242 functions that are called some thousand times a second
+ * each: 1.4 million calls a second took about 4 % of its time, 6.4 million, most of a few hot functions, 4.8 %. */
+#define COLD_PARTS 1.3
+#define HOOK_PARTS                                                                                           \
+	1.0 /* a hook that goes through C and takes no sample; one that takes one, besides what it measures */
+
+int ip_fperf_create(const struct ip_fperf_options *options, struct ip_fperf **ret)
+{
+	struct ip_fperf *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return ip_error("out of memory");
+	f->options = *options;
+	f->watch.own = -1;
+	ip_fperf_set_controller(f);
+	*ret = f;
+	return 0;
+}
+
+void ip_fperf_destroy(struct ip_fperf *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->nfunctions; i++) {
+		free(f->functions[i].name);
+		free(f->functions[i].module);
+		free(f->functions[i].targets);
+		free(f->functions[i].needs);
+		free(f->functions[i].needed_by);
+	}
+	for (size_t i = 0; i < f->nmodules; i++)
+		free(f->modules[i].index);
+	ip_cpu_watch_clear(&f->watch);
+	free(f->functions);
+	free(f->modules);
+	free(f->owned);
+	free(f->places);
+	free(f);
+}
+
+const struct ip_fperf_options *ip_fperf_get_options(const struct ip_fperf *f)
+{
+	return &f->options;
+}
+
+bool ip_fperf_makes_calls(const struct ip_fperf *f)
+{
+	for (unsigned i = 0; i < f->options.nevents; i++)
+		if (ip_fperf_reads(f->options.events[i]->source))
+			return true;
+	return false;
+}
+
+static uint32_t cell_size(const struct ip_fperf *f)
+{
+	return IP_FPERF_CELL_SIZE(f->options.nevents);
+}
+
+int ip_fperf_check(struct ip_fperf *f, const struct ip_target *target, const struct ip_plan *plan,
+		   uint64_t *room)
+{
+	if (target->arch->bits != 64)
+		return ip_error("pid %d: fperf counts in 64-bit programs only", target->pid);
+	/* which would count nothing, without a word */
+	if (target->anchor.fperf_abi != IP_FPERF_ABI)
+		return ip_error("pid %d: the runtime in it is that of another version of iprobe (fperf's ABI "
+				"is %u, ours %u): start the "
+				"process anew",
+				target->pid, target->anchor.fperf_abi, IP_FPERF_ABI);
+	if (ip_fperf_makes_calls(f) && ip_values_is_confined(target))
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+				"ended for the system "
+				"calls that read these counters: -e tsc::CYCLES takes none",
+				target->pid);
+	if (ip_pmu_check(target, f->options.events, f->options.nevents) < 0)
+		return -1;
+	*room += ip_pmu_room(f->options.events, f->options.nevents) + IP_FPERF_PLACE_SIZE +
+		 (plan->nfunctions + MORE_CELLS) * (uint64_t)cell_size(f);
+	return 0;
+}
+
+static void measure_costs(struct ip_fperf *f)
+{
+	struct ip_clock_reading from, to;
+	struct ip_hot *hot = ip_hot_create(50);
+	double pair_ns;
+
+	ip_clock_read(&from);
+	f->ns_per_tick = 1e9 / ip_clock_hz(&from, &to, CLOCK_NS);
+	pair_ns = (hot ? ip_hot_cost(hot) : 100) * f->ns_per_tick;
+	ip_hot_destroy(hot);
+	f->count_ns = pair_ns / COUNT_PARTS;
+	f->cold_ns = pair_ns * COLD_PARTS;
+	f->hook_ns = pair_ns * HOOK_PARTS;
+	/* no function is only counted: a call inside of a sample is measured */
+	if (f->options.exclusive)
+		f->count_ns = 2 * f->hook_ns;
+	f->call_ns = f->count_ns;
+	f->sample_ns = 3000;
+	f->change_ns = 300000;
+}
+
+static void *at(const struct ip_fperf *f, uint32_t block, uint32_t offset)
+{
+	uint32_t inside, part = ip_blocks_part(f->area, block, offset, &inside);
+
+	return (char *)ip_area_meters(f->area, part) + inside;
+}
+
+static int place_pmu(struct ip_fperf *f, struct ip_fperf_header *h)
+{
+	f->pmu = ip_blocks_place(f->area, ip_pmu_room(f->options.events, f->options.nevents));
+	if (!f->pmu)
+		return ip_error("no memory is left for counters: give more with --memory");
+	ip_pmu_fill(f->options.events, f->options.nevents, f->options.multiplex, at(f, 0, f->pmu), h->source);
+	h->pmu = f->area->fperf_pmu = f->pmu;
+	f->area->fperf_counters = ip_pmu_counters(f->options.events, f->options.nevents);
+	return 0;
+}
+
+static bool is_owned(const struct ip_fperf *f, uint32_t block)
+{
+	return __atomic_load_n(&ip_area_meters(f->area, block)->state, __ATOMIC_ACQUIRE) == IP_METERS_OWNED;
+}
+
+/* Thousands of blocks lie there, mostly nobody's, each on pages of its own. */
+static void list_owned(struct ip_fperf *f)
+{
+	uint32_t hint = __atomic_load_n(&f->area->header->meters_hint, __ATOMIC_ACQUIRE);
+
+	f->nowned = 0;
+	for (uint32_t b = 1; b < f->area->blocks.n; b++)
+		if (is_owned(f, b))
+			f->owned[f->nowned++] = b;
+	f->hint = hint;
+}
+
+static void renew_owned(struct ip_fperf *f)
+{
+	if (f->hint != __atomic_load_n(&f->area->header->meters_hint, __ATOMIC_RELAXED))
+		list_owned(f);
+}
+
+int ip_fperf_begin(struct ip_fperf *f, struct ip_area *area)
+{
+	struct ip_fperf_header *h;
+
+	f->area = area;
+	f->nplaces = 0;
+	free(f->owned);
+	f->owned = calloc(area->blocks.all + 1, sizeof(*f->owned));
+	if (!f->owned)
+		return ip_error("out of memory");
+	list_owned(f);
+	measure_costs(f);
+	f->place = ip_blocks_place(area, (IP_FPERF_PLACE_SIZE + 7) / 8 * 8);
+	if (!f->place)
+		return ip_error("no memory is left for counters: give more with --memory");
+	h = at(f, 0, f->place);
+	*h = (struct ip_fperf_header){.abi = IP_FPERF_ABI,
+				      .nevents = f->options.nevents,
+				      .hook_ticks = f->hook_ns / f->ns_per_tick,
+				      .most_ticks = MOST_NS / f->ns_per_tick,
+				      .ns_per_tick = f->ns_per_tick * 4294967296.0};
+	for (unsigned i = 0; i < f->options.nevents; i++) {
+		h->source[i] = f->options.events[i]->source;
+		h->reads |= ip_fperf_reads(h->source[i]);
+	}
+	if (h->reads & IP_FPERF_READS_PMU && place_pmu(f, h) < 0)
+		return -1;
+	h->exclusive = f->options.exclusive;
+	area->header->fperf = area->fperf = f->place;
+	area->fperf_reads = h->reads;
+	/* no probe's number: the runtime's own trials (runtime/fperf.c, 3) */
+	ip_area_set_duty(area, 0, IP_DUTY_FPERF, f->place);
+	return 0;
+}
+
+void ip_fperf_set_whole(struct ip_fperf *f, bool whole)
+{
+	struct ip_fperf_header *h = at(f, 0, f->place);
+	uint32_t was = h->whole;
+
+	if (f->options.exclusive && whole != (was != 0)) {
+		if (whole)
+			f->epoch = f->epoch + 1 ? f->epoch + 1 : 1;
+		__atomic_store_n(&h->whole, whole ? f->epoch : 0, __ATOMIC_RELEASE);
+	}
+}
+
+static struct ip_fperf_module *find_module(const struct ip_fperf *f, const struct ip_module *module)
+{
+	for (size_t i = 0; module->elf && i < f->nmodules; i++)
+		if (f->modules[i].build_id_size == module->elf->build_id_size &&
+		    !memcmp(f->modules[i].build_id, module->elf->build_id, f->modules[i].build_id_size))
+			return &f->modules[i];
+	return NULL;
+}
+
+struct ip_fperf_function *ip_fperf_find(const struct ip_fperf *f, const struct ip_module *module,
+					uint32_t function)
+{
+	const struct ip_fperf_module *m = find_module(f, module);
+
+	return m && function < m->nfunctions && m->index[function] ? &f->functions[m->index[function] - 1]
+								   : NULL;
+}
+
+struct ip_fperf_control *ip_fperf_control_of(const struct ip_fperf *f, const struct ip_fperf_function *fn,
+					     int instance)
+{
+	return fn->offsets[instance] ? at(f, 0, fn->offsets[instance]) : NULL;
+}
+
+bool ip_fperf_is_out(const struct ip_fperf *f, const struct ip_module *module, uint32_t function)
+{
+	const struct ip_fperf_function *fn = ip_fperf_find(f, module, function);
+
+	return fn && fn->out;
+}
+
+static struct ip_fperf_module *add_module(struct ip_fperf *f, const struct ip_module *module)
+{
+	struct ip_fperf_module *m;
+
+	if (ip_grow(&f->modules, f->nmodules, sizeof(*f->modules)) < 0)
+		return NULL;
+	m = &f->modules[f->nmodules];
+	*m = (struct ip_fperf_module){.nfunctions = module->list->header->nfunctions};
+	m->index = calloc(m->nfunctions + 1, sizeof(*m->index));
+	if (!m->index) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	m->build_id_size = module->elf->build_id_size;
+	memcpy(m->build_id, module->elf->build_id, m->build_id_size);
+	f->nmodules++;
+	return m;
+}
+
+static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct ip_plan_function *pf)
+{
+	struct ip_fperf_module *m = find_module(f, pf->module);
+	const char *name = ip_probe_list_string(pf->module->list,
+						pf->module->list->functions[pf->function].name),
+		   *base = strrchr(pf->module->path, '/');
+	struct ip_fperf_function *fn;
+
+	if (!m)
+		m = add_module(f, pf->module);
+	if (!m)
+		return NULL;
+	if (m->index[pf->function])
+		return &f->functions[m->index[pf->function] - 1];
+	if (ip_grow(&f->functions, f->nfunctions, sizeof(*f->functions)) < 0)
+		return NULL;
+	fn = &f->functions[f->nfunctions];
+	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
+					 .module = strdup(base ? base + 1 : pf->module->path),
+					 .entry_only = pf->entry_only,
+					 .hidden = pf->silent,
+					 .width = -1,
+					 .mean = NAN,
+					 .gaps = {.tick = IP_FPERF_TICK_S}};
+	fn->placed_ns = fn->since_ns = fn->looked_ns = ip_now_ns();
+	fn->looked_s = ip_fperf_undisturbed(f);
+	fn->looked_cpu_s = f->cpu_ns / 1e9;
+	if (!fn->name || !fn->module) {
+		free(fn->name);
+		free(fn->module);
+		ip_error("out of memory");
+		return NULL;
+	}
+	m->index[pf->function] = ++f->nfunctions;
+	return fn;
+}
+
+int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
+{
+	struct ip_fperf_function *fn = add_function(f, pf);
+
+	if (!fn)
+		return -1;
+	if (pf->jumps) {
+		ip_fperf_place_jumps(f, fn, pf->number);
+		return 0;
+	}
+	fn->tails |= pf->tails;
+	if (fn->numbers[pf->inlined] !=
+	    pf->number) { /* of another image, or none: what its cell held has been taken over */
+		uint32_t offset = ip_blocks_place(f->area, cell_size(f));
+
+		if (!offset)
+			return ip_error("no memory is left to count in more than %zu functions: select "
+					"fewer, or give more with "
+					"--memory",
+					f->nfunctions);
+		if (ip_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
+			return -1;
+		f->places[f->nplaces++] = offset;
+		fn->offsets[pf->inlined] = offset;
+		fn->numbers[pf->inlined] = pf->number;
+		ip_fperf_grant(f, fn, f->options.budget < 0 ? IP_FPERF_NO_LIMIT : IP_FPERF_PROMISED, 1);
+	}
+	return 0;
+}
+
+void ip_fperf_grant(struct ip_fperf *f, struct ip_fperf_function *fn, uint32_t quota, uint32_t every)
+{
+	bool counted = ip_fperf_only_counts(fn);
+
+	fn->every = every;
+	fn->granted = ip_clock_now();
+	for (int i = 0; i < 2; i++) {
+		struct ip_fperf_control *control;
+
+		if (!fn->offsets[i])
+			continue;
+		control = at(f, 0, fn->offsets[i]);
+		__atomic_store_n(&control->every, every, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->used_up, fn->granted, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->quota, (int32_t)(counted ? 0 : quota), __ATOMIC_RELEASE);
+		/* without a quota the duty stays as it is: the hook that sees it changes it, when no sample is open */
+		if (fn->out) { /* no probe of it is live: what was open then is nothing's */
+			__atomic_store_n(&control->open, 0, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&control->turn, 1, __ATOMIC_RELAXED);
+		}
+		if (counted)
+			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_COUNT, fn->offsets[i]);
+		else if (quota)
+			ip_area_set_duty(f->area, fn->numbers[i], IP_DUTY_FPERF, fn->offsets[i]);
+	}
+}
+
+void ip_fperf_close_quota(struct ip_fperf *f, struct ip_fperf_function *fn)
+{
+	for (int i = 0; i < 2; i++) {
+		struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+
+		if (control && __atomic_exchange_n(&control->quota, 0, __ATOMIC_SEQ_CST) > 0)
+			__atomic_store_n(&control->used_up, ip_clock_now(), __ATOMIC_RELAXED);
+	}
+}
+
+int64_t ip_fperf_open_samples(const struct ip_fperf *f, const struct ip_fperf_function *fn)
+{
+	int64_t open = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_control *control = ip_fperf_control_of(f, fn, i);
+		int32_t n = control ? __atomic_load_n(&control->open, __ATOMIC_RELAXED) : 0;
+
+		open += n > 0 ? n : 0;
+	}
+	return open;
+}
+
+static uint64_t load(const uint64_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+static uint32_t load32(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Its thread may be changing it; a copy that is torn all the same (the thread has been killed there) is off by one sample. */
+static void add_cell(const struct ip_fperf *f, struct ip_fperf_sums *to, const struct ip_fperf_cell *cell)
+{
+	struct ip_fperf_sum sums[IP_FPERF_EVENTS];
+	uint64_t ended = 0, tailed = 0;
+
+	for (int i = 0; i < TORN_TRIES; i++) {
+		uint32_t before = __atomic_load_n(&cell->sequence, __ATOMIC_ACQUIRE);
+
+		ended = load(&cell->ended);
+		tailed = load(&cell->tailed);
+		for (unsigned e = 0; e < f->options.nevents; e++)
+			sums[e] = (struct ip_fperf_sum){
+				load(&cell->sums[e].sum), load(&cell->sums[e].square_low),
+				load(&cell->sums[e].square_high), load32(&cell->sums[e].missing),
+				load32(&cell->sums[e].scaled)};
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(before & 1) && __atomic_load_n(&cell->sequence, __ATOMIC_RELAXED) == before)
+			break;
+	}
+	to->calls += load(&cell->calls);
+	to->begun += load(&cell->begun);
+	to->cut += load(&cell->cut);
+	to->ended += ended;
+	to->tailed += tailed;
+	for (unsigned e = 0; e < f->options.nevents; e++) {
+		to->sum[e] += sums[e].sum;
+		to->square[e] += sums[e].square_low + sums[e].square_high * 18446744073709551616.0;
+		to->missing[e] += sums[e].missing;
+		to->scaled[e] += sums[e].scaled;
+	}
+}
+
+static void add_block(struct ip_fperf *f, uint32_t block, struct ip_fperf_function *fn,
+		      struct ip_fperf_sums *to)
+{
+	/* most functions are called in few threads */
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_cell *cell = fn->offsets[i] ? at(f, block, fn->offsets[i]) : NULL;
+
+		if (cell && (load(&cell->calls) || load(&cell->begun)))
+			add_cell(f, to, cell);
+	}
+}
+
+static void look_at_control(const struct ip_fperf *f, struct ip_fperf_function *fn)
+{
+	fn->used_up = false;
+	for (int i = 0; i < 2; i++) {
+		const struct ip_fperf_control *control = fn->offsets[i] ? at(f, 0, fn->offsets[i]) : NULL;
+
+		if (!control)
+			continue;
+		fn->now.calls += load(&control->calls);
+		if (__atomic_load_n(&control->quota, __ATOMIC_RELAXED) > 0)
+			continue;
+		fn->used_up = true;
+		fn->sampled_s = (load(&control->used_up) - fn->granted) * f->ns_per_tick / 1e9;
+	}
+}
+
+uint64_t ip_fperf_calls(struct ip_fperf *f)
+{
+	uint64_t calls = f->ended_calls;
+
+	renew_owned(f);
+	for (size_t i = 0; i < f->nplaces; i++)
+		calls += load(&((struct ip_fperf_control *)at(f, 0, f->places[i]))->calls);
+	for (uint32_t k = 0; k < f->nowned; k++)
+		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nplaces; i++)
+			calls += load(&((struct ip_fperf_cell *)at(f, f->owned[k], f->places[i]))->calls);
+	return calls;
+}
+
+void ip_fperf_look(struct ip_fperf *f)
+{
+	list_owned(f);
+	for (size_t i = 0; i < f->nfunctions; i++)
+		f->functions[i].now = f->functions[i].ended;
+	for (uint32_t k = 0; k < f->nowned; k++)
+		for (size_t i = 0; is_owned(f, f->owned[k]) && i < f->nfunctions; i++)
+			add_block(f, f->owned[k], &f->functions[i], &f->functions[i].now);
+	for (size_t i = 0; i < f->nfunctions; i++)
+		look_at_control(f, &f->functions[i]);
+}
+
+static void add_pmu(const struct ip_pmu_thread *t, struct ip_fperf_spent *to)
+{
+	int error = __atomic_load_n(&t->error, __ATOMIC_RELAXED);
+
+	to->gone += load32(&t->gone);
+	to->counting += load32(&t->generation) > 0;
+	to->refused += error != 0;
+	if (error) {
+		to->refused_error = error;
+		to->refused_counter = load32(&t->failed);
+	}
+}
+
+static void add_spent(const struct ip_fperf *f, uint32_t block, struct ip_fperf_spent *to)
+{
+	const struct ip_fperf_thread *t = at(f, block, f->place);
+	const uint64_t path = load(&t->path);
+
+	to->ticks += load(&t->ticks);
+	to->hooks += load(&t->hooks);
+	to->entries += load(&t->entries);
+	to->crowded += load(&t->crowded);
+	if (load32(&t->ready) && path > to->path)
+		to->path = path * f->ns_per_tick < MOST_NS ? path : MOST_NS / f->ns_per_tick;
+	to->reentered += load(&ip_area_meters(f->area, block)->reentered);
+	if (f->pmu)
+		add_pmu(at(f, block, f->pmu), to);
+}
+
+struct ip_fperf_spent ip_fperf_spent(struct ip_fperf *f)
+{
+	struct ip_fperf_spent spent = f->ended;
+
+	renew_owned(f);
+	for (uint32_t k = 0; k < f->nowned; k++)
+		if (is_owned(f, f->owned[k]))
+			add_spent(f, f->owned[k], &spent);
+	return spent;
+}
+
+/* Samples that a thread which has ended had open will never end: who still counts them as open stays on the slow path. What the frames say may have been
+ * scribbled over: only what is a function's place is taken for one. */
+static void forget_open(struct ip_fperf *f, uint32_t block)
+{
+	const struct ip_fperf_thread *t = at(f, block, f->place);
+	uint32_t top = __atomic_load_n(&t->top, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < top && i < IP_FPERF_DEPTH; i++) {
+		const struct ip_fperf_frame frame = t->frames[i];
+
+		if (frame.flags & IP_FPERF_PAUSE)
+			continue;
+		for (size_t k = 0; frame.place && k < 2 * f->nfunctions; k++) {
+			struct ip_fperf_function *fn = &f->functions[k / 2];
+			struct ip_fperf_control *control;
+
+			if (fn->offsets[k % 2] != frame.place)
+				continue;
+			control = at(f, 0, frame.place);
+			fn->ended.cut++;
+			if (frame.turn == __atomic_load_n(&control->turn, __ATOMIC_RELAXED))
+				__atomic_fetch_sub(&control->open, 1, __ATOMIC_RELAXED);
+			break;
+		}
+	}
+}
+
+bool ip_fperf_release(struct ip_fperf *f, uint32_t block)
+{
+	uint32_t state;
+
+	if (!f || !f->area)
+		return false;
+	forget_open(f, block);
+	f->ended_calls = 0;
+	for (size_t i = 0; i < f->nfunctions; i++) {
+		add_block(f, block, &f->functions[i], &f->functions[i].ended);
+		f->ended_calls += f->functions[i].ended.calls;
+	}
+	add_spent(f, block, &f->ended);
+	if (!f->pmu)
+		return false;
+	memcpy(f->kept, at(f, block, f->pmu), IP_PMU_KEPT);
+	state = ((struct ip_pmu_thread *)f->kept)->state;
+	return state != IP_PMU_NONE && state != IP_PMU_FAILED;
+}
+
+void ip_fperf_keep(struct ip_fperf *f, uint32_t block)
+{
+	((struct ip_pmu_thread *)f->kept)->state = IP_PMU_LEFT;
+	memcpy(at(f, block, f->pmu), f->kept, IP_PMU_KEPT);
+}

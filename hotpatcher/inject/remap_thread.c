@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Borrowing a thread that waits in a system call, for changing mappings.
+ */
+#include "hotpatcher/inject/remap_thread.h"
+
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <time.h>
+
+#include "common/error.h"
+#include "hotpatcher/arch/x86_64/borrow.h"
+#include "hotpatcher/inject/borrow_search.h"
+#include "hotpatcher/inject/own_code.h"
+
+#define RUN_NS	    10000000000ull
+#define NAP_NS	    2000000l
+#define STACK_BYTES 65536ull /* flip.S */
+
+#define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_flip, member))
+
+static struct ip_borrow_place place_of(const struct ip_target *target)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+
+	return (struct ip_borrow_place){.code = a->flip,
+					.end = a->flip_end,
+					.block = a->flip_block,
+					.size = sizeof(struct ip_flip),
+					.stack = STACK_BYTES,
+					.tid_at = BLOCK(target, back.tid)};
+}
+
+int ip_flip_thread_check(const struct ip_target *target)
+{
+	const struct ip_borrow_place place = place_of(target);
+
+	if (!target->has_runtime || !target->anchor.gate || !target->anchor.flip)
+		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit programs): "
+				"leave it out",
+				target->pid);
+	if (!ip_borrow_is_sound(target, &place))
+		return ip_error("pid %d: its runtime is damaged", target->pid);
+	if (ip_own_code_check(target, place.code) < 0 || ip_own_code_check_place(target, &place) < 0)
+		return -1;
+	if (ip_proc_status(target->pid, "Seccomp") > 0)
+		return ip_error("pid %d is under seccomp, whose filter might kill the thread that --no-stop "
+				"has to borrow: "
+				"leave it out",
+				target->pid);
+	return ip_borrow_check(target->pid);
+}
+
+/* A thread that waits, stopped. 0 or -1. */
+static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
+		       struct ip_borrowed *b)
+{
+	const struct ip_borrow_search search = {
+		.place = place_of(target), .which = which, .limit_ns = find_ns};
+	int got = ip_borrow_search(target, &search, b);
+
+	if (got == 0)
+		return ip_error("pid %d: none of its threads waits in a system call that can be "
+				"broken off, so none can "
+				"be borrowed for --no-stop: try again, or leave it out",
+				target->pid);
+	return got < 0 ? -1 : 0;
+}
+
+/*
+ * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him. So the thread is raised to real time
+ * for the length of its errand, where we may, and we with it. It goes back by itself (runtime/flip.c), whatever becomes of us: so it is
+ * raised last, when it is on its way already.
+ */
+struct raised {
+	int policy, own_policy; /* -1: not raised */
+	struct sched_param own;
+};
+
+/* Ours, and what the block is told of the thread's. */
+static uint32_t raise_self(pid_t tid, struct raised *ret)
+{
+	const struct sched_param high = {.sched_priority = 10};
+
+	ret->policy = sched_getscheduler(tid);
+	ret->own_policy = sched_getscheduler(0);
+	if (sched_getparam(0, &ret->own) < 0 ||
+	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) < 0)
+		ret->own_policy = -1;
+	if (ret->own_policy < 0 ||
+	    (ret->policy != SCHED_OTHER && ret->policy != SCHED_BATCH && ret->policy != SCHED_IDLE))
+		ret->policy = -1;
+	return ret->policy + 1;
+}
+
+static void raise_thread(pid_t tid)
+{
+	const struct sched_param high = {.sched_priority = 1};
+
+	sched_setscheduler(tid, SCHED_FIFO, &high);
+}
+
+static void lower(pid_t tid, const struct raised *raised)
+{
+	const struct sched_param none = {0};
+
+	if (raised->policy >= 0 && sched_getscheduler(tid) == SCHED_FIFO)
+		sched_setscheduler(tid, raised->policy, &none);
+	if (raised->own_policy >= 0)
+		sched_setscheduler(0, raised->own_policy, &raised->own);
+}
+
+int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
+		       struct ip_flip_piece *pieces, size_t n, struct ip_flip_hold *ret)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+	const struct ip_borrow_place place = place_of(target);
+	const uint32_t count = n;
+	const uint64_t nobody = 0;
+	struct user_regs_struct regs;
+	struct raised raised = {-1, -1, {0}};
+	struct ip_borrowed b;
+	struct ip_wake back;
+	uint32_t policy, took[2];
+	int done;
+
+	*ret = (struct ip_flip_hold){0};
+	if (find_thread(target, which, find_ns, &b) < 0)
+		return -1;
+	policy = raise_self(b.tid, &raised);
+	ret->tsc = b.stop.began_tsc;
+	back = (struct ip_wake){.mask = b.mask, .tid = b.tid};
+	ip_arch_way_back(&b.regs, &back);
+	done = ip_own_code_check_place(target,
+				       &place); /* it stands, so the image is the one that was opened */
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces));
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, npieces), &count, sizeof(count));
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, policy), &policy, sizeof(policy));
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, back), &back, sizeof(back));
+	regs = b.regs;
+	ip_arch_send(&regs, a->flip, a->flip_block);
+	if (done == 0 && policy && ptrace(PTRACE_SETREGS, b.tid, 0, &regs) == 0)
+		raise_thread(b.tid);
+	if (done == 0)
+		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
+	lower(b.tid, &raised); /* first: what it puts back was read while borrowing had raised us */
+	ret->ns = ip_borrow_end(&b);
+	ret->tid = b.tid;
+	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
+	    ip_target_read(target, BLOCK(target, changing_ns), took, sizeof(took)) < 0)
+		return -1;
+	ret->changing_ns = took[0];
+	ret->bare_ns = took[1];
+	if (done == 0)
+		done = ip_target_write(target, BLOCK(target, back.tid), &nobody, sizeof(nobody));
+	return done;
+}
+
+/* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty: nothing is mapped at its place, in the
+ * midst of its module. */
+static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *piece, bool *ret_empty)
+{
+	const struct ip_mapping *staged = ip_maps_find(&target->maps, piece->staged),
+				*text = ip_maps_find(&target->maps, piece->at),
+				*below = ip_maps_find(&target->maps, piece->at - 1),
+				*above = ip_maps_find(&target->maps, piece->at + piece->size);
+
+	*ret_empty = !text && staged &&
+		     ((below && below->inode == staged->inode) || (above && above->inode == staged->inode));
+	if (!piece->size || piece->size % 4096 || piece->at % 4096 || piece->staged % 4096 || !staged ||
+	    memcmp(staged->perms, "r-xp", 4) || !staged->inode || piece->size > staged->end - piece->staged)
+		return false;
+	return !text ||
+	       (text->inode == staged->inode &&
+		text->offset + (piece->at - text->start) == staged->offset + (piece->staged - staged->start));
+}
+
+int ip_flip_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_flip_hold *ret)
+{
+	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
+	const struct ip_borrow_place place = place_of(target);
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	uint32_t n;
+	size_t left = 0;
+
+	*ret = (struct ip_flip_hold){0};
+	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0 ||
+	    ip_target_refresh(target) < 0)
+		return -1;
+	n = n < IP_FLIP_PIECES ? n : IP_FLIP_PIECES;
+	if (!n)
+		return 0;
+	/* a thread that was left there may be at work on them still */
+	for (uint64_t limit = ip_now_ns() + find_ns;
+	     ip_borrow_is_occupied(target, &place) == 1 && ip_now_ns() < limit;)
+		nanosleep(&nap, NULL);
+	if (ip_target_read(target, BLOCK(target, pieces), pieces, n * sizeof(*pieces)) < 0 ||
+	    ip_target_refresh(target) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		bool empty;
+
+		if (!pieces[i].staged || !is_ours(target, &pieces[i], &empty))
+			continue;
+		pieces[left] = pieces[i];
+		pieces[left].error = 0;
+		pieces[left++].what = empty ? IP_FLIP_SWITCH : IP_FLIP_DROP;
+	}
+	if (left && ip_flip_thread_run(target, ip_borrow_waiting, find_ns, pieces, left, ret) < 0)
+		return -1;
+	n = 0;
+	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));
+}

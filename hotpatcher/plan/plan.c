@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a selection to sites.
+ */
+#include "hotpatcher/plan/plan.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arch/arch.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/plan/payload_rules.h"
+#include "hotpatcher/plan/plan_choice.h"
+
+#define PAGE_SIZE 4096ull
+
+static bool can_cross(const struct ip_arch *arch, const struct ip_change *c)
+{
+	uint64_t next_page = (c->address & ~(PAGE_SIZE - 1)) + PAGE_SIZE;
+	uint8_t bytes[IP_SITE_MAX];
+
+	return c->address + c->length <= next_page ||
+	       arch->transit(c->form, c->transit_regs, c->length, next_page - c->address, bytes) > 0;
+}
+
+static enum ip_verdict verdict_on(const struct ip_selections *selections, const struct ip_module *module,
+				  uint32_t function)
+{
+	const struct ip_chooser *chooser = selections->chooser;
+
+	return chooser ? chooser->judge(chooser->data, module, function) : IP_VERDICT_TAKEN;
+}
+
+/* Whether a probe is none of the chooser's. */
+static bool is_passed_over(const struct ip_selections *selections, const struct ip_pl_probe *probe)
+{
+	return selections->chooser && selections->chooser->calls_only && probe->kind == IP_PROBE_POINT;
+}
+
+/* What its probes do. Where there is no second moment there is no duration: calls are counted then. */
+static uint8_t duty_of(struct ip_plan *plan, const struct ip_module *module,
+		       const struct ip_selections *selections, const struct ip_pl_probe *probe)
+{
+	const struct ip_payload_rules *rules = selections->rules;
+	const struct ip_probe_list *list = module->list;
+	const struct ip_pl_function *function = &list->functions[probe->function];
+	const char *name = ip_probe_list_string(list, function->name);
+	const struct ip_payload_rule *rule, *other;
+
+	if (selections->chooser && selections->chooser->duty != IP_DUTY_LOG)
+		return selections->chooser->duty;
+	if (verdict_on(selections, module, probe->function) == IP_VERDICT_COUNTED)
+		return IP_DUTY_COUNT;
+	if (!rules)
+		return IP_DUTY_LOG;
+	rule = ip_payload_rules_find(rules, name,
+				     function->file ? ip_probe_list_string(list, function->file) : NULL,
+				     module->path, &other);
+	if (other && !plan->disagree_on) {
+		plan->disagree[0] = rule;
+		plan->disagree[1] = other;
+		plan->disagree_on = name;
+	}
+	if (!rule)
+		return IP_DUTY_LOG;
+	if (rule->duty == IP_DUTY_HIST &&
+	    (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
+		return IP_DUTY_COUNT;
+	if (rule->duty == IP_DUTY_TIMED &&
+	    (probe->kind == IP_PROBE_POINT || probe->flags & IP_PROBE_ENTRY_ONLY))
+		return IP_DUTY_LOG;
+	return rule->duty;
+}
+
+bool ip_plan_measures(const struct ip_plan_function *f)
+{
+	return f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
+}
+
+bool ip_plan_records(const struct ip_plan *plan)
+{
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].duty == IP_DUTY_LOG || plan->functions[i].duty == IP_DUTY_TIMED ||
+		    plan->functions[i].duty == IP_DUTY_FPERF)
+			return true;
+	return false;
+}
+
+static int add_function(struct ip_plan *plan, const struct ip_plan_function *f)
+{
+	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
+		return -1;
+	plan->functions[plan->nfunctions++] = *f;
+	plan->ncounts += f->duty == IP_DUTY_COUNT;
+	plan->nhists += f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
+	return 0;
+}
+
+/* Decides about the functions of a module one by one. */
+static int choose(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
+		  const struct ip_selections *selections)
+{
+	const struct ip_module *module = &choice->modules->items[m];
+	const struct ip_arch *arch = ip_arch_for_machine(module->list->header->machine);
+	const struct ip_probe_list *list = module->list;
+	struct ip_module_choice *c = &choice->items[m];
+
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+		const struct ip_pl_function *f = &list->functions[probe->function];
+		bool inlined = probe->flags & IP_PROBE_INLINED;
+		uint32_t at = 2 * probe->function + inlined, other = 2 * probe->function + !inlined;
+		const struct ip_change change = {.address = module->load_bias + probe->offset,
+						 .length = probe->length,
+						 .form = probe->form,
+						 .transit_regs = ip_probe_transit_regs(probe)};
+		enum ip_verdict verdict;
+		bool selected;
+
+		if (!can_cross(arch, &change))
+			c->broken[probe->function] = 1;
+		if (is_passed_over(selections, probe))
+			continue;
+		if (c->state[at])
+			continue;
+		selected = c->state[other]
+				   ? c->state[other] == IP_CHOICE_SELECTED
+				   : ip_selections_match(selections, ip_probe_list_string(list, f->name),
+							 f->file ? ip_probe_list_string(list, f->file) : NULL,
+							 module->path);
+		c->state[at] = IP_CHOICE_NOT;
+		if (!selected)
+			continue;
+		verdict = verdict_on(selections, module, probe->function);
+		/* a call that goes on in one that was dropped is not followed there */
+		if (verdict == IP_VERDICT_COUNTED || verdict == IP_VERDICT_LEFT_OUT)
+			c->broken[probe->function] = 1;
+		if (verdict == IP_VERDICT_LEFT_OUT)
+			continue;
+		plan->ndistinct += c->state[other] != IP_CHOICE_SELECTED && verdict != IP_VERDICT_RESTS;
+		c->state[at] = IP_CHOICE_SELECTED;
+		c->duty[at] = duty_of(plan, module, selections, probe);
+	}
+	return 0;
+}
+
+/* The index of the probe's function in the plan, which it may be the first of. The jumps of a function have an entry of their own. */
+static int place(struct ip_plan *plan, const struct ip_choice *choice, uint32_t m,
+		 const struct ip_pl_probe *probe, bool jumps, uint32_t *places, uint32_t *ret)
+{
+	const struct ip_module_choice *c = &choice->items[m];
+	bool inlined = probe->flags & IP_PROBE_INLINED;
+	uint32_t at = 2 * probe->function + inlined, *known = &places[jumps ? at + 1 : at];
+	struct ip_plan_function f = {.module = &choice->modules->items[m],
+				     .module_index = m,
+				     .function = probe->function,
+				     .inlined = inlined || jumps,
+				     .jumps = jumps,
+				     .silent = c->state[at] == IP_CHOICE_SILENT,
+				     .duty = c->duty[at],
+				     .frame = UINT32_MAX};
+
+	/* where events are logged the number alone tells */
+	if (jumps && f.duty != IP_DUTY_LOG)
+		f.duty = IP_DUTY_JUMP;
+
+	if (!*known) {
+		if (add_function(plan, &f) < 0)
+			return -1;
+		*known = plan->nfunctions;
+	}
+	*ret = *known - 1;
+	return 0;
+}
+
+static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
+		     const struct ip_selections *selections)
+{
+	const struct ip_module *module = &choice->modules->items[m];
+	const struct ip_arch *arch = ip_arch_for_machine(module->list->header->machine);
+	const struct ip_probe_list *list = module->list;
+	const struct ip_module_choice *choices = &choice->items[m];
+	uint32_t *places = calloc(2ull * list->header->nfunctions + 1, sizeof(*places)); /* + 1 */
+	size_t before = plan->nchanges;
+	int ret = -1;
+
+	if (!places)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < list->header->nprobes; i++) {
+		const struct ip_pl_probe *probe = &list->probes[i];
+		uint8_t state = choices->state[2 * probe->function + !!(probe->flags & IP_PROBE_INLINED)];
+		uint32_t function, group;
+		struct ip_change c = {.address = module->load_bias + probe->offset,
+				      .length = probe->length,
+				      .kind = probe->kind,
+				      .form = probe->form,
+				      .regs = probe->regs,
+				      .transit_regs = ip_probe_transit_regs(probe),
+				      .may_go = module->may_go};
+
+		if ((state != IP_CHOICE_SELECTED && state != IP_CHOICE_SILENT) ||
+		    is_passed_over(selections, probe) ||
+		    verdict_on(selections, module, probe->function) == IP_VERDICT_RESTS ||
+		    (state == IP_CHOICE_SILENT && probe->kind == IP_PROBE_POINT))
+			continue;
+		if (place(plan, choice, m, probe, false, places, &group) < 0)
+			goto out;
+		function = group;
+		if (probe->kind == IP_PROBE_ENTRY && probe->frame < plan->functions[function].frame)
+			plan->functions[function].frame = probe->frame;
+		if (probe->flags & IP_PROBE_ENTRY_ONLY)
+			plan->functions[function].entry_only = 1;
+		if (probe->kind == IP_PROBE_TAIL_EXIT && probe->form == IP_FORM_RETURN)
+			plan->functions[function].returns = 1;
+		if (plan->functions[function].duty == IP_DUTY_COUNT &&
+		    (probe->kind == IP_PROBE_EXIT || probe->kind == IP_PROBE_TAIL_EXIT))
+			continue; /* the entry tells all; it stays idle */
+		if (!can_cross(arch, &c)) {
+			plan->left_out++;
+			continue;
+		}
+		if (arch->idle(probe->form, probe->length, c.old_bytes) < 0)
+			goto out;
+		if (ip_choice_follows(choice, m, i)) {
+			const struct ip_tail_target *to = &choices->targets[i];
+			const struct ip_plan_jump jump = {.module_index = m,
+							  .function = probe->function,
+							  .to_module = to->module,
+							  .to_function = to->function,
+							  .module = module,
+							  .to = &choice->modules->items[to->module]};
+
+			if (place(plan, choice, m, probe, true, places, &function) < 0 ||
+			    ip_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
+				goto out;
+			plan->jumps[plan->njumps++] = jump;
+		} else if (ip_probe_jumps(probe)) {
+			choices->tails[probe->function] = 1;
+		}
+		/* function_of and probe_of grow in step with changes */
+		if (ip_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
+		    ip_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
+		    ip_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
+			goto out;
+		c.group = group;
+		plan->probe_of[plan->nchanges] = i;
+		plan->function_of[plan->nchanges] = function;
+		plan->changes[plan->nchanges++] = c;
+	}
+	plan->nmodules_patched += plan->nchanges > before;
+	ret = 0;
+out:
+	free(places);
+	return ret;
+}
+
+/* Marks those with jumps that lead nobody knows where: a call that goes on in such a function ends there, too. */
+static void mark_tails(struct ip_plan *plan, const struct ip_choice *choice)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < plan->njumps; i++) {
+			const struct ip_plan_jump *jump = &plan->jumps[i];
+			uint8_t *from = &choice->items[jump->module_index].tails[jump->function];
+
+			if (*from || !choice->items[jump->to_module].tails[jump->to_function])
+				continue;
+			*from = 1;
+			again = true;
+		}
+	}
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		struct ip_plan_function *f = &plan->functions[i];
+
+		f->tails = !f->inlined && choice->items[f->module_index].tails[f->function];
+	}
+}
+
+/* The names of all functions, for messages (calloc'ed). */
+static const char **all_names(const struct ip_modules *modules, size_t *ret_n)
+{
+	const char **names;
+	size_t n = 0, total = 0;
+
+	for (size_t i = 0; i < modules->n; i++)
+		total += modules->items[i].list ? modules->items[i].list->header->nfunctions : 0;
+	names = calloc(total ? total : 1, sizeof(*names));
+	for (size_t i = 0; names && i < modules->n; i++) {
+		const struct ip_probe_list *list = modules->items[i].list;
+
+		for (uint32_t f = 0; list && f < list->header->nfunctions; f++)
+			names[n++] = ip_probe_list_string(list, list->functions[f].name);
+	}
+	*ret_n = n;
+	return names;
+}
+
+static int nothing_matched(const struct ip_target *target, const struct ip_modules *modules,
+			   const struct ip_selection *selection, uint64_t nprobes)
+{
+	size_t n;
+	const char **names = all_names(modules, &n);
+	char *nearest;
+
+	if (!names)
+		return ip_error("out of memory");
+	nearest = ip_selection_nearest(selection, names, n);
+	if (nearest && *nearest)
+		ip_error("pid %d: the selection matches none of its %lu probes; nearest: %s", target->pid,
+			 nprobes, nearest);
+	else
+		ip_error("pid %d: the selection matches none of its %lu probes: iprobe list %d shows them",
+			 target->pid, nprobes, target->pid);
+	free(nearest);
+	free(names);
+	return -1;
+}
+
+int ip_plan_match(const struct ip_target *target, const struct ip_modules *modules,
+		  const struct ip_selections *selections, struct ip_plan *ret)
+{
+	struct ip_choice choice;
+	int done;
+
+	*ret = (struct ip_plan){0};
+	done = ip_choice_init(&choice, modules);
+	choice.exclusive = selections->chooser && selections->chooser->exclusive;
+	for (size_t i = 0; done == 0 && i < modules->n; i++)
+		done = modules->items[i].list ? choose(ret, &choice, i, selections) : 0;
+	if (done == 0)
+		done = ip_choice_follow(&choice, target);
+	for (size_t i = 0; done == 0 && i < modules->n; i++)
+		done = modules->items[i].list ? add_sites(ret, &choice, i, selections) : 0;
+	if (done == 0)
+		mark_tails(ret, &choice);
+	ip_choice_clear(&choice);
+	if (done < 0)
+		ip_plan_clear(ret);
+	return done;
+}
+
+static uint64_t count_probes(const struct ip_modules *modules)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < modules->n; i++)
+		n += modules->items[i].list ? modules->items[i].list->header->nprobes : 0;
+	return n;
+}
+
+int ip_plan_check_last(const struct ip_target *target, const struct ip_modules *modules,
+		       const struct ip_selections *selections)
+{
+	const struct ip_selections_item *last = ip_selections_last(selections);
+	uint64_t nprobes = count_probes(modules);
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_probe_list *list = modules->items[i].list;
+
+		for (uint32_t f = 0; list && f < list->header->nfunctions; f++) {
+			const struct ip_pl_function *function = &list->functions[f];
+
+			if (ip_selection_match(last->selection, ip_probe_list_string(list, function->name),
+					       function->file ? ip_probe_list_string(list, function->file)
+							      : NULL,
+					       modules->items[i].path) != last->takes_away)
+				return 0;
+		}
+	}
+	return nprobes ? nothing_matched(target, modules, last->selection, nprobes)
+		       : ip_modules_no_probes(target, modules);
+}
+
+/* Whether the rules of --payload make sense for what is selected. */
+static int check_rules(const struct ip_target *target, const struct ip_modules *modules,
+		       const struct ip_payload_rules *rules, const struct ip_plan *plan)
+{
+	const struct ip_payload_rule *unused = rules ? ip_payload_rules_unused(rules) : NULL;
+	_cleanup_free_ char *nearest = NULL;
+	_cleanup_free_ const char **names = NULL;
+	size_t n;
+
+	if (plan->disagree_on) {
+		_cleanup_free_ char *name = ip_demangle(plan->disagree_on, false);
+
+		return ip_error("--payload %s and --payload %s both name %s: take it out of one (!%s)",
+				plan->disagree[0]->text, plan->disagree[1]->text,
+				name ? name : plan->disagree_on, name ? name : plan->disagree_on);
+	}
+	if (!unused)
+		return 0;
+	names = all_names(modules, &n);
+	nearest = names ? ip_selection_nearest(unused->selection, names, n) : NULL;
+	return ip_error("pid %d: --payload %s is for none of the selected functions%s%s", target->pid,
+			unused->text, nearest && *nearest ? "; nearest: " : "", nearest ? nearest : "");
+}
+
+int ip_plan_select(const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_selections *selections, struct ip_plan *ret)
+{
+	uint64_t nprobes = count_probes(modules);
+
+	if (ip_plan_match(target, modules, selections, ret) < 0)
+		return -1;
+	if (!nprobes)
+		return ip_modules_no_probes(target, modules);
+	if (!ret->nchanges) {
+		ip_plan_clear(ret);
+		return nothing_matched(target, modules, ip_selections_last(selections)->selection, nprobes);
+	}
+	if (check_rules(target, modules, selections->rules, ret) < 0) {
+		ip_plan_clear(ret);
+		return -1;
+	}
+	return 0;
+}
+
+int ip_plan_mark_whole(const struct ip_plan *plan, bool *marks)
+{
+	_cleanup_free_ bool *groups = NULL;
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++)
+		last = plan->changes[i].group > last ? plan->changes[i].group : last;
+	groups = calloc(last + 1ull, sizeof(*groups));
+	if (!groups)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nchanges; i++)
+		groups[plan->changes[i].group] |= marks[plan->function_of[i]];
+	for (size_t i = 0; i < plan->nchanges; i++)
+		marks[plan->function_of[i]] |= groups[plan->changes[i].group];
+	return 0;
+}
+
+void ip_plan_clear(struct ip_plan *plan)
+{
+	free(plan->changes);
+	free(plan->function_of);
+	free(plan->probe_of);
+	free(plan->functions);
+	free(plan->program_of);
+	free(plan->programs);
+	free(plan->jumps);
+	*plan = (struct ip_plan){0};
+}

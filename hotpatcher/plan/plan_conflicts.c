@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Leaving out what somebody else has changed.
+ */
+#include "hotpatcher/plan/plan_conflicts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "common/selection.h"
+
+#define PIECE (1u << 20)
+
+/* Reads text piece by piece as sites come along in ascending order. */
+struct reader {
+	const struct ip_target *target;
+	uint8_t *text;
+	uint64_t start, end;
+};
+
+/* The bytes of changes[i]; the piece ends with the last site of the plan that lies in it. NULL: error. */
+static const uint8_t *bytes_of(struct reader *r, const struct ip_plan *plan, size_t i)
+{
+	const struct ip_change *c = &plan->changes[i];
+
+	if (c->address < r->start || c->address + c->length > r->end) {
+		size_t last = i;
+
+		while (last + 1 < plan->nchanges && plan->changes[last + 1].address > c->address &&
+		       plan->changes[last + 1].address + IP_SITE_MAX - c->address < PIECE &&
+		       plan->changes[last + 1].address - plan->changes[last].address < 4096)
+			last++;
+		r->start = c->address;
+		r->end = plan->changes[last].address + plan->changes[last].length;
+		if (ip_target_read(r->target, r->start, r->text, r->end - r->start) < 0) {
+			r->end = r->start;
+			return NULL;
+		}
+	}
+	return r->text + (c->address - r->start);
+}
+
+static char *name_of(const struct ip_plan_function *f)
+{
+	const struct ip_probe_list *list = f->module->list;
+
+	return ip_demangle(ip_probe_list_string(list, list->functions[f->function].name), false);
+}
+
+/* A site that is not idle in the module's file either is none: the list is another build's, or damaged. */
+static int check_file(const struct ip_target *target, const struct ip_module *module,
+		      const struct ip_change *c)
+{
+	uint64_t vaddr = c->address - module->load_bias;
+	uint8_t bytes[IP_SITE_MAX];
+
+	for (size_t i = 0; i < module->elf->nloads; i++) {
+		const struct ip_elf_segment *s = &module->elf->loads[i];
+
+		if (vaddr >= s->vaddr && vaddr + c->length <= s->vaddr + s->filesz &&
+		    pread(module->elf->fd, bytes, c->length, s->offset + vaddr - s->vaddr) == c->length &&
+		    memcmp(bytes, c->old_bytes, c->length))
+			return ip_error("pid %d: there is no site at %#lx, neither in memory nor in %s: the "
+					"probe list is not this file's",
+					target->pid, c->address, module->path);
+	}
+	return 0;
+}
+
+/* Marks the functions that go. How many there are, or -1. */
+static long find(const struct ip_plan *plan, const struct ip_target *target, bool *gone,
+		 struct ip_foreign *sum)
+{
+	_cleanup_free_ uint8_t *text = malloc(PIECE);
+	struct reader r = {.target = target, .text = text};
+	long found = 0;
+
+	if (!text)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		const struct ip_change *c = &plan->changes[i];
+		const uint8_t *bytes = bytes_of(&r, plan, i);
+		enum ip_site_state state;
+
+		if (!bytes)
+			return -1;
+		if (!memcmp(bytes, c->old_bytes, c->length))
+			continue;
+		state = ip_site_state_of_form(target, c->form, c->length, c->transit_regs, c->address, bytes);
+		if (state == IP_SITE_IDLE)
+			continue;
+		if (check_file(target, plan->functions[plan->function_of[i]].module, c) < 0)
+			return -1;
+		if (!sum->sites++) {
+			sum->address = c->address;
+			sum->state = state;
+			sum->function = name_of(&plan->functions[plan->function_of[i]]);
+		}
+		found += !gone[plan->function_of[i]];
+		gone[plan->function_of[i]] = true;
+	}
+	return found;
+}
+
+/* Functions of the plan; an inlined instance and its function stand apart in it. */
+static long count_distinct(const struct ip_plan *plan)
+{
+	_cleanup_free_ bool *seen = NULL;
+	uint32_t module = UINT32_MAX;
+	long n = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->module_index != module) {
+			free(seen);
+			seen = calloc(f->module->list->header->nfunctions + 1, sizeof(*seen));
+			if (!seen)
+				return ip_error("out of memory");
+			module = f->module_index;
+		}
+		n += !seen[f->function] && !f->silent;
+		seen[f->function] = true;
+	}
+	return n;
+}
+
+static void take_out(struct ip_plan *plan, const bool *gone, uint32_t *renumbered)
+{
+	size_t n = 0;
+
+	for (size_t f = 0; f < plan->nfunctions; f++) {
+		renumbered[f] = n;
+		if (!gone[f])
+			plan->functions[n++] = plan->functions[f];
+	}
+	plan->nfunctions = n;
+	n = 0;
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		if (gone[plan->function_of[i]])
+			continue;
+		plan->changes[n] = plan->changes[i];
+		plan->probe_of[n] = plan->probe_of[i];
+		if (plan->program_of)
+			plan->program_of[n] = plan->program_of[i];
+		plan->function_of[n++] = renumbered[plan->function_of[i]];
+	}
+	plan->nchanges = n;
+}
+
+int ip_foreign_take_out(struct ip_plan *plan, const bool *gone)
+{
+	_cleanup_free_ uint32_t *renumbered = calloc(plan->nfunctions + 1, sizeof(*renumbered));
+	long left;
+
+	if (!renumbered)
+		return ip_error("out of memory");
+	take_out(plan, gone, renumbered);
+	left = count_distinct(plan);
+	if (left < 0)
+		return -1;
+	plan->ndistinct = left;
+	return 0;
+}
+
+int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_foreign *sum)
+{
+	_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
+	size_t before = plan->nchanges;
+	long found, distinct;
+
+	if (!gone)
+		return ip_error("out of memory");
+	found = find(plan, target, gone, sum);
+	if (found <= 0)
+		return found;
+	distinct = count_distinct(plan);
+	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 || ip_foreign_take_out(plan, gone) < 0)
+		return -1;
+	sum->left_out += before - plan->nchanges;
+	sum->functions += distinct - plan->ndistinct;
+	if (plan->nchanges)
+		return 0;
+	return ip_error("pid %d: somebody else has changed a site of each selected function (the first is %s "
+			"at %#lx: %s): end "
+			"that first",
+			target->pid, sum->function ? sum->function : "?", sum->address,
+			ip_site_state_name(sum->state));
+}
+
+void ip_foreign_tell(const struct ip_foreign *f, pid_t pid)
+{
+	if (!f->sites)
+		return;
+	ip_print(stderr,
+		 "iprobe: pid %d: %zu site%s that somebody else has changed (the first: %s, of %s at %#lx): "
+		 "%zu function%s left "
+		 "out\n",
+		 pid, f->sites, f->sites == 1 ? "" : "s", ip_site_state_name(f->state),
+		 f->function ? f->function : "?", f->address, f->functions, f->functions == 1 ? "" : "s");
+}
+
+void ip_foreign_clear(struct ip_foreign *f)
+{
+	free(f->function);
+	*f = (struct ip_foreign){0};
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers and stubs.
+ *
+ * The stubs of a module that was ever patched have places that stay the same for the life of the process (stub_layout.h,
+ * and the module's entry in the area). So a second session writes the same bytes over the same
+ * stub, and a thread that is still on its way through it from the first one notices nothing. Stubs are
+ * written before any site jumps to them; they are never taken away.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/trace_format.h"
+#include "hotpatcher/plan/plan.h"
+#include "hotpatcher/plan/stub_layout.h"
+
+static struct ip_area_module *find_entry(const struct ip_area *area, const struct ip_module *module)
+{
+	uint32_t n = area->header->nmodules;
+
+	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
+		struct ip_area_module *m = &area->modules[i];
+
+		if (m->load_bias == module->load_bias && m->build_id_size == module->elf->build_id_size &&
+		    !memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size))
+			return m;
+	}
+	return NULL;
+}
+
+uint32_t ip_plan_first_number(const struct ip_area *area, const struct ip_module *module)
+{
+	const struct ip_area_module *entry = find_entry(area, module);
+	uint32_t first = entry ? __atomic_load_n(&entry->first_number, __ATOMIC_RELAXED) : 0;
+	uint64_t numbers =
+		module->list ? (uint64_t)IP_NUMBERS_PER_FUNCTION * module->list->header->nfunctions : 0;
+
+	/* no number that it leads to is larger than any can be */
+	return first + numbers > IP_NUMBER_MAX ? 0 : first;
+}
+
+bool ip_area_has_stubs(const struct ip_area *area, uint64_t start)
+{
+	for (uint32_t i = 0; i < IP_AREA_MODULES; i++)
+		if (area->modules[i].build_id_size && area->modules[i].load_bias == start)
+			return true;
+	return false;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* Whether every byte of the module reaches every byte of [start, start + size). */
+static bool reaches(const struct ip_module *module, uint64_t start, uint64_t size, uint64_t reach)
+{
+	return distance(module->start, start + size) < reach && distance(module->end, start) < reach &&
+	       distance(module->start, start) < reach && distance(module->end, start + size) < reach;
+}
+
+/*
+ * A library that was unloaded and comes back elsewhere takes over the entry that it had, numbers and stubs: else a program that loads
+ * and unloads for days would use them up. What is written then differs from what is there only in stubs of form JUMP, which lead
+ * back into the module. No thread can be in one of those: it is still in a function of the library, which must not be unloaded
+ * until that returns.
+ */
+static struct ip_area_module *take_over_entry(struct ip_area *area, const struct ip_target *target,
+					      const struct ip_module *module, uint64_t reach)
+{
+	uint32_t n = __atomic_load_n(&area->header->nmodules, __ATOMIC_RELAXED);
+	uint8_t id[IP_BUILD_ID_MAX];
+
+	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
+		struct ip_area_module *m = &area->modules[i];
+		uint32_t pool = __atomic_load_n(&m->pool, __ATOMIC_RELAXED);
+		uint64_t bias = __atomic_load_n(&m->load_bias, __ATOMIC_RELAXED);
+
+		if (pool >= IP_POOLS || m->nfunctions != module->list->header->nfunctions ||
+		    m->build_id_size != module->elf->build_id_size ||
+		    memcmp(m->build_id, module->elf->build_id, module->elf->build_id_size) ||
+		    !reaches(module, target->anchor.pools[pool].address, target->anchor.pools[pool].size,
+			     reach))
+			continue;
+		if (ip_modules_build_id_at(target, bias, bias, id) == module->elf->build_id_size &&
+		    !memcmp(id, m->build_id, module->elf->build_id_size))
+			continue; /* another copy is there still */
+		if (area->elsewhere && area->elsewhere(area->elsewhere_data, target, m))
+			continue; /* or in another process */
+		m->load_bias = module->load_bias;
+		return m;
+	}
+	return NULL;
+}
+
+static int new_entry(struct ip_area *area, const struct ip_target *target, const struct ip_module *module,
+		     const struct ip_arch *arch, uint64_t size, struct ip_area_module **ret)
+{
+	const struct ip_rt_anchor *anchor = &target->anchor;
+	struct ip_area_header *h = area->header;
+	uint32_t nfunctions = module->list->header->nfunctions;
+	uint32_t nmodules =
+		__atomic_load_n(&h->nmodules, __ATOMIC_RELAXED); /* once: the target may change it */
+	uint64_t first = 1;
+	struct ip_area_module *m;
+
+	if (nmodules >= IP_AREA_MODULES)
+		return ip_error("pid %d: more than %u modules have been patched: restart it", target->pid,
+				IP_AREA_MODULES);
+	for (uint32_t i = 0; i < nmodules; i++) {
+		uint64_t end = area->modules[i].first_number +
+			       (uint64_t)IP_NUMBERS_PER_FUNCTION * area->modules[i].nfunctions;
+
+		first = end > first ? end : first;
+	}
+	if (first + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX)
+		return ip_error("%s: too many functions: a process has numbers for %u", module->path,
+				IP_NUMBER_MAX / IP_NUMBERS_PER_FUNCTION);
+	m = &area->modules[nmodules];
+	*m = (struct ip_area_module){.load_bias = module->load_bias,
+				     .first_number = first,
+				     .nfunctions = nfunctions,
+				     .build_id_size = module->elf->build_id_size};
+	memcpy(m->build_id, module->elf->build_id, module->elf->build_id_size);
+	/* not into a room that may be another's memory in a moment */
+	if (!module->may_go && module->room_size >= IP_POOL_HEAD &&
+	    size <= module->room_size - IP_POOL_HEAD &&
+	    reaches(module, module->room, module->room_size, arch->reach)) {
+		m->stubs = module->room + IP_POOL_HEAD;
+		m->pool = IP_POOL_OWN;
+		goto found;
+	}
+	for (unsigned p = 0; p < IP_POOLS; p++) {
+		uint64_t used = __atomic_load_n(&h->stubs_used[p], __ATOMIC_RELAXED);
+
+		if (used > anchor->pools[p].size)
+			continue;
+		used = used > IP_POOL_HEAD ? used : IP_POOL_HEAD;
+		used = (used + IP_STUB_ALIGN - 1) & ~(uint64_t)(IP_STUB_ALIGN - 1);
+		if (!anchor->pools[p].size || used > anchor->pools[p].size ||
+		    size > anchor->pools[p].size - used ||
+		    !reaches(module, anchor->pools[p].address, anchor->pools[p].size, arch->reach))
+			continue;
+		m->stubs = anchor->pools[p].address + used;
+		m->pool = p;
+		h->stubs_used[p] = used + size;
+		goto found;
+	}
+	m->build_id_size = 0;
+	return ip_error("%s: no room for its stubs within a call's reach of %#lx..%#lx", module->path,
+			module->start, module->end);
+found:
+	__atomic_store_n(&h->nmodules, nmodules + 1, __ATOMIC_RELEASE);
+	*ret = m;
+	return 0;
+}
+
+static uint64_t pool_address(const struct ip_rt_anchor *anchor, const struct ip_module *module,
+			     const struct ip_area_module *m)
+{
+	return m->pool == IP_POOL_OWN ? module->room : anchor->pools[m->pool].address;
+}
+
+static void copy_entry(struct ip_area_module *to, const struct ip_area_module *from)
+{
+	memcpy(to, from, sizeof(*to));
+	/* nothing of it is read from there again */
+	__asm__ volatile("" : : "r"(to) : "memory");
+}
+
+/* Whether the stubs lie in the pool that their entry names: else the area was scribbled over. */
+static bool is_in_pool(const struct ip_rt_anchor *anchor, const struct ip_module *module,
+		       const struct ip_area_module *m, uint64_t size)
+{
+	uint64_t start, room;
+
+	if (m->pool > IP_POOL_OWN || m->stubs % IP_STUB_ALIGN)
+		return false;
+	start = pool_address(anchor, module, m);
+	room = m->pool == IP_POOL_OWN ? module->room_size : anchor->pools[m->pool].size;
+	return m->stubs >= start + IP_POOL_HEAD && m->stubs - start <= room &&
+	       size <= room - (m->stubs - start);
+}
+
+static int write_pool_head(const struct ip_target *target, uint64_t pool)
+{
+	const struct ip_rt_anchor *a = &target->anchor;
+	uint64_t head[IP_POOL_HEAD / 8] = {0};
+
+	for (unsigned kind = 1; kind <= IP_HOOK_KINDS; kind++) {
+		for (unsigned regs = 0; regs < IP_HOOK_REGS; regs++)
+			head[IP_POOL_SLOT(kind, regs) / 8] = a->hooks[kind - 1][regs];
+		head[IP_POOL_JUMP_SLOT(kind) / 8] = a->jump_hooks[kind - 1];
+		for (unsigned jump = 0; jump < 2; jump++)
+			head[IP_POOL_PAYLOAD_SLOT(kind, jump) / 8] = a->payload_hooks[kind - 1][jump];
+	}
+	return ip_target_write(target, pool, head, sizeof(head));
+}
+
+/* Writes stubs; those that follow each other in one piece. */
+struct writer {
+	const struct ip_target *target;
+	uint8_t buffer[65536];
+	uint64_t address; /* of buffer[0] */
+	size_t used;
+};
+
+static int writer_flush(struct writer *w)
+{
+	int ret = w->used ? ip_target_write(w->target, w->address, w->buffer, w->used) : 0;
+
+	w->used = 0;
+	return ret;
+}
+
+static int writer_add(struct writer *w, uint64_t address, const uint8_t *bytes, size_t size)
+{
+	if (w->used && (w->address + w->used != address || w->used + size > sizeof(w->buffer)) &&
+	    writer_flush(w) < 0)
+		return -1;
+	if (!w->used)
+		w->address = address;
+	memcpy(w->buffer + w->used, bytes, size);
+	w->used += size;
+	return 0;
+}
+
+/* A change and the place of its stub. */
+struct wanted {
+	uint64_t stub;
+	size_t change;
+};
+
+static int by_stub(const void *a, const void *b)
+{
+	const struct wanted *x = a, *y = b;
+
+	return x->stub < y->stub ? -1 : x->stub > y->stub;
+}
+
+static int write_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool, const struct ip_change *c,
+		      uint32_t number, uint64_t stub)
+{
+	const struct ip_rt_anchor *anchor = &w->target->anchor;
+	uint8_t bytes[64];
+
+	if (c->form == IP_FORM_JUMP) {
+		if (arch->jump_stub(stub, anchor->jump_hooks[c->kind - 1], pool + IP_POOL_JUMP_SLOT(c->kind),
+				    number, c->address + c->length, bytes) < 0)
+			return -1;
+		return writer_add(w, stub, bytes, arch->jump_stub_size);
+	}
+	if (arch->stub(c->regs, stub, anchor->hooks[c->kind - 1][c->regs],
+		       pool + IP_POOL_SLOT(c->kind, c->regs), number, bytes) < 0)
+		return -1;
+	return writer_add(w, stub, bytes, arch->stub_size);
+}
+
+/* The stub of a site whose values are recorded: it passes a payload number instead. */
+static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint64_t pool,
+			      const struct ip_change *c, uint32_t payload, uint64_t stub)
+{
+	bool jump = c->form == IP_FORM_JUMP;
+	uint64_t hook = w->target->anchor.payload_hooks[c->kind - 1][jump],
+		 slot = pool + IP_POOL_PAYLOAD_SLOT(c->kind, jump);
+	uint8_t bytes[64];
+	int ret = jump ? arch->jump_stub(stub, hook, slot, payload, c->address + c->length, bytes)
+		       : arch->stub(IP_REGS_ALL, stub, hook, slot, payload, bytes);
+
+	return ret < 0 ? -1 : writer_add(w, stub, bytes, jump ? arch->jump_stub_size : arch->stub_size);
+}
+
+/* Gives the module's payload stubs their numbers, for good, and says what they mean in this session: nothing yet. */
+static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
+			   const struct ip_stub_map *map, uint32_t *ret_first)
+{
+	uint32_t *first = &area->firsts[m - area->modules];
+	const uint32_t said = __atomic_load_n(&area->header->npayloads, __ATOMIC_RELAXED),
+		       used = said ? said : 1;
+
+	if (!__atomic_load_n(first, __ATOMIC_RELAXED)) {
+		if (used > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - used)
+			return ip_error("too many functions to record values of: restart the process");
+		*first = used;
+		area->header->npayloads = used + map->npayloads;
+	}
+	*ret_first = __atomic_load_n(first, __ATOMIC_RELAXED); /* once: the target may change it */
+	if (!*ret_first || *ret_first > IP_AREA_PAYLOADS || map->npayloads > IP_AREA_PAYLOADS - *ret_first)
+		return ip_error("the runtime's memory is damaged (payload numbers)");
+	if (ip_area_reserve_values(area, *ret_first + map->npayloads, 0) < 0)
+		return -1;
+	/* once a session: what it has bound before records on */
+	if (!area->bound[m - area->modules])
+		memset(area->payloads + *ret_first, 0, map->npayloads * sizeof(*area->payloads));
+	area->bound[m - area->modules] = true;
+	return 0;
+}
+
+/* The changes [first, last) are those of one module. */
+static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip_area *area,
+		       const struct ip_arch *arch, size_t first, size_t last, struct wanted *wanted,
+		       struct writer *w)
+{
+	const struct ip_module *module = plan->functions[plan->function_of[first]].module;
+	uint32_t nfunctions = module->list->header->nfunctions;
+	struct ip_area_module *entry = find_entry(area, module), is, *m = &is;
+	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
+	struct ip_stub_map map;
+	int ret = -1;
+
+	if (ip_stub_map_make(module->list, arch, &map) < 0)
+		return ip_error_prefix("%s", module->path);
+	if (!entry && module->may_go)
+		entry = take_over_entry(area, target, module, arch->reach);
+	if (!entry && new_entry(area, target, module, arch, map.size, &entry) < 0)
+		goto out;
+	copy_entry(&is, entry); /* the target may change it: what is checked is what is written to */
+	if (!is_in_pool(&target->anchor, module, m, map.size) || m->nfunctions != nfunctions ||
+	    !m->first_number ||
+	    m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * nfunctions > IP_NUMBER_MAX) {
+		ip_error("pid %d: the runtime's memory is damaged (stubs of %s)", target->pid, module->path);
+		goto out;
+	}
+	if (write_pool_head(target, pool_address(&target->anchor, module, m)) < 0)
+		goto out;
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->module == module)
+			f->number = m->first_number + IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
+	}
+	if (plan->program_of && number_payloads(area, entry, &map, &first_payload) < 0) {
+		ip_error_prefix("%s", module->path);
+		goto out;
+	}
+	for (size_t i = first; i < last; i++) {
+		struct ip_change *c = &plan->changes[i];
+		uint32_t probe = plan->probe_of[i];
+		bool values = plan->program_of && plan->program_of[i] && map.payload_offsets[probe];
+		uint64_t offset = values ? map.payload_offsets[probe] : map.offsets[probe];
+
+		if (plan->functions[plan->function_of[i]].jumps)
+			offset = map.jump_offsets[probe];
+		wanted[i - first] = (struct wanted){m->stubs + offset, i};
+		if (arch->live(c->form, c->length, c->address, wanted[i - first].stub, c->new_bytes) < 0)
+			goto out;
+	}
+	qsort(wanted, last - first, sizeof(*wanted), by_stub);
+	for (size_t i = 0; i < last - first; i++) {
+		size_t change = wanted[i].change;
+
+		if (i && wanted[i].stub == wanted[i - 1].stub)
+			continue;
+		if (plan->program_of && plan->program_of[change] &&
+		    map.payload_offsets[plan->probe_of[change]]) {
+			uint32_t payload = first_payload + map.payloads[plan->probe_of[change]];
+
+			area->payloads[payload] =
+				(struct ip_payload){plan->functions[plan->function_of[change]].number,
+						    first_program + plan->program_of[change]};
+			if (write_payload_stub(w, arch, pool_address(&target->anchor, module, m),
+					       &plan->changes[change], payload, wanted[i].stub) < 0)
+				goto out;
+			continue;
+		}
+		if (write_stub(w, arch, pool_address(&target->anchor, module, m), &plan->changes[change],
+			       plan->functions[plan->function_of[change]].number, wanted[i].stub) < 0)
+			goto out;
+	}
+	ret = writer_flush(w);
+out:
+	ip_stub_map_clear(&map);
+	return ret;
+}
+
+int ip_plan_bind(struct ip_plan *plan, struct ip_target *target, struct ip_area *area)
+{
+	struct wanted *wanted = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*wanted));
+	struct writer *w = calloc(1, sizeof(*w));
+	size_t first = 0, last;
+	int ret = -1;
+
+	if (!wanted || !w) {
+		ip_error("out of memory");
+		goto out;
+	}
+	w->target = target;
+	if (ip_area_reserve_values(area, 0, plan->nprograms) < 0)
+		goto out;
+	for (size_t i = 0; i < plan->nprograms; i++)
+		ip_area_add_program(area, &plan->programs[i]);
+	/* changes come module by module (ip_plan_select) */
+	for (; first < plan->nchanges; first = last) {
+		uint32_t module = plan->functions[plan->function_of[first]].module_index;
+
+		for (last = first; last < plan->nchanges; last++)
+			if (plan->functions[plan->function_of[last]].module_index != module)
+				break;
+		if (bind_module(plan, target, area, target->arch, first, last, wanted, w) < 0)
+			goto out;
+	}
+	ret = 0;
+out:
+	free(wanted);
+	free(w);
+	return ret;
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making programs and signatures.
+ *
+ * Where is an argument at the entry? Three sources, the first that knows decides:
+ *
+ *   1. A constant: what the compiler has put in for the parameter (.constprop).
+ *   2. A list of locations that begins at the entry and names a register or the caller's part of the stack there. A single location
+ *      for the whole function is no such list: without optimisation, and for variables declared register, it holds only
+ *      behind the prologue.
+ *   3. The ABI, by the types of all parameters in order. Not for functions whose parameters the compiler may have changed
+ *      (.isra, .constprop, .part; clang: all local ones): for these a single location that is an argument's register counts
+ *      too, and what has none is shown as missing.
+ */
+#include "hotpatcher/plan/value_locations.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/point_args.h"
+#include "common/values.h"
+#include "hotpatcher/plan/value_types.h"
+#include "hotpatcher/plan/x86_64/call_abi.h"
+
+/* A signature in the making. */
+struct maker {
+	struct ip_arguments *result;
+	FILE *text;
+	size_t size;
+	unsigned n;  /* items */
+	bool useful; /* one of them at least is recorded */
+	unsigned string_limit;
+};
+
+/* What the ABI has given to the parameters so far. */
+struct given {
+	unsigned general, vector;
+	uint64_t stack; /* bytes above the return address */
+	bool unknown;
+	bool stack_unknown; /* from here on */
+	bool gnu;	    /* gcc made it */
+};
+
+void ip_arguments_clear(struct ip_arguments *arguments)
+{
+	free(arguments->text);
+	arguments->text = NULL;
+}
+
+static int begin(struct maker *m, unsigned string_limit, struct ip_arguments *ret)
+{
+	*ret = (struct ip_arguments){0};
+	*m = (struct maker){.result = ret, .string_limit = string_limit};
+	m->text = open_memstream(&ret->text, &m->size);
+	return m->text ? 0 : ip_error("out of memory");
+}
+
+static unsigned words_of(const struct ip_value_op *op)
+{
+	if (op->flags & IP_VALUE_STRING)
+		return 2 + op->limit / 8;
+	return op->source == IP_VALUE_X87 || op->flags & IP_VALUE_LONG ? 2 : 1;
+}
+
+/* Long strings are cut so that all values together fit. */
+static void share_room(struct ip_value_program *p)
+{
+	unsigned fixed = 0, strings = 0;
+
+	for (unsigned i = 0; i < p->nops; i++) {
+		if (p->ops[i].flags & IP_VALUE_STRING)
+			strings++;
+		else
+			fixed += words_of(&p->ops[i]);
+	}
+	for (unsigned i = 0; i < p->nops; i++) {
+		unsigned most = strings ? ((IP_PROGRAM_WORDS - fixed) / strings - 2) * 8 : 0;
+
+		if (p->ops[i].flags & IP_VALUE_STRING && p->ops[i].limit > most)
+			p->ops[i].limit = most;
+		p->max_words += words_of(&p->ops[i]);
+	}
+}
+
+static int finish(struct maker *m)
+{
+	struct ip_arguments *a = m->result;
+
+	if (fclose(m->text) != 0 || !a->text) {
+		ip_arguments_clear(a);
+		return ip_error("out of memory");
+	}
+	if (!m->useful)
+		ip_arguments_clear(a);
+	share_room(&a->program);
+	return 0;
+}
+
+/* Adds an item; op NULL: a value that is not recorded. false: there is no room for more. */
+static bool add(struct maker *m, const struct ip_value_type *type, const char *name,
+		const struct ip_value_op *op)
+{
+	static const struct ip_value_type nothing = {.item = "-"};
+	struct ip_value_program *p = &m->result->program;
+	bool recorded = op && type->item[0] != '-';
+	long before, after;
+
+	if (m->n == IP_VALUES_MAX)
+		return false;
+	before = ftell(m->text);
+	if (m->n)
+		putc(' ', m->text);
+	ip_value_type_write(m->text, recorded ? type : &nothing, name);
+	after = ftell(m->text);
+	if (after > (long)IP_SIGNATURE_MAX) {
+		fseek(m->text, before, SEEK_SET);
+		return false;
+	}
+	m->n++;
+	if (!recorded)
+		return true;
+	m->useful |= op->source != 0;
+	p->ops[p->nops] = *op;
+	p->ops[p->nops].size = type->size > 8 ? 8 : type->size;
+	p->ops[p->nops].flags |= type->flags;
+	if (type->item[0] == 'x') /* two words even where it is not known: readers go by the type */
+		p->ops[p->nops].flags |= IP_VALUE_LONG;
+	if (type->flags & IP_VALUE_STRING)
+		p->ops[p->nops].limit = m->string_limit;
+	p->nops++;
+	return true;
+}
+
+static struct ip_value_op in_register(int number)
+{
+	return number < 16 ? (struct ip_value_op){.source = IP_VALUE_REGISTER,
+						  .base = number,
+						  .index = IP_VALUE_NOTHING}
+			   : (struct ip_value_op){.source = IP_VALUE_VECTOR,
+						  .base = number - 16,
+						  .index = IP_VALUE_NOTHING};
+}
+
+/* On the stack; offset: bytes above the return address. */
+static struct ip_value_op on_stack(uint64_t offset)
+{
+	return (struct ip_value_op){.source = IP_VALUE_MEMORY,
+				    .base = IP_STACK_POINTER,
+				    .index = IP_VALUE_NOTHING,
+				    .value = (int64_t)(IP_RETURN_ADDRESS + offset)};
+}
+
+static bool is_argument_register(int number)
+{
+	for (unsigned i = 0; i < IP_ARGUMENT_GENERAL; i++)
+		if (ip_argument_registers[i] == number)
+			return true;
+	return number >= 16 && number < 16 + IP_ARGUMENT_VECTOR;
+}
+
+/* Whether DW_OP_fbreg counts from the caller's stack pointer before its call. */
+static bool frame_base_is_cfa(Dwarf_Die *function)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *expression;
+	size_t length;
+
+	return dwarf_attr_integrate(function, DW_AT_frame_base, &attr) &&
+	       dwarf_getlocation(&attr, &expression, &length) == 0 && length == 1 &&
+	       expression[0].atom == DW_OP_call_frame_cfa;
+}
+
+static struct ip_value_op immediate(int64_t value)
+{
+	return (struct ip_value_op){.source = IP_VALUE_IMMEDIATE,
+				    .base = IP_VALUE_NOTHING,
+				    .index = IP_VALUE_NOTHING,
+				    .value = value};
+}
+
+static bool constant_of(const Dwarf_Op *op, Dwarf_Sword *ret)
+{
+	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
+		*ret = op->atom - DW_OP_lit0;
+	else if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts)
+		*ret = (Dwarf_Sword)op->number;
+	else
+		return false;
+	return true;
+}
+
+/* Sources 1 and 2. 1: *ret; 0: it does not say. */
+static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint64_t entry, bool changed,
+				 struct ip_value_op *ret)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Op *expression;
+	Dwarf_Sword value;
+	size_t length;
+	bool list;
+	int number;
+
+	if (dwarf_attr(parameter, DW_AT_const_value, &attr) && dwarf_formsdata(&attr, &value) == 0) {
+		*ret = immediate(value);
+		return 1;
+	}
+	if (!dwarf_attr(parameter, DW_AT_location, &attr) ||
+	    dwarf_getlocation_addr(&attr, entry, &expression, &length, 1) != 1)
+		return 0;
+	if (length == 2 && expression[1].atom == DW_OP_stack_value && constant_of(&expression[0], &value)) {
+		*ret = immediate(value);
+		return 1;
+	}
+	if (length != 1)
+		return 0;
+	list = dwarf_whatform(&attr) == DW_FORM_sec_offset || dwarf_whatform(&attr) == DW_FORM_loclistx ||
+	       dwarf_whatform(&attr) == DW_FORM_data4 || dwarf_whatform(&attr) == DW_FORM_data8;
+	if (expression[0].atom == DW_OP_fbreg) {
+		int64_t offset = (int64_t)expression[0].number;
+
+		if (offset < 0 || offset > 65536 || !frame_base_is_cfa(function))
+			return 0;
+		*ret = on_stack(offset);
+		return 1;
+	}
+	if (expression[0].atom >= DW_OP_reg0 && expression[0].atom <= DW_OP_reg31)
+		number = ip_register_of_dwarf(expression[0].atom - DW_OP_reg0);
+	else if (expression[0].atom == DW_OP_regx)
+		number = ip_register_of_dwarf(expression[0].number);
+	else
+		return 0;
+	if (number < 0 || number >= 16 + IP_ARGUMENT_VECTOR || !is_argument_register(number) ||
+	    (!list && !changed))
+		return 0;
+	*ret = in_register(number);
+	return 1;
+}
+
+/* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over several places. */
+static int place_by_abi(struct given *g, const struct ip_passing *p, struct ip_value_op *ret)
+{
+	if (p->unknown)
+		g->unknown = true;
+	if (g->unknown)
+		return 0;
+	if (p->memory && p->ngeneral) { /* the address of a copy */
+		if (g->general < IP_ARGUMENT_GENERAL)
+			g->general++;
+		else
+			g->stack += 8;
+		return 0;
+	}
+	if (!p->memory && g->general + p->ngeneral <= IP_ARGUMENT_GENERAL &&
+	    g->vector + p->nvector <= IP_ARGUMENT_VECTOR) {
+		*ret = p->vector_first ? in_register(16 + g->vector)
+				       : in_register(ip_argument_registers[g->general % IP_ARGUMENT_GENERAL]);
+		g->general += p->ngeneral;
+		g->vector += p->nvector;
+		return p->ngeneral + p->nvector == 1;
+	}
+	/* compilers have not agreed on how a 128-bit integer is aligned on the stack */
+	if (p->ngeneral == 2 && p->align == 16 && !g->gnu)
+		g->stack_unknown = true;
+	if (g->stack_unknown)
+		return 0;
+	g->stack = (g->stack + p->align - 1) & ~(p->align - 1);
+	*ret = on_stack(g->stack);
+	g->stack += p->size;
+	return p->ngeneral + p->nvector == 1 || p->x87;
+}
+
+/* A convention of its own, or none: clang marks functions whose parameters it has changed. */
+static bool is_called_otherwise(Dwarf_Die *function)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word convention;
+
+	return dwarf_formudata(dwarf_attr_integrate(function, DW_AT_calling_convention, &attr),
+			       &convention) == 0 &&
+	       convention != DW_CC_normal;
+}
+
+/* Other languages have ways of their own to pass what they declare. */
+static bool is_c_or_cxx(Dwarf_Die *function, bool *ret_c)
+{
+	Dwarf_Die unit;
+
+	*ret_c = false;
+	if (!dwarf_diecu(function, &unit, NULL, NULL))
+		return false;
+	switch (dwarf_srclang(&unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+		*ret_c = true;
+		return true;
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case DW_LANG_ObjC:
+	case DW_LANG_ObjC_plus_plus:
+		return true;
+	/* from DWARF 5's later list: C17, C++17, C++20, C23, C++23 */
+	case 0x2c:
+	case 0x3e:
+		*ret_c = true;
+		return true;
+	case 0x2a:
+	case 0x2b:
+	case 0x3a:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_made_by(Dwarf_Die *function, const char *compiler)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die unit;
+	const char *producer = dwarf_diecu(function, &unit, NULL, NULL)
+				       ? dwarf_formstring(dwarf_attr(&unit, DW_AT_producer, &attr))
+				       : NULL;
+
+	return producer && strstr(producer, compiler);
+}
+
+/* What the compiler may have made of the function's parameters, and of its result. Where no symbol tells, a local function
+ * that is told of apart from its declaration (an abstract instance) may be any. */
+struct changes {
+	bool parameters, result;
+};
+
+static struct changes changes_of(struct ip_debug_function *f)
+{
+	bool is_c, nocall = is_called_otherwise(&f->die) || !is_c_or_cxx(&f->die, &is_c);
+	bool isra, part;
+
+	/* before it learnt to mark them it did not: any local function may have been changed */
+	nocall |= is_made_by(&f->die, "clang") && !dwarf_hasattr_integrate(&f->die, DW_AT_external);
+	if (!f->symbol) {
+		nocall |= dwarf_hasattr(&f->die, DW_AT_abstract_origin) &&
+			  !dwarf_hasattr_integrate(&f->die, DW_AT_external);
+		return (struct changes){nocall, nocall};
+	}
+	isra = strstr(f->symbol, ".isra.");
+	part = strstr(f->symbol, ".part.");
+	return (struct changes){nocall || isra || part || strstr(f->symbol, ".constprop."),
+				nocall || isra || part};
+}
+
+static bool has_hidden_result(Dwarf_Die *function)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+
+	if (ip_value_type_of(function, &type) <= 0)
+		return false;
+	ip_passing_of(&type.die, &passing);
+	return passing.memory && !passing.x87;
+}
+
+static bool has_unknown_result(Dwarf_Die *function)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+	int there = ip_value_type_of(function, &type);
+
+	if (there <= 0)
+		return there < 0;
+	ip_passing_of(&type.die, &passing);
+	return passing.unknown;
+}
+
+static const char *name_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &attr));
+}
+
+/* What adding parameters needs. */
+struct entry {
+	struct maker m;
+	struct given given;
+	struct ip_debug_function *function;
+	bool changed;
+	bool promoted; /* no prototype: a float is passed as a double */
+};
+
+/* false: there is no room for more. */
+static bool add_parameter(struct entry *e, Dwarf_Die *die)
+{
+	struct ip_passing passing;
+	struct ip_value_type type;
+	struct ip_value_op by_abi, op;
+	bool known;
+
+	if (ip_value_type_of(die, &type) <= 0) {
+		e->given.unknown = true;
+		return add(&e->m, NULL, name_of(die), NULL);
+	}
+	if (e->promoted && !strcmp(type.item, "f4")) {
+		strcpy(type.item, "f8");
+		type.size = 8;
+	}
+	ip_passing_of(&type.die, &passing);
+	known = place_by_abi(&e->given, &passing, &by_abi);
+	if (place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
+		/* two registers or more: the first tells nothing of the whole */
+		known = passing.ngeneral + passing.nvector == 1 || passing.x87;
+	} else {
+		op = by_abi;
+	}
+	if (known && passing.x87)
+		op.flags |= IP_VALUE_LONG;
+	if (!known) /* shown as missing; a structure is not shown at all */
+		op = (struct ip_value_op){.base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+	return add(&e->m, &type, name_of(die), &op);
+}
+
+/* Where what it stands for was declared; where it stands itself, if that is all there is. */
+static Dwarf_Off declared_at(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Die origin;
+
+	return dwarf_formref_die(dwarf_attr(die, DW_AT_abstract_origin, &attr), &origin)
+		       ? dwarf_dieoffset(&origin)
+		       : dwarf_dieoffset(die);
+}
+
+/*
+ * Those of a template's pack stand in a scope of their own. gcc's clones (.isra, .constprop) have parameters that it has
+ * taken away behind those that are left: all are given in the order of the declaration.
+ */
+static bool add_parameters(struct entry *e, Dwarf_Die *scope, bool pack)
+{
+	Dwarf_Die all[IP_VALUES_MAX + 1], die;
+	unsigned n = 0, at;
+
+	if (dwarf_child(scope, &die) != 0)
+		return true;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (tag != DW_TAG_formal_parameter && (tag != DW_TAG_GNU_formal_parameter_pack || pack))
+			continue;
+		if (n == sizeof(all) / sizeof(*all))
+			break; /* more than there is room for */
+		for (at = n++; at && e->changed && declared_at(&die) < declared_at(&all[at - 1]); at--)
+			all[at] = all[at - 1];
+		all[at] = die;
+	} while (dwarf_siblingof(&die, &die) == 0);
+	for (unsigned i = 0; i < n; i++)
+		if (dwarf_tag(&all[i]) == DW_TAG_formal_parameter ? !add_parameter(e, &all[i])
+								  : !add_parameters(e, &all[i], true))
+			return false;
+	return true;
+}
+
+int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct entry e = {.function = f, .changed = changes_of(f).parameters};
+	bool is_c;
+
+	if (begin(&e.m, string_limit, ret) < 0)
+		return -1;
+	e.given.general = has_hidden_result(&f->die);
+	e.given.unknown = e.changed || has_unknown_result(&f->die);
+	e.given.gnu = is_made_by(&f->die, "GNU ");
+	e.promoted =
+		is_c_or_cxx(&f->die, &is_c) && is_c && !dwarf_hasattr_integrate(&f->die, DW_AT_prototyped);
+	add_parameters(&e, &f->die, false);
+	return finish(&e.m);
+}
+
+int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct ip_value_type type;
+	struct ip_passing passing;
+	struct ip_value_op op;
+	struct maker m;
+
+	if (begin(&m, string_limit, ret) < 0)
+		return -1;
+	if (!changes_of(f).result && ip_value_type_of(&f->die, &type) > 0) {
+		ip_passing_of(&type.die, &passing);
+		if (passing.x87)
+			op = (struct ip_value_op){
+				.source = IP_VALUE_X87, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};
+		else
+			op = in_register(passing.vector_first ? 16 + IP_RESULT_VECTOR : IP_RESULT_GENERAL);
+		if (passing.x87 ||
+		    (!passing.unknown && !passing.memory && passing.ngeneral + passing.nvector == 1))
+			add(&m, &type, NULL, &op);
+	}
+	return finish(&m);
+}
+
+/* A point's argument as a signature names it. */
+static struct ip_value_type type_of_point_arg(const struct ip_point_arg *arg)
+{
+	struct ip_value_type type = {.size = arg->size ? arg->size : 8,
+				     .flags = arg->is_string   ? IP_VALUE_STRING
+					      : arg->is_signed ? IP_VALUE_SIGNED
+							       : 0};
+
+	if (arg->is_string)
+		strcpy(type.item, "s");
+	else
+		snprintf(type.item, sizeof(type.item), "%c%u", arg->is_signed ? 'i' : 'u', type.size % 10u);
+	return type;
+}
+
+static struct ip_value_op op_of_point_arg(const struct ip_point_arg *arg, uint64_t bias)
+{
+	struct ip_value_op op = {
+		.base = arg->base, .index = arg->index, .scale = arg->scale, .value = arg->value};
+
+	if (arg->operand == IP_OPERAND_REGISTER)
+		op.source = IP_VALUE_REGISTER;
+	else if (arg->operand == IP_OPERAND_IMMEDIATE)
+		op.source = IP_VALUE_IMMEDIATE;
+	else if (arg->operand == IP_OPERAND_MEMORY)
+		op.source = IP_VALUE_MEMORY;
+	else
+		op.source = 0; /* not known: shown as missing */
+	if (arg->in_module)
+		op.value += (int64_t)bias;
+	return op;
+}
+
+int ip_arguments_of_point(const char *text, uint64_t bias, unsigned string_limit, struct ip_arguments *ret)
+{
+	struct ip_point_arg args[IP_POINT_ARGS_MAX];
+	int n = ip_point_args_parse(text, args);
+	struct maker m;
+
+	if (begin(&m, string_limit, ret) < 0)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		struct ip_value_type type = type_of_point_arg(&args[i]);
+		struct ip_value_op op = op_of_point_arg(&args[i], bias);
+
+		add(&m, &type, NULL, &op);
+	}
+	return finish(&m);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Planning values: for each selected function the programs of its entry and exits, for each point its own. Programs that are
+ * alike are made once, so that a million functions that return int share one.
+ */
+#include "hotpatcher/plan/value_plan.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/plan/stub_layout.h"
+#include "hotpatcher/plan/value_locations.h"
+#include "hotpatcher/process/debug_info.h"
+
+#define PROGRAMS_MAX (IP_AREA_PROGRAMS - 1u)
+
+/* Programs of one function. */
+struct function_values {
+	uint32_t entry, exit; /* index + 1; 0: none */
+	bool wanted, found, named;
+};
+
+/* Where to look for a function's debug information. */
+struct place {
+	uint64_t address;
+	uint32_t function; /* in the plan */
+};
+
+struct planner {
+	struct ip_plan *plan;
+	const struct ip_value_options *options;
+	struct ip_area *area;
+	const struct ip_signatures *signatures;
+	struct ip_value_gaps *gaps;
+	struct function_values *functions; /* as plan->functions */
+	uint32_t *index;		   /* hash of program and signature -> index + 1 */
+	uint64_t *hashes;
+	size_t index_size;
+	/* of the module in hand */
+	const struct ip_module *module;
+	struct place *places;
+	bool failed;
+};
+
+static uint64_t hash(const struct ip_arguments *a)
+{
+	const unsigned char *bytes = (const unsigned char *)a->program.ops;
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < a->program.nops * sizeof(a->program.ops[0]); i++)
+		h = (h ^ bytes[i]) * 0x100000001b3ull;
+	for (const char *p = a->text; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+	return h ? h : 1;
+}
+
+/* The program, made where there is no such one yet: index + 1; 0: there is no room; -1: memory ran out. A hash of 64 bits stands for program and
+ * text: two that differ and have one by chance are not to be expected. */
+static int64_t add_program(struct planner *p, const struct ip_arguments *a)
+{
+	struct ip_plan *plan = p->plan;
+	uint64_t h = hash(a);
+	size_t i = h & (p->index_size - 1);
+	int64_t signature;
+
+	for (; p->index[i]; i = (i + 1) & (p->index_size - 1))
+		if (p->hashes[i] == h)
+			return p->index[i];
+	if (p->area->nprograms + plan->nprograms >= PROGRAMS_MAX)
+		return 0;
+	signature = p->signatures->add(p->signatures->data, a->text);
+	if (signature <= 0)
+		return signature;
+	if (ip_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
+		return -1;
+	plan->programs[plan->nprograms] = a->program;
+	plan->programs[plan->nprograms].signature = signature;
+	p->hashes[i] = h;
+	return p->index[i] = ++plan->nprograms;
+}
+
+/* Takes what was found for an entry, exit or point. *ret: 0 where there is nothing to record. */
+static int take(struct planner *p, struct ip_arguments *a, uint32_t *ret)
+{
+	int64_t program = 0;
+
+	*ret = 0;
+	if (a->text) {
+		program = add_program(p, a);
+		p->gaps->too_many += program == 0;
+	}
+	ip_arguments_clear(a);
+	*ret = program > 0 ? program : 0;
+	return program < 0 ? -1 : 0;
+}
+
+static void on_found(void *context, size_t i, struct ip_debug_function *function)
+{
+	struct planner *p = context;
+	uint32_t index = p->places[i].function;
+	const struct ip_plan_function *f = &p->plan->functions[index];
+	struct function_values *v = &p->functions[index];
+	const char *name =
+		ip_probe_list_string(f->module->list, f->module->list->functions[f->function].name);
+	const char *other;
+	struct ip_arguments a;
+	Dwarf_Attribute attr;
+	bool named;
+
+	other = dwarf_formstring(dwarf_attr_integrate(&function->die, DW_AT_linkage_name, &attr));
+	if (!other)
+		other = dwarf_diename(&function->die);
+	named = other && !strncmp(other, name, strlen(other));
+	/* of functions that were folded into one the one with the right name, else the first */
+	if (p->failed || (v->found && (v->named || !named)))
+		return;
+	v->found = true;
+	v->named = named;
+	v->entry = v->exit = 0;
+	if (p->options->args &&
+	    (ip_arguments_of_entry(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->entry) < 0))
+		p->failed = true;
+	if (!p->failed && p->options->retval &&
+	    (ip_arguments_of_return(function, p->options->string_limit, &a) < 0 || take(p, &a, &v->exit) < 0))
+		p->failed = true;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Functions of the changes [first, last), which are one module's. */
+static int plan_functions(struct planner *p, const struct ip_target *target, size_t first, size_t last)
+{
+	_cleanup_free_ struct place *places = calloc(last - first, sizeof(*places));
+	_cleanup_free_ uint64_t *addresses = calloc(last - first, sizeof(*addresses));
+	struct ip_debug_info *info;
+	size_t n = 0, kept = 0;
+	int there;
+
+	if (!places || !addresses)
+		return ip_error("out of memory");
+	for (size_t i = first; i < last; i++) {
+		const struct ip_pl_probe *probe = &p->module->list->probes[p->plan->probe_of[i]];
+		uint32_t function = p->plan->function_of[i];
+		uint64_t begin = p->module->list->functions[probe->function].address;
+
+		if (probe->kind == IP_PROBE_POINT || !ip_probe_has_values(probe) ||
+		    p->plan->functions[function].silent || (probe->kind == IP_PROBE_EXIT && !begin))
+			continue;
+		places[n++] = (struct place){probe->kind == IP_PROBE_ENTRY ? probe->offset : begin, function};
+		p->functions[function].wanted = true;
+	}
+	if (!n)
+		return 0;
+	qsort(places, n, sizeof(*places), by_address);
+	for (size_t i = 0; i < n; i++) /* one place a function: its entry, or where there is none its begin */
+		if (!kept || places[kept - 1].function != places[i].function)
+			places[kept++] = places[i];
+		else
+			places[kept - 1] = places[i];
+	for (size_t i = 0; i < kept; i++)
+		addresses[i] = places[i].address;
+	p->places = places;
+	there = ip_debug_info_open(p->module, target->pid, &info);
+	if (there <= 0)
+		return there;
+	ip_debug_info_find(info, addresses, kept, on_found, p);
+	ip_debug_info_close(info);
+	return p->failed ? -1 : 0;
+}
+
+/* The programs of the changes [first, last). */
+static int assign(struct planner *p, size_t first, size_t last)
+{
+	struct ip_plan *plan = p->plan;
+
+	for (size_t i = first; i < last; i++) {
+		const struct ip_pl_probe *probe = &p->module->list->probes[plan->probe_of[i]];
+		const struct function_values *v = &p->functions[plan->function_of[i]];
+		struct ip_arguments a;
+
+		if (!ip_probe_has_values(probe))
+			continue;
+		if (probe->kind == IP_PROBE_ENTRY)
+			plan->program_of[i] = v->entry;
+		else if (probe->kind == IP_PROBE_EXIT)
+			plan->program_of[i] = v->exit;
+		else if (p->options->args &&
+			 (ip_arguments_of_point(ip_probe_list_string(p->module->list, probe->args),
+						p->module->load_bias, p->options->string_limit, &a) < 0 ||
+			  take(p, &a, &plan->program_of[i]) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+static int plan_module(struct planner *p, const struct ip_target *target, size_t first, size_t last)
+{
+	return plan_functions(p, target, first, last) < 0 || assign(p, first, last) < 0 ? -1 : 0;
+}
+
+/* Counts what has no values, and refuses where nothing can have any. */
+static int check(struct planner *p, const struct ip_target *target)
+{
+	const struct ip_plan *plan = p->plan;
+	size_t able = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++)
+		able += ip_probe_has_values(
+			&plan->functions[plan->function_of[i]].module->list->probes[plan->probe_of[i]]);
+	if (!able)
+		return ip_error("pid %d: none of the selected probes can record values: --args and --retval "
+				"need placement fentry "
+				"(build with IPROBE_PLACEMENT=fentry) or points with arguments",
+				target->pid);
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		if (p->functions[i].wanted)
+			p->gaps->no_debug_info += !p->functions[i].found;
+		else if (plan->functions[i].module->list->header->placement != IP_PLACEMENT_FENTRY)
+			p->gaps->other_placement +=
+				plan->functions[i].frame != UINT32_MAX; /* not those that are points alone */
+	}
+	return 0;
+}
+
+bool ip_values_is_confined(const struct ip_target *target)
+{
+	pid_t pid = target->pid;
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300], line[256];
+
+	for (size_t i = 0; i < target->maps.n; i++)
+		if (strstr(target->maps.items[i].path, "/libseccomp.so"))
+			return true;
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/status", pid, entry->d_name);
+		file = fopen(name, "re");
+		if (!file && errno != ENOENT) /* it has not ended */
+			return true;
+		while (file && fgets(line, sizeof(line), file))
+			if (!strncmp(line, "Seccomp:", 8) && atoi(line + 8) != 0)
+				return true;
+	}
+	return !dir;
+}
+
+int ip_values_plan(struct ip_plan *plan, const struct ip_target *target, const struct ip_modules *modules,
+		   const struct ip_value_options *options, struct ip_area *area,
+		   const struct ip_signatures *signatures, struct ip_value_gaps *gaps)
+{
+	struct planner p = {.plan = plan,
+			    .options = options,
+			    .area = area,
+			    .signatures = signatures,
+			    .gaps = gaps,
+			    .index_size = 4 * IP_AREA_PROGRAMS};
+	int ret = -1;
+
+	plan->program_of = calloc(plan->nchanges ? plan->nchanges : 1, sizeof(*plan->program_of));
+	p.functions = calloc(plan->nfunctions ? plan->nfunctions : 1, sizeof(*p.functions));
+	p.index = calloc(p.index_size, sizeof(*p.index));
+	p.hashes = calloc(p.index_size, sizeof(*p.hashes));
+	if (!plan->program_of || !p.functions || !p.index || !p.hashes) {
+		ip_error("out of memory");
+		goto out;
+	}
+	/* changes come module by module */
+	for (size_t first = 0, last; first < plan->nchanges; first = last) {
+		uint32_t module = plan->functions[plan->function_of[first]].module_index;
+
+		for (last = first; last < plan->nchanges; last++)
+			if (plan->functions[plan->function_of[last]].module_index != module)
+				break;
+		p.module = &modules->items[module];
+		if (plan_module(&p, target, first, last) < 0)
+			goto out;
+	}
+	if (check(&p, target) < 0)
+		goto out;
+	gaps->no_reading |= ip_values_is_confined(target);
+	/* where it is the clock that is read by calls, it has to be put ahead first: watch_confinement() in loop.c */
+	if ((area->header->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) != IP_MODE_MONOTONIC)
+		area->may_read = !gaps->no_reading;
+	ret = 0;
+out:
+	free(p.functions);
+	free(p.index);
+	free(p.hashes);
+	return ret;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Types of values as debug information has them: how a signature names them (common/values.h).
+ */
+#ifndef IP_PLAN_VALUE_TYPES_H
+#define IP_PLAN_VALUE_TYPES_H
+
+#include <elfutils/libdw.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct ip_value_type {
+	char item[4];  /* as in a signature: "i4", "s"; "-": not recorded */
+	uint8_t size;  /* bytes of it that count, 1..8; 16: x87 */
+	uint8_t flags; /* IP_VALUE_SIGNED, IP_VALUE_STRING */
+	Dwarf_Die die; /* without typedefs and qualifiers */
+};
+
+/* The type that an attribute DW_AT_type of die says, through its declaration where that has it. 1; 0: it has none (void);
+ * -1: it cannot be read. */
+int ip_value_type_of(Dwarf_Die *die, struct ip_value_type *ret);
+
+/* Peels typedefs and qualifiers off. 0 or -1. */
+int ip_value_type_peel(Dwarf_Die *die, Dwarf_Die *ret);
+
+/* Writes an item of a signature: type, name (NULL: none), enumerators. */
+void ip_value_type_write(FILE *out, const struct ip_value_type *type, const char *name);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a value of a type goes into and out of a function, by the System V ABI (x86-64 psABI, 3.2.3).
+ */
+#ifndef IP_PLAN_X86_64_CALL_ABI_H
+#define IP_PLAN_X86_64_CALL_ABI_H
+
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ip_passing {
+	bool unknown;	   /* cannot be told: what comes behind it neither */
+	bool memory;	   /* on the stack; as a result: where the caller says, in a hidden first argument */
+	bool x87;	   /* a long double: on the stack; as a result: st(0) */
+	bool vector_first; /* its first register is a vector register */
+	uint8_t ngeneral, nvector; /* registers it needs; where not enough are left it goes to the stack */
+	uint64_t size, align;	   /* on the stack, bytes */
+};
+
+/* type: without typedefs and qualifiers. */
+void ip_passing_of(Dwarf_Die *type, struct ip_passing *ret);
+
+#define IP_ARGUMENT_GENERAL 6
+#define IP_ARGUMENT_VECTOR  8
+/* General registers that carry arguments, in order, as the machine numbers them. */
+extern const uint8_t ip_argument_registers[IP_ARGUMENT_GENERAL];
+
+/* DWARF's number of a register: a general one's own number, 0..15; 16 + that of a vector register; -1: another one. */
+int ip_register_of_dwarf(unsigned number);
+
+#define IP_RESULT_GENERAL 0 /* rax */
+#define IP_RESULT_VECTOR  0 /* xmm0 */
+#define IP_STACK_POINTER  4 /* rsp */
+#define IP_RETURN_ADDRESS 8 /* bytes on top of the stack at a function's first instruction */
+
+#endif

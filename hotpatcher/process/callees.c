@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading calls out of a live process.
+ *
+ * A function reaches from its address to the end that its symbol tells; without a symbol table up to the next function that has probes. What
+ * the compiler has moved elsewhere (.cold) is not looked at.
+ */
+#include "hotpatcher/process/callees.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/selection.h"
+#include "hotpatcher/arch/x86_64/calls.h"
+#include "hotpatcher/process/modules.h"
+
+#define CODE_MAX (1u << 20) /* bytes of a function; no compiler makes longer ones but by mistake of ours */
+
+/* A function with probes, where it is in the process. */
+struct place {
+	uint64_t address;
+	const struct ip_module *module;
+	uint32_t function;
+	bool callee;
+};
+
+struct search {
+	struct ip_target *target;
+	struct ip_modules modules;
+	struct place *places; /* by address */
+	size_t n;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static const char *name_of(const struct place *p)
+{
+	return ip_probe_list_string(p->module->list, p->module->list->functions[p->function].name);
+}
+
+static int collect(struct search *s)
+{
+	for (size_t m = 0; m < s->modules.n; m++) {
+		const struct ip_module *module = &s->modules.items[m];
+		uint32_t n = module->list ? module->list->header->nfunctions : 0;
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t address = module->list->functions[i].address;
+
+			if (!address)
+				continue;
+			if (ip_grow(&s->places, s->n, sizeof(*s->places)) < 0)
+				return -1;
+			s->places[s->n++] = (struct place){address + module->load_bias, module, i, false};
+		}
+	}
+	if (s->n)
+		qsort(s->places, s->n, sizeof(*s->places), by_address);
+	return 0;
+}
+
+static struct place *find(const struct search *s, uint64_t address)
+{
+	const struct place key = {.address = address};
+
+	return s->n ? bsearch(&key, s->places, s->n, sizeof(*s->places), by_address) : NULL;
+}
+
+/* Of the symbol table that is there; 0: it tells nothing. */
+static uint64_t symbol_size(const struct place *p)
+{
+	uint64_t address = p->address - p->module->load_bias;
+
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(p->module->elf->elf, section));) {
+		GElf_Shdr header;
+		Elf_Data *data;
+		GElf_Sym symbol;
+
+		if (!gelf_getshdr(section, &header) ||
+		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++)
+			if (symbol.st_value == address && symbol.st_size &&
+			    GELF_ST_TYPE(symbol.st_info) == STT_FUNC)
+				return symbol.st_size;
+	}
+	return 0;
+}
+
+static uint64_t size_of(const struct search *s, const struct place *p)
+{
+	const struct ip_mapping *text = ip_maps_find(&s->target->maps, p->address);
+	uint64_t size = symbol_size(p), most = text ? text->end - p->address : 0;
+
+	for (const struct place *next = p + 1; !size && next < s->places + s->n; next++)
+		size = next->address - p->address; /* two names of one place: 0 */
+	if (!size || size > most)
+		size = most;
+	return size < CODE_MAX ? size : CODE_MAX;
+}
+
+static bool is_code(const struct search *s, uint64_t address)
+{
+	const struct ip_mapping *m = ip_maps_find(&s->target->maps, address);
+
+	return m && m->perms[2] == 'x' && address + IP_PLT_LENGTH <= m->end;
+}
+
+/* Where the pointer at slot points; 0: it cannot be read. */
+static uint64_t follow(const struct search *s, uint64_t slot)
+{
+	uint64_t address = 0;
+
+	if (!ip_maps_find(&s->target->maps, slot) ||
+	    ip_target_read(s->target, slot, &address, sizeof(address)) < 0)
+		return 0;
+	return address;
+}
+
+static struct place *callee_at(const struct search *s, uint64_t address, const uint8_t *bytes)
+{
+	unsigned bits = s->target->arch->bits;
+	uint8_t plt[IP_PLT_LENGTH];
+	enum ip_call_form form;
+	struct place *found;
+	uint64_t to, slot;
+
+	form = ip_call_at(bits, address, bytes, &to);
+	if (form == IP_CALL_NONE)
+		return NULL;
+	if (form == IP_CALL_SLOT)
+		return find(s, follow(s, to));
+	found = find(s, to);
+	if (found || !is_code(s, to) || ip_target_read(s->target, to, plt, sizeof(plt)) < 0)
+		return found;
+	slot = ip_call_plt_slot(bits, to, plt);
+	return slot ? find(s, follow(s, slot)) : NULL;
+}
+
+static int scan(struct search *s, const struct place *caller)
+{
+	uint64_t size = size_of(s, caller);
+	_cleanup_free_ uint8_t *code = calloc(1, size + IP_CALL_LENGTH_MAX);
+
+	if (!code)
+		return ip_error("out of memory");
+	if (ip_target_read(s->target, caller->address, code, size) < 0)
+		return -1;
+	for (uint64_t i = 0; i < size; i++) {
+		struct place *p = callee_at(s, caller->address + i, code + i);
+
+		if (p && p != caller)
+			p->callee = true;
+	}
+	return 0;
+}
+
+/* Names of the callees, each once. */
+static int name_them(const struct search *s, char **ret, size_t *ret_n)
+{
+	size_t size;
+	FILE *out = open_memstream(ret, &size);
+
+	if (!out)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < s->n; i++) {
+		bool known = !s->places[i].callee;
+
+		for (size_t k = 0; k < i && !known; k++)
+			known = s->places[k].callee &&
+				!strcmp(name_of(&s->places[k]), name_of(&s->places[i]));
+		if (!known)
+			fprintf(out, "%s%.*s", (*ret_n)++ ? "," : "",
+				(int)ip_base_name_length(name_of(&s->places[i])), name_of(&s->places[i]));
+	}
+	if (fclose(out) != 0)
+		return ip_error("out of memory");
+	if (!*ret_n) {
+		free(*ret);
+		*ret = NULL;
+	}
+	return 0;
+}
+
+static int search(struct search *s, const char *linker_name, char **ret, size_t *ret_n)
+{
+	size_t length = ip_base_name_length(linker_name), callers = 0;
+
+	if (ip_modules_load(s->target, &s->modules) < 0 || collect(s) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n; i++) {
+		const char *name = name_of(&s->places[i]);
+
+		if (ip_base_name_length(name) != length || strncmp(name, linker_name, length))
+			continue;
+		callers++;
+		if (scan(s, &s->places[i]) < 0)
+			return -1;
+	}
+	if (!callers)
+		return ip_error("pid %d: the probe lists do not tell where %s is", s->target->pid,
+				linker_name);
+	return name_them(s, ret, ret_n);
+}
+
+int ip_callees(pid_t pid, const char *linker_name, char **ret, size_t *ret_n)
+{
+	struct search s = {0};
+	int done;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (ip_target_open(pid, false, &s.target) < 0)
+		return -1;
+	done = search(&s, linker_name, ret, ret_n);
+	free(s.places);
+	ip_modules_clear(&s.modules);
+	ip_target_close(s.target);
+	return done;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking for probe lists. The order is told in probe_list_search.h.
+ */
+#include "hotpatcher/process/probe_list_search.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/grow.h"
+#include "hotpatcher/process/target_files.h"
+
+struct named {
+	const char *path;
+	bool directory;
+	bool used;
+	uint8_t build_id[IP_BUILD_ID_MAX]; /* of a file */
+	size_t build_id_size;
+};
+
+/* What the user said on the command line holds for the whole command. */
+static struct named *all_named;
+static size_t nnamed;
+
+int ip_catalog_add(const char *path)
+{
+	struct named n = {.path = path};
+	struct ip_probe_list *list;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return ip_error_errno("--list %s", path);
+	n.directory = S_ISDIR(st.st_mode);
+	if (!n.directory) {
+		if (ip_probe_list_load(path, &list) < 0)
+			return -1;
+		n.build_id_size = list->header->build_id_size;
+		memcpy(n.build_id, list->header->build_id, n.build_id_size);
+		ip_probe_list_destroy(list);
+	}
+	if (ip_grow(&all_named, nnamed, sizeof(*all_named)) < 0)
+		return -1;
+	all_named[nnamed++] = n;
+	return 0;
+}
+
+static bool is_for(const struct ip_probe_list *list, const struct ip_elf_file *elf)
+{
+	return list->header->build_id_size == elf->build_id_size &&
+	       !memcmp(list->header->build_id, elf->build_id, elf->build_id_size);
+}
+
+/* The list that the path leads to from the root (-1: ours). 1; 0: there is none that we could read; -1 with an error. */
+static int load(int root, const char *path, struct ip_probe_list **ret)
+{
+	_cleanup_close_ int found = ip_find_in_root(root, path), fd = -1;
+	char self[64];
+	uint64_t size;
+
+	if (found < 0 && (errno == ENOSYS || errno == EPERM))
+		return ip_error_errno("%s: cannot be looked up beneath the root of the process (openat2)",
+				      path);
+	if (found < 0)
+		return 0;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
+	if (ip_check_regular(found, path, &size) < 0)
+		return -1;
+	if (access(self, R_OK) < 0)
+		return 0;
+	fd = ip_reopen_regular(found, path, &size);
+	return fd < 0 || ip_probe_list_load_fd(fd, path, ret) < 0 ? -1 : 1;
+}
+
+/* One file, if there is one. 1, 0, or -1: it cannot be read, or is another build's. */
+static int try_file(int root, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+{
+	char wants[2 * IP_BUILD_ID_MAX + 1], has[2 * IP_BUILD_ID_MAX + 1];
+	int loaded = load(root, path, ret);
+
+	if (loaded <= 0)
+		return loaded;
+	if (is_for(*ret, elf))
+		return 1;
+	ip_build_id_format(elf->build_id, elf->build_id_size, wants);
+	ip_build_id_format((*ret)->header->build_id, (*ret)->header->build_id_size, has);
+	ip_probe_list_destroy(*ret);
+	*ret = NULL;
+	return ip_error("%s: its probe list %s belongs to another build (build-id %s, not %s): get the one "
+			"that was made "
+			"with it",
+			elf->path, path, has, wants);
+}
+
+/* By build-id in a directory of a root. */
+static int try_directory(int root, const char *directory, int length, const struct ip_elf_file *elf,
+			 struct ip_probe_list **ret)
+{
+	_cleanup_free_ char *name = ip_probe_list_file_name(elf->build_id, elf->build_id_size), *path = NULL,
+			    *flat = NULL;
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	int found;
+
+	if (!length)
+		return 0;
+	ip_build_id_format(elf->build_id, elf->build_id_size, id);
+	if (!name || asprintf(&path, "%.*s/%s", length, directory, name) < 0)
+		return ip_error("out of memory");
+	found = try_file(root, path, elf, ret);
+	if (found)
+		return found;
+	if (asprintf(&flat, "%.*s/%s.probes", length, directory, id) < 0)
+		return ip_error("out of memory");
+	return try_file(root, flat, elf, ret);
+}
+
+static bool is_named_for(const struct named *n, const struct ip_elf_file *elf)
+{
+	return n->build_id_size == elf->build_id_size &&
+	       !memcmp(n->build_id, elf->build_id, n->build_id_size);
+}
+
+void ip_catalog_not_needed(const struct ip_elf_file *elf)
+{
+	for (size_t i = 0; i < nnamed; i++)
+		all_named[i].used |= is_named_for(&all_named[i], elf);
+}
+
+static int try_named(const struct ip_elf_file *elf, struct ip_probe_list **ret)
+{
+	for (size_t i = 0; i < nnamed; i++) {
+		struct named *n = &all_named[i];
+		int found = 0;
+
+		if (n->directory)
+			found = try_directory(-1, n->path, strlen(n->path), elf, ret);
+		else if (is_named_for(n, elf))
+			found = try_file(-1, n->path, elf, ret);
+		n->used |= found > 0;
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+/* Colon-separated directories, of ours and of the root of the process. */
+static int try_path(int root, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+{
+	while (path && *path) {
+		int length = strcspn(path, ":"), found = try_directory(-1, path, length, elf, ret);
+
+		if (!found && root >= 0 && path[0] == '/')
+			found = try_directory(root, path, length, elf, ret);
+		if (found)
+			return found;
+		path += length + (path[length] == ':');
+	}
+	return 0;
+}
+
+int ip_catalog_find(pid_t pid, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+{
+	_cleanup_free_ char *beside = NULL;
+	_cleanup_close_ int root = -1;
+	int found;
+
+	*ret = NULL;
+	if (!elf->build_id_size)
+		return 0;
+	if (pid)
+		root = ip_target_root(pid);
+	if (pid && root < 0)
+		return ip_error_errno("pid %d: cannot open its root directory", pid);
+	if (asprintf(&beside, "%s.probes", pid ? ip_target_path(pid, path) : path) < 0) {
+		beside = NULL;
+		return ip_error("out of memory");
+	}
+	found = try_named(elf, ret);
+	if (!found)
+		found = try_file(root, beside, elf, ret);
+	if (!found)
+		found = try_path(root, getenv("IPROBE_LIST_PATH"), elf, ret);
+	return found ? found : try_path(root, IP_CATALOG_DEFAULT, elf, ret);
+}
+
+int ip_catalog_check_used(const char *what)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+
+	for (size_t i = 0; i < nnamed; i++) {
+		if (all_named[i].used || all_named[i].directory)
+			continue;
+		ip_build_id_format(all_named[i].build_id, all_named[i].build_id_size, id);
+		return ip_error(
+			"%s: --list %s is the probe list of build-id %s, which none of the modules has", what,
+			all_named[i].path, id);
+	}
+	return 0;
+}

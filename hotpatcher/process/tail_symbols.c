@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking names of functions up. See tail_symbols.h. The files are input from outside: libelf checks offsets and sizes, and a name
+ * that lies outside of its table is none.
+ */
+#include "hotpatcher/process/tail_symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/grow.h"
+
+/* One name. address 0: defined more than once, or not to be foreseen. */
+struct definition {
+	const char *name;
+	uint64_t address;
+};
+
+/* A pointer that is bound by name. */
+struct slot {
+	uint64_t address;
+	const char *name;
+};
+
+struct ip_tail_symbols {
+	struct definition *definitions; /* by hash of the name, half full at most */
+	size_t size;			/* a power of two */
+	struct slot *slots;		/* by address */
+	size_t nslots;
+	bool blind; /* a module cannot be read: it may define anything */
+};
+
+static uint64_t hash(const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3ull;
+	return h ^ h >> 29;
+}
+
+static struct definition *definition_of(const struct ip_tail_symbols *s, const char *name)
+{
+	size_t i = hash(name) & (s->size - 1);
+
+	while (s->definitions[i].name && strcmp(s->definitions[i].name, name))
+		i = (i + 1) & (s->size - 1);
+	return &s->definitions[i];
+}
+
+static bool is_definition(const GElf_Sym *symbol)
+{
+	unsigned bind = GELF_ST_BIND(symbol->st_info);
+
+	return symbol->st_shndx != SHN_UNDEF &&
+	       (bind == STB_GLOBAL || bind == STB_WEAK || bind == STB_GNU_UNIQUE);
+}
+
+/* The dynamic symbols of a module, one by one. */
+static void each_symbol(const struct ip_module *m,
+			void (*visit)(struct ip_tail_symbols *s, const struct ip_module *m, const char *name,
+				      const GElf_Sym *symbol),
+			struct ip_tail_symbols *s)
+{
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
+		GElf_Shdr header;
+		Elf_Data *data;
+		GElf_Sym symbol;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
+			continue;
+		data = elf_getdata(section, NULL);
+		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
+			const char *name = is_definition(&symbol)
+						   ? elf_strptr(m->elf->elf, header.sh_link, symbol.st_name)
+						   : NULL;
+
+			if (name && *name)
+				visit(s, m, name, &symbol);
+		}
+	}
+}
+
+static void count(struct ip_tail_symbols *s, const struct ip_module *m, const char *name,
+		  const GElf_Sym *symbol)
+{
+	s->size++;
+}
+
+static void define(struct ip_tail_symbols *s, const struct ip_module *m, const char *name,
+		   const GElf_Sym *symbol)
+{
+	struct definition *d = definition_of(s, name);
+	uint64_t address = m->load_bias + symbol->st_value;
+
+	if (d->name && d->address != address)
+		d->address = 0;
+	else if (!d->name)
+		*d = (struct definition){name, GELF_ST_TYPE(symbol->st_info) == STT_FUNC ? address : 0};
+}
+
+static int add_slots_of(struct ip_tail_symbols *s, const struct ip_module *m, Elf_Scn *section,
+			const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Scn *symbols = elf_getscn(m->elf->elf, header->sh_link);
+	Elf_Data *symbol_data = symbols ? elf_getdata(symbols, NULL) : NULL;
+	GElf_Shdr symbols_header;
+
+	if (!data || !symbol_data || !gelf_getshdr(symbols, &symbols_header) ||
+	    symbols_header.sh_type != SHT_DYNSYM)
+		return 0;
+	for (int i = 0;; i++) {
+		GElf_Rela rela = {0};
+		GElf_Rel rel;
+		GElf_Sym symbol;
+		const char *name;
+		uint64_t type;
+
+		if (header->sh_type == SHT_RELA) {
+			if (!gelf_getrela(data, i, &rela))
+				return 0;
+		} else {
+			if (!gelf_getrel(data, i, &rel))
+				return 0;
+			rela.r_offset = rel.r_offset;
+			rela.r_info = rel.r_info;
+		}
+		type = GELF_R_TYPE(rela.r_info); /* the numbers are the same for both machines */
+		if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) || rela.r_addend ||
+		    !gelf_getsym(symbol_data, GELF_R_SYM(rela.r_info), &symbol))
+			continue;
+		name = elf_strptr(m->elf->elf, symbols_header.sh_link, symbol.st_name);
+		if (!name || !*name)
+			continue;
+		if (ip_grow(&s->slots, s->nslots, sizeof(*s->slots)) < 0)
+			return -1;
+		s->slots[s->nslots++] = (struct slot){m->load_bias + rela.r_offset, name};
+	}
+}
+
+static int add_slots(struct ip_tail_symbols *s, const struct ip_module *m)
+{
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(m->elf->elf, section));) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_ALLOC) ||
+		    (header.sh_type != SHT_RELA && header.sh_type != SHT_REL))
+			continue;
+		if (add_slots_of(s, m, section, &header) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+struct ip_tail_symbols *ip_tail_symbols_create(const struct ip_modules *modules)
+{
+	struct ip_tail_symbols *s = calloc(1, sizeof(*s));
+	size_t size;
+
+	for (size_t i = 0; s && i < modules->n; i++) {
+		s->blind |= !modules->items[i].elf;
+		if (modules->items[i].elf)
+			each_symbol(&modules->items[i], count, s);
+	}
+	for (size = 64; s && size < 2 * s->size;)
+		size *= 2;
+	if (s) {
+		s->size = size;
+		s->definitions = calloc(size, sizeof(*s->definitions));
+	}
+	if (!s || !s->definitions) {
+		ip_tail_symbols_destroy(s);
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; i < modules->n; i++) {
+		if (!modules->items[i].elf)
+			continue;
+		each_symbol(&modules->items[i], define, s);
+		if (modules->items[i].list && add_slots(s, &modules->items[i]) < 0) {
+			ip_tail_symbols_destroy(s);
+			return NULL;
+		}
+	}
+	if (s->nslots)
+		qsort(s->slots, s->nslots, sizeof(*s->slots), by_address);
+	return s;
+}
+
+void ip_tail_symbols_destroy(struct ip_tail_symbols *s)
+{
+	if (!s)
+		return;
+	free(s->definitions);
+	free(s->slots);
+	free(s);
+}
+
+uint64_t ip_tail_symbols_find(const struct ip_tail_symbols *s, uint64_t slot)
+{
+	const struct slot key = {.address = slot};
+	const struct slot *found;
+
+	if (s->blind || !s->nslots)
+		return 0;
+	found = bsearch(&key, s->slots, s->nslots, sizeof(*s->slots), by_address);
+	return found ? definition_of(s, found->name)->address : 0;
+}

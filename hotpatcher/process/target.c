@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a target and reading what /proc tells of it.
+ */
+#include "hotpatcher/process/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "access/delegation.h"
+#include "common/cleanup.h"
+#include "common/elf_file.h"
+#include "common/error.h"
+#include "common/note.h"
+#include "hotpatcher/process/image.h"
+#include "hotpatcher/process/target_files.h"
+
+static void maps_clear(struct ip_maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		free(maps->items[i].path);
+	free(maps->items);
+	maps->items = NULL;
+	maps->n = 0;
+}
+
+/* The kernel writes newlines in paths as \012. */
+static void unescape(char *path)
+{
+	char *out = path;
+
+	for (const char *in = path; *in;) {
+		if (in[0] == '\\' && !strncmp(in, "\\012", 4)) {
+			*out++ = '\n';
+			in += 4;
+		} else {
+			*out++ = *in++;
+		}
+	}
+	*out = '\0';
+}
+
+static int maps_read(pid_t pid, struct ip_maps *maps)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0, capacity = 0;
+	char name[64];
+
+	maps_clear(maps);
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	if (!file)
+		return ip_error_errno("pid %d: cannot open %s", pid, name);
+	while (getline(&line, &room, file) > 0) {
+		struct ip_mapping m = {0};
+		int path_at = 0;
+		size_t length;
+
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &m.start, &m.end, m.perms, &m.offset,
+			   &m.dev_major, &m.dev_minor, &m.inode, &path_at) < 7)
+			continue;
+		length = strlen(line + path_at);
+		if (length && line[path_at + length - 1] == '\n')
+			line[path_at + --length] = '\0';
+		if (length > 10 && !strcmp(line + path_at + length - 10, " (deleted)")) {
+			m.deleted = true;
+			line[path_at + length - 10] = '\0';
+		}
+		m.path = strdup(line + path_at);
+		if (maps->n == capacity) {
+			size_t grown = capacity ? 2 * capacity : 64;
+			void *items = realloc(maps->items, grown * sizeof(*maps->items));
+
+			if (!items) {
+				free(m.path);
+				return ip_error("pid %d: out of memory reading its maps", pid);
+			}
+			maps->items = items;
+			capacity = grown;
+		}
+		if (!m.path)
+			return ip_error("pid %d: out of memory reading its maps", pid);
+		unescape(m.path);
+		maps->items[maps->n++] = m;
+	}
+	return 0;
+}
+
+const struct ip_mapping *ip_maps_find(const struct ip_maps *maps, uint64_t address)
+{
+	size_t low = 0, high = maps->n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (maps->items[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < maps->n && maps->items[low].start <= address ? &maps->items[low] : NULL;
+}
+
+/* The file of the thread, not of the process, which adds up what all threads have used. */
+bool ip_proc_is_zombie(pid_t pid)
+{
+	char name[64], line[512];
+	_cleanup_close_ int fd = -1;
+	const char *state;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/stat", pid, pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	if (n <= 0)
+		return false;
+	line[n] = '\0';
+	state = strrchr(line, ')'); /* a name may have some, too */
+	return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
+}
+
+/* The last field of NSpid. */
+pid_t ip_proc_inner_pid(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			return atoi(strrchr(line, '\t') + 1);
+	return pid;
+}
+
+/* The leader may have ended while other threads live on: its mem is dead then, theirs is not. */
+static int open_mem(pid_t pid, int flags)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300], byte;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
+	fd = ip_permit_open(name, flags);
+	if (fd < 0)
+		return -1;
+	/* Nothing is mapped at 0, usually: EIO from a live mm, 0 bytes from a dead one. */
+	if (pread(fd, &byte, 1, 0) != 0)
+		return fd;
+	close(fd);
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/mem", pid, entry->d_name);
+		fd = ip_permit_open(name, flags);
+		if (fd >= 0 && pread(fd, &byte, 1, 0) != 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	errno = ESRCH;
+	return -1;
+}
+
+/* Another iprobe's stop is over in a moment; a debugger stays. */
+static long wait_for_tracer(pid_t pid)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	long tracer = 0;
+
+	for (int i = 0; i < 30 && (tracer = ip_proc_status(pid, "TracerPid")) > 0; i++)
+		nanosleep(&nap, NULL);
+	return tracer;
+}
+
+static int check_process(pid_t pid, bool write)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512], state = '?';
+	long tgid = -1, tracer = 0;
+	bool has_memory = false;
+
+	if (pid == getpid())
+		return ip_error("pid %d is this iprobe itself: name another process", pid);
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	if (!file)
+		return errno == ENOENT ? ip_error("pid %d: no such process", pid)
+				       : ip_error_errno("pid %d: cannot open %s", pid, name);
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "Tgid: %ld", &tgid);
+		sscanf(line, "TracerPid: %ld", &tracer);
+		has_memory |= !strncmp(line, "VmSize:", 7);
+	}
+	if (tgid >= 0 && tgid != pid)
+		return ip_error("pid %d is a thread of process %ld: name the process", pid, tgid);
+	/* reading needs nobody's leave */
+	if (write && tracer > 0 && (tracer = wait_for_tracer(pid)) > 0)
+		return ip_error(
+			"pid %d is already traced by pid %ld (gdb, strace, another iprobe?): end that "
+			"first",
+			pid, tracer);
+	if (!has_memory && (state == 'Z' || state == 'X')) {
+		/* a leader that ended while other threads go on has no VmSize either */
+		if (ip_proc_status(pid, "Threads") <= 1)
+			return ip_error("pid %d has ended already (zombie)", pid);
+	} else if (!has_memory) {
+		return ip_error("pid %d is a kernel thread: it has no code of ours", pid);
+	}
+	return 0;
+}
+
+/* The machine of the executable. */
+static int read_arch(struct ip_target *target)
+{
+	_cleanup_close_ int fd = -1;
+	pid_t pid = target->pid;
+	Elf32_Ehdr ehdr; /* its first fields are those of the 64-bit one */
+	const struct ip_arch *arch;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (!target->arch)
+		target->arch = ip_arch_for_machine(EM_X86_64);
+	if (fd < 0 || read(fd, &ehdr, sizeof(ehdr)) != sizeof(ehdr) || memcmp(ehdr.e_ident, ELFMAG, SELFMAG))
+		return 0; /* a leader that has ended: the modules will tell */
+	arch = ip_arch_for_machine(ehdr.e_machine);
+	if (!arch)
+		return ip_error("pid %d is a process for machine %u, which this iprobe does not know", pid,
+				ehdr.e_machine);
+	if (ehdr.e_ident[EI_CLASS] != (arch->bits == 64 ? ELFCLASS64 : ELFCLASS32))
+		return ip_error("pid %d is an x32 process: this iprobe works on x86-64 and i386 ones", pid);
+	target->arch = arch;
+	return 0;
+}
+
+static uint64_t permitted_capabilities(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+	uint64_t set = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapPrm: %lx", &set) == 1)
+			break;
+	return set;
+}
+
+/* Why the kernel does not let us look at the process (ptrace(2), "Ptrace access mode checking"). */
+static void explain_refusal(pid_t pid)
+{
+	long uid = ip_proc_status(pid, "Uid");
+	uint64_t more = permitted_capabilities(pid) & ~permitted_capabilities(getpid());
+
+	if (uid != geteuid())
+		ip_error("pid %d belongs to uid %ld and we are uid %d: tracing it needs that user, or root "
+			 "(CAP_SYS_PTRACE)",
+			 pid, uid, (int)geteuid());
+	else if (more)
+		ip_error("pid %d has capabilities that we lack (%#lx of CapPrm in /proc/%d/status): tracing "
+			 "it needs "
+			 "CAP_SYS_PTRACE, which root has outside of containers",
+			 pid, more, pid);
+	else
+		ip_error("pid %d may not be traced by us though it is ours: Yama forbids it "
+			 "(kernel.yama.ptrace_scope; iprobed would "
+			 "help), it has made itself undumpable (prctl, setuid), or "
+			 "lives in another user namespace: tracing it needs CAP_SYS_PTRACE",
+			 pid);
+}
+
+int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
+{
+	struct ip_target *target;
+	bool allowed;
+
+	if (check_process(pid, write) < 0)
+		return -1;
+	target = calloc(1, sizeof(*target));
+	if (!target)
+		return ip_error("out of memory");
+	target->pid = pid;
+	target->inner_pid = ip_proc_inner_pid(pid);
+	target->exit_status = -1;
+	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	/* before and behind: of a child of vfork what was opened might be its parent's memory, and the exec come in between */
+	allowed = ip_permit_check(pid) == 0;
+	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
+	if (target->mem < 0) {
+		if (errno == EACCES || errno == EPERM)
+			explain_refusal(pid);
+		else if (errno == ENOENT || errno == ESRCH)
+			ip_error("pid %d has ended", pid);
+		else
+			ip_error_errno("pid %d: cannot open its memory", pid);
+		ip_target_close(target);
+		return -1;
+	}
+	if (!allowed || ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
+		ip_target_close(target);
+		return -1;
+	}
+	*ret = target;
+	return 0;
+}
+
+void ip_target_close(struct ip_target *target)
+{
+	if (!target)
+		return;
+	if (target->pidfd >= 0)
+		close(target->pidfd);
+	if (target->mem >= 0)
+		close(target->mem);
+	maps_clear(&target->maps);
+	free(target->rooms);
+	free(target->held);
+	free(target);
+}
+
+/* Opens the runtime's own file (its path as the target sees it) and asks for the anchor's address. */
+static int anchor_offset(pid_t pid, const struct ip_mapping *m, uint64_t *ret_vaddr)
+{
+	_cleanup_close_ int fd = -1;
+	struct ip_elf_file *elf;
+	bool exact;
+	int found;
+
+	fd = ip_target_open_mapping(pid, m, &exact);
+	if (fd < 0 || ip_elf_open_fd(fd, m->path, &elf) < 0)
+		return -1;
+	found = ip_elf_symbol(elf, IP_ANCHOR_SYMBOL, ret_vaddr);
+	ip_elf_close(elf);
+	return found;
+}
+
+int ip_elf_linked_runtime(struct ip_elf_file *file, uint64_t *ret_address)
+{
+	uint64_t size;
+	size_t n;
+
+	if (elf_getphdrnum(file->elf, &n) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		GElf_Phdr phdr;
+
+		if (gelf_getphdr(file->elf, i, &phdr) && phdr.p_type == PT_INTERP)
+			return 0;
+	}
+	return ip_elf_note_place(file, IP_NOTE_ANCHOR, ret_address, &size);
+}
+
+/* The runtime in the executable itself, where it is static. 1 found, 0 none. */
+static int find_linked_anchor(const struct ip_target *target, uint64_t *ret_address)
+{
+	struct ip_elf_file *elf;
+	struct stat st;
+	char name[64];
+	int found;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", target->pid);
+	if (ip_elf_open(name, &elf) < 0)
+		return 0;
+	found = ip_elf_linked_runtime(elf, ret_address) > 0 && elf->nloads && fstat(elf->fd, &st) == 0;
+	for (size_t i = 0; found && i < target->maps.n; i++) {
+		const struct ip_mapping *m = &target->maps.items[i];
+		const struct ip_elf_segment *first = &elf->loads[0];
+
+		if (m->inode != st.st_ino || m->offset != (first->offset & ~4095ull))
+			continue;
+		*ret_address += m->start - (first->vaddr & ~4095ull);
+		ip_elf_close(elf);
+		return 1;
+	}
+	ip_elf_close(elf);
+	return 0;
+}
+
+/* The runtime that iprobe has put there: the anchor begins the writable part of its image, right behind the code. Every part is
+ * private memory without a file; the magic number is written last. */
+static bool is_injected_at(const struct ip_target *target, size_t i)
+{
+	const struct ip_mapping *code = &target->maps.items[i - 1], *data = &target->maps.items[i];
+	uint64_t magic;
+
+	return code->end == data->start && !code->inode && !data->inode && !memcmp(code->perms, "r-xp", 4) &&
+	       !memcmp(data->perms, "rw-p", 4) && data->path[0] != '/' &&
+	       pread(target->mem, &magic, sizeof(magic), data->start) == sizeof(magic) &&
+	       magic == IP_RT_MAGIC;
+}
+
+/* 1 found, 0 none. */
+static int find_injected_anchor(const struct ip_target *target, uint64_t *ret_address)
+{
+	for (size_t i = 1; i < target->maps.n; i++) {
+		if (!is_injected_at(target, i))
+			continue;
+		*ret_address = target->maps.items[i].start;
+		return 1;
+	}
+	return 0;
+}
+
+bool ip_proc_has_runtime(pid_t pid)
+{
+	struct ip_target target = {.pid = pid};
+	bool found = false, loader = false;
+	uint64_t address;
+
+	if (maps_read(pid, &target.maps) < 0) {
+		maps_clear(&target.maps);
+		return false;
+	}
+	for (size_t i = 0; i < target.maps.n && !found; i++) {
+		found = strstr(target.maps.items[i].path, "/" IP_RT_SONAME) != NULL;
+		loader |= strstr(target.maps.items[i].path, "/ld-") != NULL;
+	}
+	if (!found && !loader)
+		found = find_linked_anchor(&target, &address);
+	target.mem = found ? -1 : open_mem(pid, O_RDONLY);
+	if (target.mem >= 0) {
+		found = find_injected_anchor(&target, &address);
+		close(target.mem);
+	}
+	maps_clear(&target.maps);
+	return found;
+}
+
+/* Whether the anchor is still where it was. Its file may have been replaced on disk since: what is loaded
+ * counts. */
+static bool anchor_stands(struct ip_target *target)
+{
+	const struct ip_mapping *m = ip_maps_find(&target->maps, target->anchor_address);
+	const char *base = m ? strrchr(m->path, '/') : NULL;
+	bool there = target->injected ? m && m > target->maps.items && m->start == target->anchor_address &&
+						is_injected_at(target, m - target->maps.items)
+				      : base && !strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME));
+
+	return target->has_runtime && there &&
+	       ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) == 0 &&
+	       target->anchor.magic == IP_RT_MAGIC && target->anchor.abi == IP_RT_ABI;
+}
+
+static int find_anchor(struct ip_target *target)
+{
+	if (anchor_stands(target))
+		return 0;
+	target->has_runtime = target->linked_in = target->injected = false;
+	for (size_t i = 0; i < target->maps.n; i++) {
+		const struct ip_mapping *m = &target->maps.items[i];
+		const char *base = strrchr(m->path, '/');
+		uint64_t vaddr;
+
+		if (!base || strncmp(base + 1, IP_RT_SONAME, strlen(IP_RT_SONAME)) || m->offset)
+			continue;
+		if (anchor_offset(target->pid, m, &vaddr) <= 0)
+			return ip_error("pid %d: %s cannot be read or is not iprobe's runtime", target->pid,
+					m->path);
+		/* the runtime's first segment has address 0 */
+		target->anchor_address = m->start + vaddr;
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
+			return -1;
+		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
+			return ip_error(
+				"pid %d: %s speaks ABI %u, this iprobe %u: use the iprobe that came with it",
+				target->pid, m->path, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = true;
+		return 0;
+	}
+	if (find_injected_anchor(target, &target->anchor_address)) {
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
+			return -1;
+		if (target->anchor.abi != IP_RT_ABI)
+			return ip_error("pid %d: the runtime that an iprobe has put into it speaks ABI %u, "
+					"this iprobe %u: use the "
+					"iprobe that did",
+					target->pid, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = target->injected = true;
+		return 0;
+	}
+	if (find_linked_anchor(target, &target->anchor_address)) {
+		if (ip_target_read(target, target->anchor_address, &target->anchor, sizeof(target->anchor)) <
+		    0)
+			return -1;
+		if (target->anchor.magic != IP_RT_MAGIC || target->anchor.abi != IP_RT_ABI)
+			return ip_error("pid %d: the runtime that is linked into it speaks ABI %u, this "
+					"iprobe %u: use "
+					"the iprobe that came with it",
+					target->pid, target->anchor.abi, IP_RT_ABI);
+		target->has_runtime = target->linked_in = true;
+	}
+	return 0;
+}
+
+int ip_target_refresh(struct ip_target *target)
+{
+	char byte;
+
+	/* after exec the old mem file belongs to the old image */
+	if (pread(target->mem, &byte, 1, 0) == 0) {
+		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
+		bool allowed = ip_permit_check(target->pid) == 0; /* as ip_target_open() */
+		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
+
+		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
+			target->closed = true;
+		if (fd < 0)
+			return ip_error(target->one_image
+						? "pid %d has ended, or executes another program now"
+						: "pid %d has ended",
+					target->pid);
+		if (!allowed || ip_permit_check(target->pid) < 0) {
+			close(fd);
+			target->closed = true;
+			return -1;
+		}
+		close(target->mem);
+		target->mem = fd;
+		target->images++;
+		target->random_at = 0;
+	}
+	if (maps_read(target->pid, &target->maps) < 0)
+		return -1;
+	if (!target->maps.n)
+		return ip_error("pid %d has ended", target->pid);
+	if (read_arch(target) < 0)
+		return -1;
+	if (!target->random_at)
+		ip_image_remember(target);
+	return find_anchor(target);
+}
+
+bool ip_target_is_stub(const struct ip_target *target, uint64_t address)
+{
+	if (!target->has_runtime)
+		return false;
+	for (unsigned p = 0; p < IP_POOLS; p++)
+		if (address - target->anchor.pools[p].address < target->anchor.pools[p].size)
+			return true;
+	for (size_t i = 0; i < target->nrooms; i++)
+		if (address - target->rooms[i].address < target->rooms[i].size)
+			return true;
+	return false;
+}
+
+bool ip_target_image_is_gone(const struct ip_target *target)
+{
+	char byte;
+
+	return pread(target->mem, &byte, 1, 0) == 0;
+}
+
+bool ip_target_alive(const struct ip_target *target)
+{
+	struct pollfd p = {.fd = target->pidfd, .events = POLLIN};
+
+	if (target->exited || target->closed)
+		return false;
+	if (target->pidfd >= 0)
+		return poll(&p, 1, 0) == 0;
+	return kill(target->pid, 0) == 0 || errno == EPERM;
+}
+
+int ip_target_read(const struct ip_target *target, uint64_t address, void *buffer, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pread(target->mem, (char *)buffer + done, size - done, address + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? ip_error_errno("pid %d: cannot read %#lx", target->pid, address + done)
+				 : ip_error("pid %d has ended", target->pid);
+		done += n;
+	}
+	return 0;
+}
+
+static const char unwritable[4096] __attribute__((aligned(4096))) = {'a'};
+
+bool ip_target_may_write_text(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	char byte = 'b';
+
+	return fd >= 0 && pwrite(fd, &byte, 1, (off_t)(uintptr_t)unwritable) == 1 &&
+	       *(const volatile char *)unwritable == 'b';
+}
+
+static int refuse_write(const struct ip_target *target, uint64_t address)
+{
+	int error = errno;
+
+	if ((error == EIO || error == EFAULT || error == EACCES || error == EPERM) &&
+	    !ip_target_may_write_text())
+		return ip_error(
+			"pid %d: cannot write %#lx: this kernel lets nobody write to read-only pages through "
+			"/proc/PID/mem; boot it with proc_mem.force_override=always",
+			target->pid, address);
+	errno = error;
+	return ip_error_errno("pid %d: cannot write %#lx", target->pid, address);
+}
+
+int ip_target_write(const struct ip_target *target, uint64_t address, const void *buffer, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = pwrite(target->mem, (const char *)buffer + done, size - done, address + done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? refuse_write(target, address + done)
+				 : ip_error("pid %d has ended", target->pid);
+		done += n;
+	}
+	return 0;
+}

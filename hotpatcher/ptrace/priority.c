@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our own priority. See priority.h.
+ */
+#include "hotpatcher/ptrace/priority.h"
+
+bool ip_boost_begin(struct ip_boost *ret)
+{
+	const struct sched_param high = {.sched_priority = IP_STOP_PRIORITY};
+
+	*ret = (struct ip_boost){.policy = sched_getscheduler(0)};
+	if (ret->policy >= 0 && sched_getparam(0, &ret->priority) == 0)
+		ret->on = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) == 0;
+	return ret->on;
+}
+
+void ip_boost_end(struct ip_boost *boost)
+{
+	if (!boost->on)
+		return;
+	/* who may have the priority by a limit only (RLIMIT_RTPRIO) may not take the flag away again */
+	if (sched_setscheduler(0, boost->policy, &boost->priority) < 0)
+		sched_setscheduler(0, boost->policy | SCHED_RESET_ON_FORK, &boost->priority);
+	boost->on = false;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Our own real-time priority while threads of a target are stopped or borrowed: these wait for us.
+ */
+#ifndef IP_PTRACE_PRIORITY_H
+#define IP_PTRACE_PRIORITY_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+#define IP_STOP_PRIORITY 10
+
+struct ip_boost {
+	bool on;
+	int policy; /* ours before */
+	struct sched_param priority;
+};
+
+/* Whether we have it. Ordinary users may not; then it takes longer. */
+bool ip_boost_begin(struct ip_boost *ret);
+
+/* Back to what we had; nothing to do where it was not on. */
+void ip_boost_end(struct ip_boost *boost);
+
+#endif

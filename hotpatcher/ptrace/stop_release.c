@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Letting threads go: step 10 of stop.h, and what a stop had to leave behind.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "access/delegation.h"
+#include "common/clock.h"
+#include "common/print.h"
+#include "hotpatcher/process/image.h"
+#include "hotpatcher/ptrace/interval_signal.h"
+#include "hotpatcher/ptrace/job_control.h"
+#include "hotpatcher/ptrace/priority_guard.h"
+#include "hotpatcher/ptrace/stop_private.h"
+
+#define HELD_LOOK_NS	  1000000ull
+#define REST_LOOK_NS	  5000000ull
+#define SECOND_NS	  1000000000ull
+#define MOST_A_SECOND	  5		 /* stops of the greatest length, or as much in shorter ones */
+#define REST		  3		 /* the target runs so many times as long as a try has stopped it, */
+#define ASLEEP_REST	  19		 /* and where a thread is asleep */
+#define PATIENCE_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
+#define OTHER_PATIENCE_NS 5000000000ull
+#define DETACH_TRIES	  8
+#define SAY_NS		  1000000000ull
+#define LATE_LOOK_NS	  200000l
+#define RELEASE_NS                                                                                           \
+	50000000ull /* how long threads that were not stopped yet are waited for in order to let them go */
+
+int ip_stop_detach(pid_t tid, int signal_number)
+{
+	for (int i = 0; i < DETACH_TRIES; i++)
+		if (ptrace(PTRACE_DETACH, tid, 0, signal_number) == 0)
+			return 0;
+	if (errno == ESRCH)
+		return -1;
+	ptrace(PTRACE_CONT, tid, 0, signal_number);
+	return 1;
+}
+
+/* Children whose parent was killed before it could tell of them, and threads of targets that are closed: whatever is stopped now is
+ * ours by mistake, since nothing is stopped on purpose when this is called. */
+static void let_strays_go(void)
+{
+	for (;;) {
+		siginfo_t info = {0};
+		int status;
+
+		/* a look first: what is no tracee is for somebody else to wait for */
+		if (waitid(P_ALL, 0, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL) < 0 || !info.si_pid ||
+		    info.si_code != CLD_TRAPPED)
+			return;
+		if (waitpid(info.si_pid, &status, __WALL | WNOHANG) != info.si_pid)
+			return;
+		if (!WIFSTOPPED(status))
+			continue;
+		if (ip_permit_check_thread(info.si_pid, info.si_pid) == 0)
+			ip_restart_plainly(NULL, info.si_pid, status);
+		ip_stop_detach(info.si_pid, ip_stop_signal_of(status));
+	}
+}
+
+/* Nothing was decided about it, and where it is not ours to trace, nothing is written. As ip_stop_detach(). */
+static int let_go(const struct ip_target *target, pid_t tid, int status)
+{
+	if (ip_image_is_same(target, tid) || ip_permit_check_thread(target->pid, tid) == 0)
+		ip_restart_plainly(target, tid, status);
+	return ip_stop_detach(tid, ip_stop_signal_of(status));
+}
+
+void ip_stop_let_go(struct ip_target *target)
+{
+	struct ip_stop_record record = {.tsc = ip_clock_now(), .threads = 1, .failed = true};
+	const uint64_t looked = target->held_looked_ns;
+	size_t left = 0;
+
+	target->held_looked_ns = ip_now_ns();
+	for (size_t i = 0; i < target->nheld; i++) {
+		pid_t tid = target->held[i], got;
+		int status;
+
+		got = waitpid(tid, &status, __WALL | WNOHANG);
+		if (got == 0 || (got == tid && WIFSTOPPED(status) && let_go(target, tid, status) > 0))
+			target->held[left++] = tid;
+		if (got == tid && WIFSTOPPED(status)) {
+			/* it has stood for no longer than since the last look */
+			record.ns = ip_now_ns() - looked;
+			ip_stop_was_in_vain(target, "late", &record);
+		} else if (got == tid && tid == target->pid) {
+			target->exited = true;
+			target->exit_status = status;
+		}
+	}
+	target->nheld = left;
+	let_strays_go();
+	if (!left && target->stay) {
+		target->stay = false;
+		ip_stay_end();
+	}
+}
+
+void ip_stop_was_in_vain(struct ip_target *target, const char *kind, const struct ip_stop_record *record)
+{
+	/* before the first stop of all threads, when one is looked for to be borrowed, there is no limit yet to make five times a second of */
+	const uint64_t now = ip_now_ns(),
+		       period = target->max_stop_ns
+					? SECOND_NS / MOST_A_SECOND * record->ns / target->max_stop_ns
+					: 0;
+	uint64_t rest = REST * record->ns;
+
+	if (period > record->ns + rest)
+		rest = period - record->ns;
+	if (target->rest_until_ns < now)
+		target->rest_until_ns = now;
+	target->rest_until_ns += rest;
+	if (target->asleep) {
+		target->sleeper = target->asleep;
+		if (target->sleeper_rest_until_ns < now)
+			target->sleeper_rest_until_ns = now;
+		target->sleeper_rest_until_ns += ASLEEP_REST * record->ns;
+	}
+	ip_stop_log_add(&target->stops, kind, record);
+}
+
+uint64_t ip_stop_rest_ns(const struct ip_target *target)
+{
+	const uint64_t now = ip_now_ns();
+	uint64_t until = target->rest_until_ns;
+
+	/* once it is awake a stop is in vain no longer */
+	if (target->sleeper_rest_until_ns > until && target->sleeper_rest_until_ns > now &&
+	    ip_stop_is_asleep(target->pid, target->sleeper))
+		until = target->sleeper_rest_until_ns;
+	return until > now ? until - now : 0;
+}
+
+bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said)
+{
+	const uint64_t ns = ip_now_ns() - began_ns;
+
+	if (ns > (target->asleep || target->starved ? PATIENCE_NS : OTHER_PATIENCE_NS))
+		return false;
+	if (ns < SAY_NS || *said)
+		return true;
+	if (target->asleep)
+		ip_print(stderr,
+			 "iprobe: pid %d: waiting for thread %d to wake up, to put its sites back; nobody "
+			 "stands meanwhile\n",
+			 target->pid, target->asleep);
+	else if (target->starved)
+		ip_print(stderr,
+			 "iprobe: pid %d: its threads get no CPU in time to be stopped within the limit: "
+			 "trying on to put its sites back\n",
+			 target->pid);
+	*said = target->asleep || target->starved;
+	return true;
+}
+
+void ip_stop_nap(struct ip_target *target, uint64_t ns)
+{
+	const uint64_t end = ip_now_ns() + ns;
+
+	for (uint64_t now; (now = ip_now_ns()) < end;) {
+		uint64_t left = end - now, step = target->nheld && left > HELD_LOOK_NS ? HELD_LOOK_NS : left;
+
+		nanosleep(&(struct timespec){step / 1000000000, step % 1000000000}, NULL);
+		ip_stop_let_go(target);
+	}
+}
+
+int ip_stop_rest(struct ip_target *target, uint64_t least_ns, const volatile int *end)
+{
+	const uint64_t least = ip_now_ns() + least_ns;
+
+	for (;;) {
+		const uint64_t now = ip_now_ns(), rest = ip_stop_rest_ns(target);
+		uint64_t left = least > now ? least - now : 0;
+
+		if (rest > left)
+			left = rest;
+		if (!left)
+			return 0;
+		if (end && *end)
+			return -1;
+		ip_stop_nap(target, left < REST_LOOK_NS ? left : REST_LOOK_NS);
+	}
+}
+
+/* Of those that have been told to stop, takes note of who has. Others may have been waited for meanwhile. */
+static void sweep(struct ip_stop *stop)
+{
+	int status;
+
+	for (size_t i = 0; i < stop->n; i++) {
+		struct ip_stopped_thread *t = &stop->threads[i];
+
+		if (t->asked && !t->stopped && !t->gone &&
+		    waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid)
+			ip_stop_note(stop, t, status);
+	}
+}
+
+/* Behind step 10, after a failure only, when those that stood run again: DETACH needs a stopped thread. Each is let go as soon as it has
+ * stopped; who does not is kept for later. */
+static void let_late_go(struct ip_stop *stop)
+{
+	const struct timespec nap = {.tv_nsec = LATE_LOOK_NS};
+	struct ip_stop_record record = {.tsc = ip_clock_now(), .failed = true};
+	uint64_t looked = ip_now_ns(), last = looked;
+	const uint64_t limit = looked + RELEASE_NS;
+	size_t left = 1;
+
+	ip_stop_adopt_strays(stop);
+	for (size_t i = 0; i < stop->n; i++)
+		if (!stop->threads[i].stopped && !stop->threads[i].gone && !stop->threads[i].asked)
+			ptrace(PTRACE_INTERRUPT, stop->threads[i].tid, 0, 0);
+	while (left && ip_now_ns() < limit) {
+		left = 0;
+		for (size_t i = 0; i < stop->n; i++) {
+			struct ip_stopped_thread *t = &stop->threads[i];
+			int status;
+			pid_t got;
+
+			if (t->stopped || t->gone)
+				continue;
+			got = waitpid(t->tid, &status, __WALL | WNOHANG);
+			if (got == t->tid) {
+				ip_guard_restore(t->raised);
+				t->raised = 0;
+				ip_stop_note(stop, t, status);
+				t = &stop->threads[i];
+				if (!t->gone) {
+					if (let_go(stop->target, t->tid, status) > 0)
+						ip_stop_hold(stop->target, t->tid);
+					/* it has stood for no longer than since the last look */
+					if (ip_now_ns() - last > record.ns)
+						record.ns = ip_now_ns() - last;
+					record.threads++;
+				}
+				t->gone = true;
+			} else if (got < 0) {
+				t->gone = true;
+				if (t->tid != t->pid)
+					ip_stop_hold(stop->target, t->pid);
+			} else if (ip_stop_has_ended(t->pid, t->tid)) {
+				t->gone = true;
+				ip_stop_hold(stop->target, t->tid);
+			} else {
+				left++;
+			}
+		}
+		if (left)
+			nanosleep(&nap, NULL);
+		last = looked;
+		looked = ip_now_ns();
+	}
+	if (record.threads)
+		ip_stop_was_in_vain(stop->target, "late", &record);
+	for (size_t i = 0; i < stop->n; i++) {
+		struct ip_stopped_thread *t = &stop->threads[i];
+
+		if (!t->stopped && !t->gone)
+			ip_stop_hold(stop->target, t->tid);
+		ip_guard_restore(t->raised);
+		t->raised = 0;
+	}
+	stop->target->held_looked_ns = ip_now_ns();
+}
+
+/* Step 10 for one thread. One that was killed meanwhile must be reaped, or it stays a zombie of
+ * ours: until then the process cannot end, nor exec. */
+static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
+{
+	int status, detached;
+
+	ip_guard_restore(t->raised);
+	t->raised = 0;
+	if (t->gone)
+		return;
+	ip_restart_release(t->tid, &t->left);
+	detached = ip_stop_detach(t->tid, t->signal);
+	if (detached > 0)
+		ip_stop_hold(stop->target, t->tid);
+	if (detached >= 0)
+		return;
+	for (int i = 0; i < 4000 && !t->gone; i++) {
+		const struct timespec nap = {.tv_nsec = 500000};
+		pid_t got = waitpid(t->tid, &status, __WALL | WNOHANG);
+
+		if (got == t->tid && !WIFSTOPPED(status))
+			ip_stop_note(stop, t, status);
+		else if (got == t->tid) {
+			/* a thread that executes a program has its number now */
+			if (ip_stop_detach(t->tid, ip_stop_signal_of(status)) > 0)
+				ip_stop_hold(stop->target, t->tid);
+			t->gone = true;
+		} else if (got < 0)
+			t->gone = true;
+		else
+			nanosleep(&nap, NULL);
+	}
+}
+
+uint64_t ip_stop_end(struct ip_stop *stop)
+{
+	struct ip_target *target = stop->target;
+	struct ip_stop_record record = {.tsc = stop->began_tsc, .failed = true};
+	uint64_t length;
+	bool all = true, broken = false;
+
+	for (size_t i = 0; i < stop->n; i++)
+		all &= stop->threads[i].stopped || stop->threads[i].gone;
+	if (!all)
+		sweep(stop);
+	for (size_t i = 0; i < stop->n; i++) {
+		stop->stood += stop->threads[i].stopped;
+		broken |= stop->threads[i].stopped && stop->threads[i].broken;
+	}
+	if (broken)
+		ip_stop_restart_plainly(stop);
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].running && stop->threads[i].stopped)
+			release(stop, &stop->threads[i]);
+	if (stop->running_began_ns)
+		stop->running_ns = ip_now_ns() - stop->running_began_ns;
+	for (size_t i = 0; i < stop->n; i++)
+		if (!stop->threads[i].running && stop->threads[i].stopped)
+			release(stop, &stop->threads[i]);
+	length = stop->began_ns ? ip_now_ns() - stop->began_ns : 0;
+	if (stop->failed && stop->stood) {
+		record.ns = length;
+		record.running_ns = stop->running_ns;
+		record.threads = stop->stood;
+		ip_stop_was_in_vain(target, NULL, &record);
+	}
+	if (!all || stop->failed)
+		let_late_go(stop);
+	ip_boost_end(&stop->boost);
+	ip_sleeps_clear(&stop->sleeps);
+	free(stop->threads);
+	free(stop->kin);
+	free(stop->workers);
+	stop->threads = NULL;
+	stop->kin = stop->workers = NULL;
+	stop->n = stop->capacity = stop->nkin = stop->nworkers = 0;
+	if (target->nheld || stop->failed)
+		ip_stop_let_go(target);
+	if (target->nheld && !target->stay)
+		target->stay = true; /* until they are ours no more */
+	else
+		ip_stay_end();
+	return length;
+}
+
+void ip_stop_end_look(struct ip_stop *stop)
+{
+	struct ip_stop_log *log = &stop->target->stops;
+
+	ip_stop_log_look(log, ip_stop_end(stop));
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads of a stop: the list of them, and what the kernel says of each. The steps are told in stop.h; the comments here name them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/process/shared_mm.h"
+#include "hotpatcher/ptrace/interval_signal.h"
+#include "hotpatcher/ptrace/stop_private.h"
+
+/* The signal to hand on at DETACH for a wait status: only a signal-delivery-stop holds one. Group-stops, our own
+ * INTERRUPT and events are PTRACE_EVENT stops. */
+int ip_stop_signal_of(int status)
+{
+	return status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+void ip_stop_hold(struct ip_target *target, pid_t tid)
+{
+	void *grown = realloc(target->held, (target->nheld + 1) * sizeof(*target->held));
+
+	if (!grown)
+		return;
+	target->held = grown;
+	if (!target->nheld)
+		target->held_looked_ns = ip_now_ns();
+	target->held[target->nheld++] = tid;
+}
+
+struct ip_stopped_thread *ip_stop_find(struct ip_stop *stop, pid_t tid)
+{
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].tid == tid)
+			return &stop->threads[i];
+	return NULL;
+}
+
+int ip_stop_add(struct ip_stop *stop, pid_t pid, pid_t tid, bool running)
+{
+	if (stop->n == stop->capacity) {
+		size_t grown = stop->capacity ? 2 * stop->capacity : 64;
+		void *threads = realloc(stop->threads, grown * sizeof(*stop->threads));
+
+		if (!threads)
+			return ip_error("out of memory");
+		stop->threads = threads;
+		stop->capacity = grown;
+	}
+	stop->threads[stop->n++] = (struct ip_stopped_thread){.tid = tid, .pid = pid, .running = running};
+	return 0;
+}
+
+static bool is_thread_of(pid_t pid, pid_t tid)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d", pid, tid);
+	return access(name, F_OK) == 0;
+}
+
+/* Step 2: a thread has told of a child, which was attached to us. A thread will be found by step 4; another process waits before its
+ * first instruction until the stop is over: it is not worth the time to wait for it to get there. */
+static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
+{
+	unsigned long child;
+
+	if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &child) < 0 || ip_stop_find(stop, child) ||
+	    is_thread_of(pid, child))
+		return;
+	if (ip_kin_may_be(tid, child) && ip_grow(&stop->kin, stop->nkin, sizeof(*stop->kin)) == 0 &&
+	    ip_stop_add(stop, child, child, false) == 0)
+		stop->kin[stop->nkin++] = child;
+	else
+		ip_stop_hold(stop->target, child);
+}
+
+/* Takes note of a status of a thread, and changes nothing of it. The leader's exit status is kept:
+ * it may be our own child. */
+void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status)
+{
+	pid_t pid = t->pid, tid = t->tid;
+
+	if (!WIFSTOPPED(status)) {
+		t->gone = true;
+		if (tid == stop->target->pid) {
+			stop->target->exited = true;
+			stop->target->exit_status = status;
+		}
+		return;
+	}
+	t->stopped = true;
+	t->signal = ip_stop_signal_of(status);
+	t->by_us = status >> 8 == (SIGTRAP | PTRACE_EVENT_STOP << 8);
+	t->status = status;
+	t->broken = true; /* until it is known better */
+	ip_stop_look(stop, t);
+	if (status >> 16 == PTRACE_EVENT_EXEC && pid == stop->target->pid)
+		stop->executed = true;
+	if (status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_FORK ||
+	    status >> 16 == PTRACE_EVENT_VFORK)
+		meet_child(stop, pid, tid); /* t may have moved */
+}
+
+static void reap_one(pid_t tid)
+{
+	siginfo_t info = {0};
+
+	/* of a tracee the kernel hands out stops whether WSTOPPED asks for them or not: a look first, or the stop that the gathering waits
+	 * for is lost */
+	if (waitid(P_PID, tid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 && info.si_pid &&
+	    info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+		waitid(P_PID, tid, &info, WEXITED | WNOHANG | __WALL);
+}
+
+/* A thread that executes another program waits in the midst of that until all other threads have
+ * ended, which those that we trace have not before we have taken note; and until it is through the
+ * kernel keeps us in PTRACE_SEIZE. So what has ended is taken note of there, too: who is asked for
+ * later is gone. Not the leader's status, which may be our own child's; the kernel does not wait
+ * for that. */
+static void reap(void *data)
+{
+	const struct ip_stop *stop = data;
+	const int error = errno;
+
+	for (size_t i = 0; i < stop->n; i++)
+		if (stop->threads[i].tid != stop->threads[i].pid && !stop->threads[i].gone)
+			reap_one(stop->threads[i].tid);
+	for (size_t i = 0; i < stop->target->nheld; i++)
+		if (stop->target->held[i] != stop->target->pid)
+			reap_one(stop->target->held[i]);
+	errno = error;
+}
+
+void ip_stop_reap(struct ip_stop *stop)
+{
+	reap(stop);
+}
+
+int ip_stop_seize(struct ip_stop *stop, pid_t tid, unsigned long options)
+{
+	int ret, error;
+
+	ip_tick_calls(reap, stop);
+	ret = ptrace(PTRACE_SEIZE, tid, 0, options);
+	error = errno;
+	ip_tick_calls(NULL, NULL);
+	errno = error;
+	return ret;
+}
+
+/* State letter of a thread; 'X' where it is gone. task: /proc/PID/task. */
+char ip_stop_state_of(int task, const char *tid)
+{
+	char name[300], text[128], *p;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "%s/stat", tid);
+	_cleanup_close_ int fd = openat(task, name, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 'X';
+	text[n] = '\0';
+	p = strrchr(text, ')'); /* the name before it has 64 bytes at most */
+	return p && p[1] ? p[2] : 'X';
+}
+
+/* A thread that has ended but is still listed: a leader whose other threads go on, or one about to vanish. */
+bool ip_stop_has_ended(pid_t pid, pid_t tid)
+{
+	char name[64], number[16], state;
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	snprintf(number, sizeof(number), "%d", tid);
+	_cleanup_close_ int task = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	state = task < 0 ? 'X' : ip_stop_state_of(task, number);
+	return state == 'X' || state == 'Z';
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * iprobed's own process: the loop. See daemon.h.
+ */
+#include "iprobed/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/now.h"
+#include "iprobed/daemon_private.h"
+#include "iprobed/receiver.h"
+#include "iprobed/rules/rules.h"
+#include "iprobed/systemd.h"
+
+#define PATIENCE_NS 20000000000ull /* with workers, when we end */
+#define RULES_NS    10000000000ull
+
+static void free_session(struct ip_iprobed_session *s)
+{
+	if (s->target >= 0)
+		close(s->target);
+	ip_iprobed_words_free(s->words);
+	ip_peer_clear(&s->who);
+	ip_request_clear(&s->request);
+	ip_iprobed_clear_entry(&s->entry);
+	free(s);
+}
+
+static void remove_session(struct ip_iprobed *d, size_t i)
+{
+	free_session(d->sessions[i]);
+	d->sessions[i] = d->sessions[--d->nsessions];
+}
+
+static int add_session(struct ip_iprobed *d, struct ip_iprobed_session *s)
+{
+	void *grown = reallocarray(d->sessions, d->nsessions + 1, sizeof(*d->sessions));
+
+	if (!grown)
+		return ip_error("out of memory");
+	d->sessions = grown;
+	d->sessions[d->nsessions++] = s;
+	s->number = ++d->last_number;
+	s->since = ip_now_ns();
+	return 0;
+}
+
+/* channel: where its descriptors come from; -1: it gets none, and says it for the log. */
+static int start_worker(struct ip_iprobed *d, struct ip_iprobed_session *s, int channel)
+{
+	_cleanup_close_ int words = -1;
+	struct ip_worker w = {.who = &s->who,
+			      .request = &s->request,
+			      .entry = s->member ? &s->entry : NULL,
+			      .target = s->target,
+			      .channel = channel,
+			      .directory = -1,
+			      .out = -1,
+			      .err = -1,
+			      .program = s->request.what == IP_REQUEST_FPERF ? d->fperf : d->program};
+
+	if (channel < 0) {
+		ip_iprobed_words_free(s->words);
+		s->words = ip_iprobed_words_new(&words);
+		if (!s->words)
+			return -1;
+		w.out = w.err = words;
+	}
+	s->worker = ip_worker_start(&w);
+	return s->worker < 0 ? -1 : 0;
+}
+
+/* A worker for who asks: what he has sent goes to it, and not through us. */
+static int start_worker_for(struct ip_iprobed *d, struct ip_iprobed_session *s,
+			    struct ip_iprobed_connection *c)
+{
+	int pair[2], done;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ip_error_errno("cannot make a pair of sockets");
+	done = start_worker(d, s, pair[0]);
+	close(pair[0]); /* the worker's alone, before anything can be sent to it (receiver.h, step 3) */
+	if (done == 0 && ip_iprobed_hand_on(c, pair[1]) < 0) {
+		kill(s->worker, SIGKILL); /* it has not begun, and is reaped without a session */
+		done = ip_error("who asks has gone");
+	}
+	close(pair[1]);
+	return done;
+}
+
+/* Puts back what a worker that was killed has left live. */
+static int clean_up(struct ip_iprobed *d, struct ip_iprobed_session *s)
+{
+	for (size_t i = 0; i < s->request.noptions; i++)
+		free(s->request.options[i]);
+	s->request.noptions = 0;
+	s->request.directory[0] = '\0';
+	s->request.what = IP_REQUEST_DETACH;
+	s->cleaning = true;
+	return start_worker(d, s, -1);
+}
+
+static void clean_left_over(struct ip_iprobed *d, struct ip_iprobed_session *s)
+{
+	if (add_session(d, s) < 0) {
+		free_session(s);
+		return;
+	}
+	if (clean_up(d, s) == 0) {
+		ip_iprobed_log(s, "an iprobed before this one has left it: what is live is put back");
+		return;
+	}
+	ip_iprobed_log(s, "%s", ip_error_message());
+	remove_session(d, d->nsessions - 1);
+}
+
+static int check_limits(const struct ip_iprobed *d, const struct ip_iprobed_session *s)
+{
+	unsigned same = 0;
+
+	if (d->ending)
+		return ip_error("iprobed is ending");
+	for (size_t i = 0; i < d->nsessions; i++)
+		same += d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid;
+	if (same >= d->options->sessions_per_user)
+		return ip_error("uid %u has %u sessions by iprobed: end one", s->who.facts.ids.ruid, same);
+	if (d->nsessions >= d->options->sessions)
+		return ip_error("iprobed has %zu sessions: try again later", d->nsessions);
+	return ip_iprobed_check_memory(d, s);
+}
+
+/* The options, for the log. */
+static void tell_start(const struct ip_iprobed_session *s)
+{
+	char text[2048] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->request.noptions && n < sizeof(text) - 1; i++)
+		n += snprintf(text + n, sizeof(text) - n, " %s", s->request.options[i]);
+	ip_iprobed_log(s, "allowed%s, worker %d%s%s", s->member ? " by the policy" : "", s->worker,
+		       *text ? ", with" : "", text);
+}
+
+static int begin(struct ip_iprobed *d, struct ip_iprobed_session *s, struct ip_iprobed_connection *c,
+		 const char *text, size_t size)
+{
+	/* the front has looked at the text; but it may be somebody else's by now */
+	if (ip_iprobed_who(c, &s->who) < 0 || ip_request_parse(text, size, &s->request) < 0 ||
+	    (s->request.what == IP_REQUEST_FPERF && d->fperf < 0 &&
+	     ip_error("there is no fperf beside iprobed") < 0) ||
+	    ip_iprobed_decide(d, s) < 0 || check_limits(d, s) < 0 ||
+	    (ip_request_changes(s->request.what) && ip_iprobed_note(d, s) < 0))
+		return -1;
+	if (start_worker_for(d, s, c) < 0) {
+		ip_iprobed_forget(d, s);
+		return -1;
+	}
+	return 0;
+}
+
+void ip_iprobed_request(struct ip_iprobed *d, struct ip_iprobed_connection *c, const char *text, size_t size)
+{
+	struct ip_iprobed_session *s = calloc(1, sizeof(*s));
+	char number[16];
+
+	if (!s) {
+		ip_iprobed_say(c, true, "refused", "iprobed is out of memory");
+		return;
+	}
+	*s = (struct ip_iprobed_session){.target = -1, .who.pidfd = -1};
+	if (begin(d, s, c, text, size) < 0) {
+		ip_iprobed_log(s, "refused: %s", ip_error_message());
+		ip_iprobed_say(c, true, "refused", ip_error_message());
+		free_session(s);
+	} else if (add_session(d, s) < 0) {
+		kill(s->worker, SIGTERM); /* it is reaped without a session */
+		ip_iprobed_say(c, true, "refused", ip_error_message());
+		free_session(s);
+	} else {
+		ip_iprobed_bind(c, s);
+		snprintf(number, sizeof(number), "%u", s->number);
+		ip_iprobed_say(c, false, "started", number);
+		tell_start(s);
+	}
+}
+
+void ip_iprobed_end_session(struct ip_iprobed_session *s)
+{
+	/* not reaped yet, so the number is the worker's */
+	kill(s->worker, SIGTERM);
+}
+
+/* A session is over. Who cleans up puts back what all have left; where he could not, others may (recovery.c). */
+static void forget_session(struct ip_iprobed *d, size_t i, bool well)
+{
+	struct ip_iprobed_session *s = d->sessions[i];
+	pid_t again = s->cleaning && !well && !d->ending ? s->request.pid : 0;
+
+	if (s->cleaning && well)
+		ip_iprobed_forget_all(d, s);
+	else
+		ip_iprobed_forget(d, s);
+	remove_session(d, i);
+	if (again)
+		ip_iprobed_left_over(d, again, clean_left_over);
+}
+
+static void worker_ended(struct ip_iprobed *d, size_t i, int status)
+{
+	struct ip_iprobed_session *s = d->sessions[i];
+	struct ip_iprobed_connection *connection = s->connection;
+	double seconds = (ip_now_ns() - s->since) / 1e9;
+	bool exited = WIFEXITED(status);
+	int number = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+	char text[16];
+
+	ip_iprobed_words_read(s);
+	if (exited)
+		ip_iprobed_log(s, "ended with code %d after %.1f s", number, seconds);
+	else
+		ip_iprobed_log(s, "its worker was killed by signal %d after %.1f s", number, seconds);
+	if (connection)
+		ip_iprobed_bind(connection, NULL);
+	s->connection = NULL;
+	if (exited || s->cleaning || !ip_request_changes(s->request.what) || !ip_pidfd_lives(s->target)) {
+		forget_session(d, i, exited && number == 0);
+	} else if (clean_up(d, s) < 0) {
+		ip_iprobed_log(s, "what is live is not put back: %s", ip_error_message());
+		forget_session(d, i, false);
+	}
+	/* the last of all: who hears it finds everything as it is to be */
+	snprintf(text, sizeof(text), "%d", number);
+	ip_iprobed_say(connection, true, exited ? "ended" : "killed", text);
+}
+
+/* Who asked can send signals to his worker, and with SIGSTOP it would keep a target stopped that is another's, if it comes in a stop. The
+ * kernel lets the target go when the worker is killed. */
+static void worker_stopped(const struct ip_iprobed_session *s)
+{
+	ip_iprobed_log(s, "its worker was stopped, and might hold the process: it is killed");
+	kill(s->worker, SIGKILL);
+}
+
+static void start_rules(struct ip_iprobed *d)
+{
+	pid_t pid = d->options->rules && !d->ending ? ip_rules_start(d->options->rules) : 0;
+
+	if (pid < 0)
+		ip_iprobed_log(NULL, "%s", ip_error_message());
+	d->rules = pid > 0 ? pid : 0;
+	d->rules_since = ip_now_ns();
+}
+
+/* Where there are no rules it ends by itself. One that dies as soon as it has begun is left alone until SIGHUP. */
+static void rules_ended(struct ip_iprobed *d, int status)
+{
+	bool lived = ip_now_ns() - d->rules_since > RULES_NS;
+
+	d->rules = 0;
+	if (d->ending || (WIFEXITED(status) && !WEXITSTATUS(status)))
+		return;
+	ip_iprobed_log(NULL, "the process for rules has ended: %s",
+		       lived ? "it is started again" : "SIGHUP starts it again");
+	if (lived)
+		start_rules(d);
+}
+
+static void signal_rules(struct ip_iprobed *d, int number)
+{
+	if (d->rules)
+		kill(d->rules, number); /* not reaped yet, so the number is its */
+	else if (number == SIGHUP)
+		start_rules(d);
+}
+
+static void reap(struct ip_iprobed *d)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (!WIFSTOPPED(status) &&
+		    (ip_iprobed_reap_connection(d, pid) || ip_iprobed_reap_closing(d, pid)))
+			continue;
+		if (pid == d->rules && !WIFSTOPPED(status)) {
+			rules_ended(d, status);
+			continue;
+		}
+		for (size_t i = 0; i < d->nsessions; i++)
+			if (d->sessions[i]->worker == pid) {
+				if (WIFSTOPPED(status))
+					worker_stopped(d->sessions[i]);
+				else
+					worker_ended(d, i, status);
+				break;
+			}
+	}
+}
+
+/* Whether somebody listens there. */
+static bool is_taken(const struct sockaddr_un *address)
+{
+	_cleanup_close_ int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return probe >= 0 && connect(probe, (const struct sockaddr *)address, sizeof(*address)) == 0;
+}
+
+/* What stands there is removed, and clients believe who listens there: nobody else may have a hand in it. */
+static int check_above(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char above[sizeof(((struct sockaddr_un *)0)->sun_path)];
+
+	snprintf(above, sizeof(above), "%.*s", slash ? (int)(slash - path) + (slash == path) : 1,
+		 slash ? path : ".");
+	return ip_dir_check_way(above, 0);
+}
+
+static int listen_at(const char *path)
+{
+	const struct timespec nap = {.tv_nsec = 100000000};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = -1;
+	mode_t before;
+	int done;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return ip_error("%s: too long for the name of a socket (at most %zu bytes)", path,
+				sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, path);
+	if (check_above(path) < 0)
+		return -1;
+	/* one that was just killed takes a moment to go */
+	for (int i = 0; i < 30 && is_taken(&address); i++)
+		nanosleep(&nap, NULL);
+	if (is_taken(&address))
+		return ip_error("%s: another iprobed listens there already", path);
+	unlink(path); /* of one that was killed; of a file that is no socket connect() says ECONNREFUSED, too */
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	before = umask(0111);
+	done = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&address, sizeof(address));
+	umask(before);
+	if (done < 0 || listen(fd, 64) < 0)
+		return ip_error_errno("cannot listen at %s", path);
+	return ip_steal_fd(&fd);
+}
+
+static int open_state(const char *path)
+{
+	int fd;
+
+	if (ip_dir_check_way(path, 0755) < 0)
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? ip_error_errno("cannot open %s", path) : fd;
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd >= 0 ? fd : ip_error_errno("signalfd");
+}
+
+static void end_all(struct ip_iprobed *d)
+{
+	ip_notify("STOPPING=1");
+	d->ending = true;
+	if (d->rules)
+		signal_rules(d, SIGTERM);
+	for (size_t i = 0; i < d->nsessions; i++)
+		if (!d->sessions[i]->cleaning)
+			ip_iprobed_end_session(d->sessions[i]);
+}
+
+/* Fills in what there is to wait for: two, connections, and words of workers. */
+static nfds_t gather(struct ip_iprobed *d, int signals)
+{
+	size_t n = 2, room = 2 + d->nconnections + d->nsessions;
+	struct pollfd *grown = reallocarray(d->polled, room, sizeof(*grown));
+
+	if (!grown)
+		return 0;
+	d->polled = grown;
+	grown[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+	grown[1] = (struct pollfd){.fd = !d->ending && ip_iprobed_can_accept(d) ? d->listening : -1,
+				   .events = POLLIN};
+	n += ip_iprobed_poll_connections(d, grown + n);
+	for (size_t i = 0; i < d->nsessions; i++)
+		grown[n++] =
+			(struct pollfd){.fd = ip_iprobed_words_fd(d->sessions[i]->words), .events = POLLIN};
+	return n;
+}
+
+/* Answers to poll(), before anything is taken out of the tables. */
+static void serve(struct ip_iprobed *d)
+{
+	size_t connections = d->nconnections, sessions = d->nsessions;
+
+	for (size_t i = 0; i < sessions; i++)
+		if (d->polled[2 + connections + i].revents)
+			ip_iprobed_words_read(d->sessions[i]);
+	ip_iprobed_serve_connections(d, d->polled + 2, connections);
+	if (d->polled[1].revents)
+		ip_iprobed_accept(d);
+}
+
+static void loop(struct ip_iprobed *d, int signals)
+{
+	uint64_t limit = 0;
+
+	while (!d->ending || ((d->nsessions || d->rules) && ip_now_ns() < limit)) {
+		struct signalfd_siginfo signal;
+		nfds_t n = gather(d, signals);
+
+		if (poll(d->polled, n, d->ending || !n ? 100 : 1000) > 0)
+			serve(d);
+		while (read(signals, &signal, sizeof(signal)) == sizeof(signal))
+			if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
+				d->ending = true;
+			else if (signal.ssi_signo != SIGCHLD)
+				signal_rules(d, signal.ssi_signo);
+		reap(d);
+		ip_iprobed_check_connections(d);
+		ip_iprobed_close_turned_away(d, false);
+		if (d->ending && !limit) {
+			limit = ip_now_ns() + PATIENCE_NS;
+			end_all(d);
+		}
+	}
+}
+
+/* What we open shall not be taken for standard input, output or error. */
+static void open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int open_all(struct ip_iprobed *d)
+{
+	d->listening = ip_notify_listening();
+	if (d->listening == -2 || (d->state = open_state(d->options->state)) < 0)
+		return -1;
+	d->program = open(d->options->program, O_PATH | O_CLOEXEC);
+	if (d->program < 0)
+		return ip_error_errno("cannot open %s", d->options->program);
+	d->fperf = d->options->fperf ? open(d->options->fperf, O_PATH | O_CLOEXEC) : -1;
+	if (d->listening < 0 && (d->listening = listen_at(d->options->socket)) < 0)
+		return -1;
+	if (fcntl(d->listening, F_SETFL, fcntl(d->listening, F_GETFL) | O_NONBLOCK) < 0 ||
+	    ip_worker_limit() < 0)
+		return -1;
+	return ip_iprobed_turned_away_init(d);
+}
+
+int ip_iprobed_run(const struct ip_iprobed_options *options)
+{
+	struct ip_iprobed d = {.options = options, .program = -1, .fperf = -1, .listening = -1, .state = -1};
+	_cleanup_close_ int signals = -1;
+
+	prctl(PR_SET_DUMPABLE, 0); /* nobody looks into us: of one user, others of it would */
+	open_standard();
+	/* before anybody can be served: who is, may end us at once */
+	if ((signals = open_signals()) < 0 || open_all(&d) < 0)
+		return -1;
+	ip_iprobed_left_over(&d, 0, clean_left_over);
+	start_rules(&d);
+	ip_iprobed_check_connections(&d);
+	ip_iprobed_log(NULL, "serves");
+	ip_notify("READY=1");
+	loop(&d, signals);
+	ip_iprobed_log(NULL, "ends%s", d.nsessions ? "; workers are left to end by themselves" : "");
+	ip_iprobed_close_turned_away(&d, true);
+	ip_iprobed_end_connections(&d);
+	while (d.nsessions)
+		remove_session(&d, 0);
+	free(d.sessions);
+	free(d.polled);
+	free(d.turned_away);
+	free(d.closing);
+	close(d.program);
+	if (d.fperf >= 0)
+		close(d.fperf);
+	close(d.listening);
+	close(d.state);
+	return 0;
+}

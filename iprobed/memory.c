@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much memory sessions may take. Rings are memory of the machine, or of our control group, that
+ * the kernel gets back by killing somebody: iprobed, or a worker with a target that is live. So it
+ * is promised before a worker is started, and not promised twice.
+ *
+ *   1. There is what our control group, and each one above it, may have, and no more than the
+ *      machine has. Sessions may have half of that together, and one user half of what they may
+ *      have, or what --memory-per-user says.
+ *   2. A session that records takes what --memory says, the last one, and IP_IPROBED_BESIDE for
+ *      what its worker knows of the program. Others take none: what puts bytes back is never refused
+ *      for want of memory.
+ */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/units.h"
+#include "iprobed/daemon_private.h"
+
+/* The number that a file begins with. UINT64_MAX where it has none ("max") or is not there. */
+static uint64_t read_number(const char *path)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	uint64_t value;
+
+	return file && fscanf(file, "%" SCNu64, &value) == 1 ? value : UINT64_MAX;
+}
+
+/* The least limit of a group and of those above it. group: below top; cut shorter. */
+static uint64_t limit_of(const char *top, char *group, const char *file)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (;;) {
+		char path[PATH_MAX + 64], *slash = strrchr(group, '/');
+		uint64_t value;
+
+		if (snprintf(path, sizeof(path), "%s%s/%s", top, group, file) < (int)sizeof(path)) {
+			value = read_number(path);
+			least = value < least ? value : least;
+		}
+		if (!slash)
+			return least;
+		*slash = '\0';
+	}
+}
+
+uint64_t ip_iprobed_memory_there(const char *groups, const char *top, const char *meminfo)
+{
+	_cleanup_fclose_ FILE *list = fopen(groups, "re"), *info = fopen(meminfo, "re");
+	char line[PATH_MAX + 64], below[PATH_MAX];
+	uint64_t least = UINT64_MAX, value;
+
+	while (info && fgets(line, sizeof(line), info))
+		if (sscanf(line, "MemTotal: %" SCNu64, &value) == 1)
+			least = value << 10;
+	while (list && fgets(line, sizeof(line), list)) {
+		char *group = strchr(line, ':'), *path = group ? strchr(group + 1, ':') : NULL;
+		bool first;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		first = !strcmp(group, ":"); /* version 2 */
+		if (!first && !strstr(group, "memory"))
+			continue;
+		snprintf(below, sizeof(below), "%s/%s", top, first ? "" : "memory");
+		value = limit_of(below, path, first ? "memory.max" : "memory.limit_in_bytes");
+		least = value < least ? value : least;
+	}
+	return least;
+}
+
+static uint64_t taken_by(const struct ip_iprobed_session *s)
+{
+	uint64_t memory = s->cleaning ? 0 : ip_request_memory(&s->request);
+
+	return memory ? memory + IP_IPROBED_BESIDE : 0;
+}
+
+int ip_iprobed_check_memory(const struct ip_iprobed *d, const struct ip_iprobed_session *s)
+{
+	uint64_t needed = taken_by(s), mine = 0, all = 0, total, most;
+	char a[32], b[32], c[32];
+
+	if (!needed)
+		return 0;
+	for (size_t i = 0; i < d->nsessions; i++) {
+		all += taken_by(d->sessions[i]);
+		if (d->sessions[i]->who.facts.ids.ruid == s->who.facts.ids.ruid)
+			mine += taken_by(d->sessions[i]);
+	}
+	/* looked at each time: limits of groups change */
+	total = ip_iprobed_memory_there("/proc/self/cgroup", "/sys/fs/cgroup", "/proc/meminfo") / 2;
+	most = d->options->memory_per_user ? d->options->memory_per_user : total / 2;
+	ip_format_size(needed, a);
+	if (needed > most || mine > most - needed)
+		return ip_error("this session needs %s of memory, and those of uid %u have %s of the %s "
+				"that iprobed gives a user: give less by --memory, or end one",
+				a, s->who.facts.ids.ruid, ip_format_size(mine, b), ip_format_size(most, c));
+	if (needed > total || all > total - needed)
+		return ip_error("this session needs %s of memory, and all by iprobed have %s of %s, half of "
+				"what there is: give less by --memory, or try again later",
+				a, ip_format_size(all, b), ip_format_size(total, c));
+	return 0;
+}

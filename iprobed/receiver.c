@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process at one connection. See receiver.h.
+ */
+#include "iprobed/receiver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "access/fd_passing.h"
+#include "access/request.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/now.h"
+#include "common/print.h"
+
+/* Of this process. */
+static struct {
+	int orders, words, connection;
+	bool asked;
+	uint64_t since;
+	int fds[IP_REQUEST_FDS]; /* the client's; never closed here but by the end of the process */
+	size_t nfds;
+} front;
+static char packet[IP_REQUEST_SIZE_MAX + 1];
+
+static void write_all(const void *data, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t n = write(front.words, (const char *)data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			_exit(0);
+		done += n;
+	}
+}
+
+static void tell(enum ip_front_word word, const char *text, size_t size)
+{
+	const struct ip_front_head head = {.what = word, .size = size};
+
+	write_all(&head, sizeof(head));
+	write_all(text, size);
+}
+
+static void say(const char *text, size_t size)
+{
+	send(front.connection, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void refuse(const char *why)
+{
+	char text[2048];
+	int n = snprintf(text, sizeof(text), "refused %s\n", why);
+
+	say(text, n < (int)sizeof(text) ? n : (int)sizeof(text) - 1);
+	_exit(0);
+}
+
+static void take_order(void)
+{
+	struct {
+		struct ip_front_head head;
+		char text[IP_FRONT_TEXT_MAX];
+	} order;
+	int fd = -1, flags;
+	size_t nfds;
+	ssize_t n = ip_receive_with_fds(front.orders, &order, sizeof(order), &fd, 1, &nfds, &flags, 0);
+
+	if (n < 0 && errno == EINTR)
+		return;
+	if (n < (ssize_t)sizeof(order.head))
+		_exit(0); /* iprobed has ended, or hung up */
+	n -= sizeof(order.head);
+	switch (order.head.what) {
+	case IP_FRONT_CONNECTION:
+		front.connection = fd;
+		break;
+	case IP_FRONT_WORKER:
+		ip_send_with_fds(fd, "", 1, NULL, 0, front.fds, front.nfds, MSG_DONTWAIT);
+		close(fd);
+		break;
+	case IP_FRONT_SAY:
+		say(order.text, n);
+		break;
+	case IP_FRONT_LAST_WORD:
+		say(order.text, n);
+		_exit(0);
+	case IP_FRONT_GO:
+		front.since = ip_now_ns();
+		break;
+	}
+}
+
+static void take_request(size_t size)
+{
+	struct ip_request request;
+
+	if (ip_request_parse(packet, size, &request) < 0)
+		refuse(ip_error_message());
+	if (front.nfds != ip_request_fds(request.what))
+		refuse("request: not the descriptors that it needs");
+	ip_request_clear(&request);
+	front.asked = true;
+	tell(IP_FRONT_REQUEST, packet, size);
+}
+
+static void read_connection(void)
+{
+	int flags = 0, more[1];
+	size_t none;
+	ssize_t n = front.asked ? ip_receive_with_fds(front.connection, packet, sizeof(packet), more, 0,
+						      &none, &flags, MSG_DONTWAIT)
+				: ip_receive_with_fds(front.connection, packet, sizeof(packet), front.fds,
+						      IP_REQUEST_FDS, &front.nfds, &flags, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		if (front.asked)
+			tell(IP_FRONT_GONE, NULL, 0);
+		_exit(0);
+	}
+	if (front.asked) {
+		if (n >= 4 && !memcmp(packet, "stop", 4))
+			tell(IP_FRONT_STOP, NULL, 0);
+	} else if (flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		refuse("request: too large, or too many descriptors");
+	} else {
+		take_request(n);
+	}
+}
+
+static void run(void)
+{
+	front.connection = -1;
+	tell(IP_FRONT_READY, NULL, 0);
+	/* not a look at the connection before iprobed has closed its own: it would drop what is left in it when we have ended */
+	while (!front.since)
+		take_order();
+	for (;;) {
+		struct pollfd polled[] = {{.fd = front.orders, .events = POLLIN},
+					  {.fd = front.connection, .events = POLLIN}};
+
+		if (poll(polled, 2, front.asked ? -1 : 1000) < 0 && errno != EINTR)
+			_exit(1);
+		if (polled[0].revents)
+			take_order();
+		if (polled[1].revents)
+			read_connection();
+		if (!front.asked && ip_now_ns() - front.since > IP_FRONT_SILENCE_NS)
+			_exit(0);
+	}
+}
+
+/* In the child. Nothing else of iprobed's stays open here: other connections would not end with their processes. */
+static void begin(int orders, int words, pid_t parent)
+{
+	orders = fcntl(orders, F_DUPFD_CLOEXEC, 10);
+	words = fcntl(words, F_DUPFD_CLOEXEC, 10);
+	front.orders = dup3(orders, 3, O_CLOEXEC);
+	front.words = dup3(words, 4, O_CLOEXEC);
+	prctl(PR_SET_NAME, "iprobed-socket");
+	signal(SIGINT, SIG_IGN); /* iprobed ends us */
+	if (front.orders < 0 || front.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
+		ip_error_errno("cannot start a process for a connection");
+	} else if (ip_front_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+		run();
+	}
+	ip_print(stderr, "iprobed: %s\n", ip_error_message());
+	_exit(1);
+}
+
+int ip_front_start(struct ip_front *ret)
+{
+	_cleanup_close_ int orders = -1, words = -1;
+	int pair[2], ends[2];
+	pid_t parent = getpid();
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return ip_error_errno("cannot make a pair of sockets");
+	orders = pair[1];
+	ret->to = pair[0];
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		close(ret->to);
+		return ip_error_errno("cannot make a pipe");
+	}
+	words = ends[1];
+	ret->from = ends[0];
+	/* step 2: nothing can be put into our end, where it would be dropped by us */
+	if (shutdown(ret->to, SHUT_RD) == 0 && fcntl(ret->from, F_SETFL, O_NONBLOCK) == 0) {
+		ret->pid = fork();
+		if (ret->pid == 0)
+			begin(orders, words, parent);
+		if (ret->pid > 0)
+			return 0;
+	}
+	ip_error_errno("cannot start a process for a connection");
+	close(ret->to);
+	close(ret->from);
+	return -1;
+}
+
+int ip_front_order(const struct ip_front *f, enum ip_front_order order, int fd, const char *text)
+{
+	const struct ip_front_head head = {.what = order};
+
+	return ip_send_with_fds(f->to, &head, sizeof(head), text, text ? strlen(text) : 0, &fd, fd >= 0,
+				MSG_DONTWAIT) < 0
+		       ? -1
+		       : 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command lines. See command.h.
+ */
+#include "iprobed/rules/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "access/delegation.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (c->n == IP_RULES_COMMAND_WORDS || vasprintf(&c->words[c->n], format, args) < 0) {
+		if (c->n < IP_RULES_COMMAND_WORDS)
+			c->words[c->n] = NULL;
+		c->failed = true;
+	} else {
+		c->n++;
+	}
+	va_end(args);
+}
+
+int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
+			   const struct ip_rules_target *t, const char *directory, struct ip_rules_job *job)
+{
+	_cleanup_free_ char *text = ip_permit_text(IP_PERMIT_ANY, IP_PERMIT_STAYS, 3, NULL), *variable = NULL;
+	char *environment[3] = {e->environment, NULL, NULL};
+	int done = -1;
+
+	if (!text || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", text) < 0)
+		variable = NULL;
+	environment[1] = variable;
+	if (c->failed || !variable)
+		ip_error("out of memory");
+	else
+		done = ip_rules_job_start(job, c->words, directory, t->pidfd, environment);
+	for (size_t i = 0; i < c->n; i++)
+		free(c->words[i]);
+	return done;
+}
+
+void ip_rules_command_iprobe(struct ip_rules_command *c, const struct ip_rules *e, const char *command)
+{
+	*c = (struct ip_rules_command){0};
+	ip_rules_command_add(c, "%s", e->options->program);
+	ip_rules_command_add(c, "%s", command);
+}
+
+void ip_rules_command_options(struct ip_rules_command *c, const struct ip_rules_rule *r, const char *dir)
+{
+	ip_rules_command_add(c, "--json");
+	ip_rules_command_add(c, "-q");
+	ip_rules_command_add(c, "-o");
+	ip_rules_command_add(c, "%s", dir);
+	if (r && r->functions) {
+		ip_rules_command_add(c, "-f");
+		ip_rules_command_add(c, "%s", r->functions);
+	}
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running commands. See job.h.
+ */
+#include "iprobed/rules/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/now.h"
+#include "common/print.h"
+#include "iprobed/worker.h"
+
+#define TARGET_FD   3
+#define PATIENCE_NS 30000000000ull
+#define VARIABLES   16
+
+static void fail(const char *what)
+{
+	ip_print(stderr, "iprobe: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+static void run_child(char *const *argv, char **env, const char *directory, const int fds[4], pid_t parent)
+{
+	/* whose rules they are has set none */
+	const struct ip_peer_limits none_of_his = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	sigset_t none;
+	int from[4];
+
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	umask(077);
+	/* what they are now may lie in each other's way */
+	for (int i = 0; i < 4; i++)
+		if (fds[i] >= 0 && (from[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16)) < 0)
+			_exit(1);
+	for (int i = 0; i < 4; i++)
+		if (fds[i] >= 0 && dup2(from[i], i) < 0)
+			_exit(1);
+	if (setsid() < 0 ||
+	    syscall(SYS_close_range, fds[TARGET_FD] < 0 ? TARGET_FD : TARGET_FD + 1, ~0u, 0) < 0)
+		fail("cannot start");
+	if (ip_worker_set_limits(&none_of_his) < 0)
+		fail("limits");
+	if (chdir(directory) < 0)
+		fail(directory);
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		fail("who started it has ended");
+	execve(argv[0], argv, env);
+	fail(argv[0]);
+}
+
+static int make_pipe(int *ret_read, int *ret_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return ip_error_errno("cannot make a pipe");
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return 0;
+}
+
+int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *directory, int pidfd,
+		       char *const *environment)
+{
+	char *env[VARIABLES] = {IP_WORKER_ENVIRONMENT};
+	size_t nenv = 0;
+	_cleanup_close_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC), out = -1, err = -1;
+	pid_t parent = getpid();
+
+	*job = (struct ip_rules_job){.out = -1, .err = -1, .since_ns = ip_now_ns()};
+	while (env[nenv])
+		nenv++;
+	for (size_t i = 0; environment && environment[i] && nenv < VARIABLES - 1; i++)
+		env[nenv++] = environment[i];
+	if (null < 0 || make_pipe(&job->out, &out) < 0 || make_pipe(&job->err, &err) < 0) {
+		ip_rules_job_clear(job);
+		return -1;
+	}
+	fflush(NULL);
+	job->pid = fork();
+	if (job->pid == 0)
+		run_child(argv, env, directory, (const int[4]){null, out, err, pidfd}, parent);
+	if (job->pid > 0)
+		return 0;
+	job->pid = 0;
+	ip_error_errno("cannot start %s", argv[0]);
+	ip_rules_job_clear(job);
+	return -1;
+}
+
+static void take_word(struct ip_rules_job *job, char c)
+{
+	if (job->ended_line && c != '\n') {
+		job->nword = 0;
+		job->ended_line = false;
+	}
+	if (c == '\n')
+		job->ended_line = true;
+	else if (job->nword < sizeof(job->word) - 1)
+		job->word[job->nword++] = c;
+	job->word[job->nword] = '\0';
+}
+
+static void listen(struct ip_rules_job *job)
+{
+	char buffer[4096], *grown;
+	ssize_t n;
+
+	while (job->err >= 0 && (n = read(job->err, buffer, sizeof(buffer))) > 0)
+		for (ssize_t i = 0; i < n; i++)
+			take_word(job, buffer[i]);
+	while (job->out >= 0 && (n = read(job->out, buffer, sizeof(buffer))) > 0) {
+		if (job->ntext + n > IP_RULES_JOB_TEXT)
+			continue;
+		grown = realloc(job->text, job->ntext + n + 1);
+		if (!grown)
+			continue;
+		job->text = grown;
+		memcpy(job->text + job->ntext, buffer, n);
+		job->ntext += n;
+		job->text[job->ntext] = '\0';
+	}
+}
+
+void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns)
+{
+	if (!job->pid || job->told_ns)
+		return;
+	/* not reaped yet, so the number is its */
+	kill(job->pid, SIGTERM);
+	job->told_ns = now_ns;
+}
+
+bool ip_rules_job_turn(struct ip_rules_job *job, uint64_t now_ns)
+{
+	int status;
+	pid_t done = waitpid(job->pid, &status, WNOHANG | WUNTRACED);
+
+	listen(job);
+	if (done == job->pid && WIFSTOPPED(status)) {
+		/* it might hold the process: the kernel lets it go when its tracer is killed */
+		kill(job->pid, SIGKILL);
+	} else if (done == job->pid || (done < 0 && errno == ECHILD)) {
+		job->status = done < 0 ? 0 : status;
+		job->pid = 0;
+		return true;
+	}
+	if (job->limit_ns && now_ns >= job->limit_ns)
+		ip_rules_job_end(job, now_ns);
+	if (job->told_ns && now_ns - job->told_ns > PATIENCE_NS)
+		kill(job->pid, SIGKILL);
+	return false;
+}
+
+void ip_rules_job_clear(struct ip_rules_job *job)
+{
+	if (job->out >= 0)
+		close(job->out);
+	if (job->err >= 0)
+		close(job->err);
+	free(job->text);
+	*job = (struct ip_rules_job){.out = -1, .err = -1};
+}
+
+/* What is behind "key":, blanks left out. Quotes within texts are escaped, so nothing else looks like this. */
+static const char *find(const struct ip_rules_job *job, const char *key)
+{
+	char name[64];
+	const char *p;
+
+	snprintf(name, sizeof(name), "\"%s\":", key);
+	p = job->text ? strstr(job->text, name) : NULL;
+	return p ? p + strlen(name) + strspn(p + strlen(name), " ") : NULL;
+}
+
+double ip_rules_job_figure(const struct ip_rules_job *job, const char *key)
+{
+	const char *p = find(job, key);
+	double sum = 0;
+	char *end;
+
+	if (!p)
+		return 0;
+	if (*p != '[')
+		return strtod(p, NULL);
+	for (p++;; p = end + 1) {
+		double one = strtod(p, &end);
+
+		if (end == p)
+			return sum;
+		sum += one;
+		if (*end != ',')
+			return sum;
+	}
+}
+
+bool ip_rules_job_string(const struct ip_rules_job *job, const char *key, char *buffer, size_t size)
+{
+	const char *p = find(job, key);
+	size_t n = 0;
+
+	if (!p || *p++ != '"')
+		return false;
+	for (; *p && *p != '"' && n < size - 1; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		buffer[n++] = *p;
+	}
+	buffer[n] = '\0';
+	return true;
+}

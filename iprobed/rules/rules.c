@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process that carries out rules: files, signals, the loop. See rules.h.
+ */
+#include "iprobed/rules/rules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/dir.h"
+#include "common/error.h"
+#include "common/now.h"
+#include "iprobed/daemon_private.h"
+#include "iprobed/rules/rules_private.h"
+#include "iprobed/rules/store.h"
+
+#define TURN_MS	  50 /* while something is being done */
+#define REST_MS	  200
+#define ENDING_NS 25000000000ull
+
+void ip_rules_log(const struct ip_rules_state *state, const struct ip_rules_target *t, const char *format,
+		  ...)
+{
+	char what[2048], who[512] = "", rule[128] = "rules";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (state)
+		snprintf(rule, sizeof(rule), "rule %s", state->rule->name);
+	if (t && t->process.exe)
+		snprintf(who, sizeof(who), " pid %d (%.400s):", t->process.pid, t->process.exe);
+	else if (t)
+		snprintf(who, sizeof(who), " pid %d:", t->process.pid);
+	ip_iprobed_log(NULL, "%s:%s %s", rule, who, what);
+}
+
+static bool is_wanted(const struct ip_rules_options *o, const struct ip_rules_rule *rule)
+{
+	bool named = false;
+
+	for (size_t i = 0; i < o->nonly; i++)
+		named |= !strcmp(o->only[i], rule->name);
+	return o->nonly ? named : rule->enabled;
+}
+
+static int add_state(struct ip_rules *e, const struct ip_rules_rule *rule)
+{
+	struct ip_rules_state *grown = reallocarray(e->states, e->nstates + 1, sizeof(*grown));
+
+	if (!grown)
+		return ip_error("out of memory");
+	e->states = grown;
+	e->states[e->nstates] = (struct ip_rules_state){.rule = rule};
+	if (rule->at_most)
+		ip_rules_store_history(e->options->traces, rule->name, ip_now_ns(),
+				       &e->states[e->nstates].history);
+	e->nstates++;
+	e->users |= rule->user.n != 0;
+	e->cmdlines |= rule->cmdline.n != 0;
+	return 0;
+}
+
+static void clear_states(struct ip_rules *e)
+{
+	for (size_t i = 0; i < e->nstates; i++) {
+		ip_rules_history_clear(&e->states[i].history);
+		free(e->states[i].begun);
+	}
+	free(ip_steal_ptr(e->states));
+	e->nstates = 0;
+	e->users = e->cmdlines = false;
+}
+
+/* All that defines anything: selections and profiles are what rules are made of. Who may write them, or put others in their
+ * place, decides what is recorded of everybody. */
+static int check_files(const struct ip_probes_d *probes)
+{
+	int done = 0;
+
+	for (size_t i = 0; i < probes->nrules && done == 0; i++)
+		done = ip_file_check_way(probes->rules[i].file);
+	for (size_t i = 0; i < probes->nselections && done == 0; i++)
+		done = ip_file_check_way(probes->selections[i].place.file);
+	for (size_t i = 0; i < probes->nprofiles && done == 0; i++)
+		done = ip_file_check_way(probes->profiles[i].place.file);
+	return done < 0 ? ip_error("%s; rules are made of it", ip_error_message()) : 0;
+}
+
+/* Reads the files, and all that can be wrong is found here. 0, or -1 with an error. */
+static int read_files(const struct ip_rules *e, struct ip_probes_d *ret)
+{
+	bool any = false;
+	int done = ip_probes_d_load(e->options->probes_d, ret);
+
+	if (done < 0)
+		return -1;
+	for (size_t i = 0; i < e->options->nonly && done == 0; i++)
+		if (!ip_probes_d_rule(ret, e->options->only[i]))
+			done = ip_error("no rule '%s' in %s", e->options->only[i], ret->dir);
+	for (size_t i = 0; i < ret->nrules; i++)
+		any |= is_wanted(e->options, &ret->rules[i]);
+	if (done == 0 && any)
+		done = check_files(ret) < 0 ? -1 : ip_rules_store_open(e->options->traces);
+	if (done < 0)
+		ip_probes_d_clear(ret);
+	return done;
+}
+
+/* Of files that have been read. */
+static int take_over(struct ip_rules *e)
+{
+	for (size_t i = 0; i < e->probes.nrules; i++)
+		if (is_wanted(e->options, &e->probes.rules[i]) && add_state(e, &e->probes.rules[i]) < 0)
+			return -1;
+	return 0;
+}
+
+/* Lock and socket are there while there is something to carry out. */
+static int get_ready(struct ip_rules *e)
+{
+	if (e->nstates && e->lock < 0 && ip_rules_left_over(e) < 0)
+		return -1;
+	for (size_t i = 0; i < e->nstates; i++)
+		ip_rules_store_remove_recorders(e->options->traces, e->states[i].rule);
+	if (e->nstates && e->listening < 0)
+		return ip_rules_listen(e);
+	return 0;
+}
+
+static void close_down(struct ip_rules *e)
+{
+	ip_rules_listen_no_more(e);
+	ip_rules_reader_close(&e->reader);
+	ip_rules_unlock(e);
+}
+
+/* What has been read (done: or not), and now is what counts. With an error nothing is carried out. */
+static void load(struct ip_rules *e, int done)
+{
+	free(ip_steal_ptr(e->environment));
+	if (done == 0 && asprintf(&e->environment, "IPROBE_PROBES_D=%s", e->probes.dir) < 0) {
+		e->environment = NULL;
+		done = ip_error("out of memory");
+	}
+	if (done == 0)
+		done = take_over(e);
+	if (done == 0)
+		done = get_ready(e);
+	if (done < 0) {
+		ip_rules_log(NULL, NULL, "none are carried out: %s", ip_error_message());
+		clear_states(e);
+	}
+	if (e->nstates)
+		ip_rules_log(NULL, NULL, "%zu carried out, of %s", e->nstates, e->probes.dir);
+	else if (!e->ntargets)
+		close_down(e);
+}
+
+static void reload(struct ip_rules *e)
+{
+	for (size_t i = 0; i < e->ntargets; i++) {
+		struct ip_rules_target *t = e->targets[i];
+
+		if (t->doing == IP_RULES_NOTHING) {
+			ip_rules_target_free(t);
+			e->targets[i--] = e->targets[--e->ntargets];
+		} else {
+			ip_rules_target_disarm(t); /* it is still to be put right */
+		}
+	}
+	clear_states(e);
+	ip_probes_d_clear(&e->probes);
+	e->probes = e->next;
+	e->next = (struct ip_probes_d){0};
+	ip_rules_scan_again(e);
+	e->reloading = false;
+	load(e, 0);
+}
+
+/* Files that cannot be used are not taken: what is at work goes on. */
+static void begin_reload(struct ip_rules *e, uint64_t now_ns)
+{
+	struct ip_probes_d probes;
+
+	if (read_files(e, &probes) < 0) {
+		ip_rules_log(NULL, NULL, "all stays as it was: %s", ip_error_message());
+		return;
+	}
+	ip_probes_d_clear(&e->next); /* of one that has not come to its end */
+	e->next = probes;
+	if (!e->reloading)
+		e->reload_ns = now_ns;
+	e->reloading = true;
+}
+
+static void fire_by_signal(struct ip_rules *e, int number, uint64_t now_ns)
+{
+	for (size_t i = 0; i < e->ntargets; i++)
+		for (size_t a = 0; a < e->targets[i]->narms; a++)
+			if (e->targets[i]->arms[a].state->rule->signal == number)
+				ip_rules_fire(e, e->targets[i], &e->targets[i]->arms[a], false, now_ns,
+					      "signal %s to iprobed", number == SIGUSR1 ? "USR1" : "USR2");
+}
+
+static void take_signals(struct ip_rules *e, int signals, uint64_t now_ns)
+{
+	struct signalfd_siginfo signal;
+
+	while (read(signals, &signal, sizeof(signal)) == sizeof(signal))
+		if (signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT)
+			e->ending = true;
+		else if (signal.ssi_signo == SIGHUP)
+			begin_reload(e, now_ns);
+		else if (signal.ssi_signo == SIGUSR1 || signal.ssi_signo == SIGUSR2)
+			fire_by_signal(e, signal.ssi_signo, now_ns);
+}
+
+static unsigned count_acting(const struct ip_rules *e)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < e->ntargets; i++)
+		n += e->targets[i]->doing == IP_RULES_ACT;
+	return n;
+}
+
+/* Puts the one at index first in line, in front of those that have had their turn. */
+static void put_first(struct ip_rules *e, size_t index)
+{
+	_cleanup_free_ struct ip_rules_target **before = malloc((index + 1) * sizeof(*before));
+
+	if (!before)
+		return; /* the line stays as it is: it waits for longer */
+	memcpy(before, e->targets, index * sizeof(*before));
+	memmove(e->targets, e->targets + index, (e->ntargets - index) * sizeof(*before));
+	memcpy(e->targets + e->ntargets - index, before, index * sizeof(*before));
+}
+
+/* Whether all rest. */
+static bool turn(struct ip_rules *e, uint64_t now_ns)
+{
+	size_t first = 0; /* that was held back */
+	bool rest = true;
+
+	e->begun = 0;
+	e->held_back = false;
+	e->acting = count_acting(e);
+	for (size_t i = 0; i < e->ntargets; i++) {
+		struct ip_rules_target *t = e->targets[i];
+
+		if (!e->held_back)
+			first = i;
+		if (!ip_rules_target_turn(e, t, now_ns)) {
+			ip_rules_target_free(t);
+			e->targets[i--] = e->targets[--e->ntargets];
+			e->room = true;
+		} else {
+			rest &= ip_rules_target_rests(t);
+		}
+	}
+	if (e->held_back && first < e->ntargets)
+		put_first(e, first);
+	return rest;
+}
+
+static void loop(struct ip_rules *e, int signals)
+{
+	uint64_t limit = 0;
+
+	/* where there is nothing to be carried out we are not needed: SIGHUP to iprobed starts us again */
+	for (bool rest = true;
+	     e->ending ? !rest && ip_now_ns() < limit : e->nstates || e->ntargets || e->reloading;) {
+		struct pollfd polled[] = {{.fd = signals, .events = POLLIN},
+					  {.fd = e->listening, .events = POLLIN}};
+
+		poll(polled, 2, rest ? REST_MS : TURN_MS);
+		take_signals(e, signals, ip_now_ns());
+		if (e->ending && !limit)
+			limit = ip_now_ns() + ENDING_NS;
+		if (polled[1].revents)
+			ip_rules_serve(e, ip_now_ns());
+		if (!e->ending && !e->reloading)
+			ip_rules_scan(e, ip_now_ns());
+		rest = turn(e, ip_now_ns());
+		if (e->reloading && rest)
+			reload(e);
+	}
+}
+
+static int open_signals(void)
+{
+	static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd >= 0 ? fd : ip_error_errno("signalfd");
+}
+
+/* Sessions are root's, or who we are's, and of other ids none is ever needed. */
+static int give_up_capabilities(void)
+{
+	const uint64_t needed = 1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_NICE | 1ull << CAP_DAC_OVERRIDE |
+				1ull << CAP_CHECKPOINT_RESTORE;
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return ip_error_errno("capget");
+	for (int cap = 0; cap < 64; cap++)
+		if (data[0].effective & 1u << CAP_SETPCAP && !(needed >> cap & 1) &&
+		    prctl(PR_CAPBSET_READ, cap) == 1)
+			prctl(PR_CAPBSET_DROP, cap);
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= needed >> 32 * i;
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &header, data) < 0 ? ip_error_errno("capset") : 0;
+}
+
+/* Each process that a rule is for takes a descriptor. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void run(const struct ip_rules_options *options)
+{
+	struct ip_rules e = {.options = options, .listening = -1, .lock = -1, .first = true};
+	const char *slash = strrchr(options->program, '/');
+	int signals = open_signals();
+
+	raise_limit();
+	if (signals < 0 || give_up_capabilities() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    asprintf(&e.fperf, "%.*s/fperf", slash ? (int)(slash - options->program) : 1,
+		     slash ? options->program : ".") < 0 ||
+	    (ip_rules_were_here(&e) && ip_rules_left_over(&e) < 0)) {
+		ip_rules_log(NULL, NULL, "none are carried out: %s", ip_error_message());
+		_exit(1);
+	}
+	load(&e, read_files(&e, &e.probes));
+	loop(&e, signals);
+	close_down(&e);
+	_exit(0);
+}
+
+pid_t ip_rules_start(const struct ip_rules_options *options)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid > 0 ? pid : ip_error_errno("cannot start the process for rules");
+	prctl(PR_SET_NAME, "iprobed-rules");
+	prctl(PR_SET_DUMPABLE, 0);
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		_exit(1);
+	syscall(SYS_close_range, 3, ~0u, 0);
+	run(options);
+	_exit(1);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking for processes: /proc is listed again and again. Of one that is known two small files are looked at, which tell whether it is still that
+ * one, and the same program and user; of a new one what rules ask for is read, and read again after a second: a program that has just been executed may
+ * not have its command line yet, or not the one that it gives itself. The kernel's messages about processes would take
+ * CAP_NET_ADMIN, which we have not. No more than a hundredth of a CPU goes there.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "access/credentials.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/now.h"
+#include "common/proc.h"
+#include "iprobed/rules/rules_private.h"
+
+#define SCAN_NS	      200000000ull
+#define SCAN_SHARE    250 /* one part in so many of a CPU goes there */
+#define SCAN_LIMIT_NS 5000000000ull
+#define AGAIN_NS      1000000000ull
+#define FRESH_NS      3000000000ull /* what matches a rule later than that has not just started */
+
+static uint64_t hash_of(const char *text)
+{
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+	return hash;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ip_rules_seen *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* Those that are ours are nobody's business. */
+static bool is_ours(const struct ip_rules *e, const char *exe)
+{
+	const char *slash = strrchr(e->options->program, '/');
+	size_t folder = slash ? (size_t)(slash + 1 - e->options->program) : 0;
+
+	return !strncmp(exe, e->options->program, folder) &&
+	       (!strcmp(exe + folder, "iprobe") || !strcmp(exe + folder, "iprobed") ||
+		!strcmp(exe + folder, "fperf"));
+}
+
+/* Whether the rule has seen this process start this program; if it has not, it has now. */
+static bool has_begun(struct ip_rules_state *state, const struct ip_rules_seen *seen)
+{
+	const struct ip_rules_begun begun = {seen->pid, seen->start, seen->exe};
+
+	for (size_t i = 0; i < state->nbegun; i++) {
+		const struct ip_rules_begun *b = &state->begun[i];
+
+		if (b->pid == seen->pid && b->start == seen->start && b->exe == seen->exe)
+			return true;
+	}
+	if (ip_grow(&state->begun, state->nbegun, sizeof(begun)) == 0)
+		state->begun[state->nbegun++] = begun;
+	return false;
+}
+
+static struct ip_rules_arm arm_of(struct ip_rules_state *state, const struct ip_rules_seen *seen,
+				  uint64_t now_ns)
+{
+	const struct ip_rules_rule *r = state->rule;
+	struct ip_rules_arm arm = {.state = state};
+
+	arm.every_ns = r->every_ns ? now_ns + r->every_ns : 0;
+	arm.fresh = r->start && now_ns < seen->fresh_until_ns && !has_begun(state, seen);
+	return arm;
+}
+
+/* It is for so many processes at the same time at most, and has them. */
+static void leave_out(struct ip_rules_state *state, struct ip_rules_seen *seen)
+{
+	if (!state->told_processes)
+		ip_rules_log(state, NULL,
+			     "it is for %u processes at the same time at most (processes), "
+			     "which it has: pid %d and others are left out",
+			     state->rule->processes, seen->pid);
+	state->told_processes = true;
+	seen->left_out = true;
+}
+
+/* Which rules are for it? Before the process was held it may have been another one: what was read is compared again. */
+static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint64_t now_ns)
+{
+	struct ip_rules_target *t = NULL;
+	struct ip_rules_process process;
+	struct ip_rules_stat stat;
+
+	if (ip_rules_process_read(pid, &process) < 0)
+		return;
+	for (size_t i = 0; i < e->nstates && !is_ours(e, process.exe); i++) {
+		struct ip_rules_state *state = &e->states[i];
+		struct ip_rules_process *p = t ? &t->process : &process;
+
+		if (!ip_rules_may_match(state->rule, p))
+			continue;
+		/* said once; then it takes no more time than that */
+		if (state->told_processes && !ip_rules_has_place(e, state, p->uid)) {
+			seen->left_out = true;
+			continue;
+		}
+		if (state->rule->cmdline.n && ip_rules_cmdline_read(&e->reader, p) < 0) {
+			ip_rules_log(state, NULL, "%s: it is left out", ip_error_message());
+			seen->again = false; /* it has held us up for long enough */
+			break;
+		}
+		if (!ip_rules_match(state->rule, p))
+			continue;
+		if (!ip_rules_take_place(e, state, p->uid)) {
+			leave_out(state, seen);
+			continue;
+		}
+		if (!t && ip_rules_target_add(e, &process, &t) < 0) {
+			ip_rules_log(state, NULL, "pid %d: %s", pid, ip_error_message());
+			break;
+		}
+		if (ip_grow(&t->arms, t->narms, sizeof(*t->arms)) < 0)
+			break;
+		t->arms[t->narms++] = arm_of(state, seen, now_ns);
+	}
+	/* one that had to wait for the end of its session has been met in time; from now on that counts no more */
+	if (seen->fresh_until_ns == UINT64_MAX)
+		seen->fresh_until_ns = now_ns;
+	seen->met = t;
+	if (!t)
+		ip_rules_process_clear(&process);
+	else if (!ip_pidfd_lives(t->pidfd) || ip_rules_stat_read(pid, &stat) < 0 ||
+		 stat.start != t->process.start)
+		t->gone = true;
+}
+
+static struct ip_rules_target *target_of(const struct ip_rules *e, pid_t pid)
+{
+	for (size_t i = 0; i < e->ntargets; i++)
+		if (e->targets[i]->process.pid == pid)
+			return e->targets[i];
+	return NULL;
+}
+
+/* Whether a rule is for it that was not when it was met: its command line is another one. */
+static bool is_for_more(struct ip_rules *e, const struct ip_rules_target *t)
+{
+	struct ip_rules_process process;
+	size_t n = 0;
+
+	if (!e->cmdlines || ip_rules_process_read(t->process.pid, &process) < 0)
+		return false;
+	if (ip_rules_cmdline_read(&e->reader, &process) == 0 &&
+	    (!t->process.cmdline || strcmp(process.cmdline, t->process.cmdline)))
+		for (size_t i = 0; i < e->nstates; i++)
+			n += ip_rules_match(e->states[i].rule, &process);
+	ip_rules_process_clear(&process);
+	return n > t->narms;
+}
+
+static int remember(struct ip_rules *e, const struct ip_rules_seen *seen)
+{
+	if (ip_grow(&e->found, e->nfound, sizeof(*seen)) < 0)
+		return -1;
+	e->found[e->nfound++] = *seen;
+	return 0;
+}
+
+static struct ip_rules_seen *seen_before(const struct ip_rules *e, pid_t pid)
+{
+	const struct ip_rules_seen key = {.pid = pid};
+
+	return e->seen ? bsearch(&key, e->seen, e->nseen, sizeof(key), compare) : NULL;
+}
+
+void ip_rules_scan_pending(struct ip_rules *e, pid_t pid)
+{
+	struct ip_rules_seen *before = seen_before(e, pid);
+
+	/* the look that goes on may have had it already, or not */
+	if (before)
+		before->pending = true;
+	for (size_t i = 0; i < e->nfound; i++)
+		if (e->found[i].pid == pid)
+			e->found[i].pending = true;
+}
+
+/* One entry of /proc. */
+static int visit(struct ip_rules *e, pid_t pid, uint64_t now_ns)
+{
+	const struct ip_rules_seen *before = seen_before(e, pid);
+	struct ip_rules_seen seen = {.pid = pid, .since_ns = now_ns, .again = !e->first};
+	struct ip_rules_target *t;
+	struct ip_rules_stat stat;
+	_cleanup_free_ char *exe = NULL;
+	bool same, again, meets;
+
+	if (ip_rules_stat_read(pid, &stat) < 0 || stat.state == 'Z')
+		return 0;
+	exe = ip_rules_exe(pid); /* NULL: one of the kernel's own */
+	seen.start = stat.start;
+	seen.exe = exe ? hash_of(exe) : 0;
+	seen.uid = exe && e->users ? ip_proc_status(pid, "Uid") : 0;
+	seen.fresh_until_ns = e->first ? 0 : now_ns + FRESH_NS;
+	same = before && before->start == seen.start && before->exe == seen.exe;
+	if (same) {
+		seen.since_ns = before->since_ns;
+		seen.fresh_until_ns = before->fresh_until_ns;
+		seen.met = before->met;
+		seen.again = before->again;
+		seen.left_out = before->left_out;
+	}
+	again = same && seen.again && now_ns - seen.since_ns >= AGAIN_NS;
+	t = target_of(e, pid);
+	/* what rules before these have met has not just started */
+	if (e->all && seen.met)
+		seen.fresh_until_ns = 0;
+	meets = !same || e->all || before->pending || before->uid != seen.uid ||
+		(again && (!t || is_for_more(e, t)));
+	/* it is another process now, or is met anew: that has to wait until nothing is being done to it any more */
+	if (t && meets) {
+		t->gone = true;
+		seen.pending = true;
+		if (now_ns < seen.fresh_until_ns)
+			seen.fresh_until_ns = UINT64_MAX;
+		return remember(e, &seen);
+	}
+	meets |= seen.left_out && e->room && !t;
+	if (again)
+		seen.again = false;
+	if (meets && exe) {
+		seen.left_out = false;
+		meet(e, pid, &seen, now_ns);
+	}
+	return remember(e, &seen);
+}
+
+/* Of ours: on a busy machine a look takes longer, and costs no more. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* What was found is what has been seen from now on. */
+static void take_found(struct ip_rules *e)
+{
+	if (e->nfound)
+		qsort(e->found, e->nfound, sizeof(*e->found), compare);
+	free(e->seen);
+	e->seen = ip_steal_ptr(e->found);
+	e->nseen = e->nfound;
+	e->nfound = 0;
+}
+
+/* What has begun some time ago has not just started in any case. */
+static void forget_begun(const struct ip_rules *e, struct ip_rules_state *state, uint64_t now_ns)
+{
+	for (size_t i = 0; i < state->nbegun;) {
+		const struct ip_rules_begun *b = &state->begun[i];
+		const struct ip_rules_seen *seen = seen_before(e, b->pid);
+
+		if (!seen || seen->start != b->start || seen->exe != b->exe || now_ns >= seen->fresh_until_ns)
+			state->begun[i] = state->begun[--state->nbegun];
+		else
+			i++;
+	}
+}
+
+void ip_rules_scan(struct ip_rules *e, uint64_t now_ns)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	uint64_t next, before_ns = cpu_ns();
+	int done = 0;
+
+	if (!e->nstates || now_ns < e->scan_ns)
+		return;
+	e->wanted = false;
+	dir = opendir("/proc");
+	while (dir && done == 0 && (entry = readdir(dir))) {
+		int pid = atoi(entry->d_name);
+
+		if (pid > 0 && pid != getpid())
+			done = visit(e, pid, now_ns);
+	}
+	take_found(e);
+	for (size_t i = 0; i < e->ntargets && dir && done == 0; i++)
+		if (!seen_before(e, e->targets[i]->process.pid))
+			e->targets[i]->gone = true;
+	for (size_t i = 0; i < e->nstates; i++)
+		forget_begun(e, &e->states[i], now_ns);
+	e->first = e->all = false;
+	e->room = e->wanted;
+	next = SCAN_SHARE * (cpu_ns() - before_ns);
+	e->scan_ns = now_ns + (next < SCAN_NS ? SCAN_NS : next > SCAN_LIMIT_NS ? SCAN_LIMIT_NS : next);
+}
+
+void ip_rules_scan_again(struct ip_rules *e)
+{
+	e->scan_ns = 0;
+	e->all = true;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One process that rules are for: what is done to it now, and what comes next. rules.h says in which order.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "access/credentials.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/units.h"
+#include "iprobed/rules/rules_private.h"
+#include "iprobed/rules/store.h"
+
+#define PATIENCE_NS	  1000000000ull
+#define PATIENCE_LIMIT_NS 600000000000ull
+#define RELOAD_NS	  5000000000ull
+#define COSTLY_NS	  60000000000ull /* a watch that costs too much is left alone */
+
+int ip_rules_target_add(struct ip_rules *e, struct ip_rules_process *process, struct ip_rules_target **ret)
+{
+	struct ip_rules_target *t = calloc(1, sizeof(*t)), **grown;
+
+	if (!t)
+		return ip_error("out of memory");
+	t->job.out = t->job.err = t->side.out = t->side.err = -1;
+	t->pidfd = ip_pidfd_open(process->pid);
+	grown = t->pidfd < 0 ? NULL : reallocarray(e->targets, e->ntargets + 1, sizeof(*grown));
+	if (!grown) {
+		if (t->pidfd >= 0)
+			close(t->pidfd);
+		free(t);
+		return -1;
+	}
+	e->targets = grown;
+	e->targets[e->ntargets++] = t;
+	t->process = *process;
+	*ret = t;
+	return 0;
+}
+
+void ip_rules_target_free(struct ip_rules_target *t)
+{
+	ip_rules_job_clear(&t->job);
+	ip_rules_job_clear(&t->side);
+	ip_rules_process_clear(&t->process);
+	close(t->pidfd);
+	free(t->arms);
+	free(t->dir);
+	free(t->side_dir);
+	free(t);
+}
+
+void ip_rules_target_disarm(struct ip_rules_target *t)
+{
+	free(ip_steal_ptr(t->arms));
+	t->narms = t->nwaiting = t->nwatched = 0;
+	t->by = t->side_by = NULL;
+}
+
+bool ip_rules_target_rests(const struct ip_rules_target *t)
+{
+	/* what cannot be put back now is tried again later, and else by the next iprobed */
+	return (t->doing == IP_RULES_NOTHING || (t->doing == IP_RULES_CLEAN && !t->job.pid && t->unclean)) &&
+	       !t->side.pid;
+}
+
+bool ip_rules_may_fire(const struct ip_rules_arm *arm, uint64_t now_ns)
+{
+	const struct ip_rules_rule *r = arm->state->rule;
+
+	return now_ns >= arm->not_before_ns &&
+	       !ip_rules_wait(&arm->state->history, r->at_most, r->per_ns, now_ns);
+}
+
+static bool is_waiting(const struct ip_rules_target *t, const struct ip_rules_arm *arm)
+{
+	bool waits = t->side_by == arm || (t->doing == IP_RULES_ACT && t->by == arm);
+
+	for (size_t i = 0; i < t->nwaiting; i++)
+		waits |= t->waiting[i].arm == arm;
+	return waits;
+}
+
+/* Whether it may fire; why it does not is logged. */
+static bool may_fire(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns)
+{
+	struct ip_rules_state *state = arm->state;
+	char per[16];
+
+	if (ip_rules_may_fire(arm, now_ns))
+		return true;
+	if (!state->told_most && now_ns >= arm->not_before_ns)
+		ip_rules_log(state, t, "would fire, and has %u times in %s (at_most): not now",
+			     state->rule->at_most, ip_format_ns(state->rule->per_ns, per));
+	state->told_most |= now_ns >= arm->not_before_ns;
+	return false;
+}
+
+static void count_firing(const struct ip_rules_target *t, struct ip_rules_state *state, uint64_t now_ns,
+			 const char *why)
+{
+	state->told_most = false;
+	state->fired++;
+	snprintf(state->last, sizeof(state->last), "pid %d", t->process.pid);
+	ip_rules_history_add(&state->history, now_ns);
+	ip_rules_log(state, t, "fires: %s", why);
+}
+
+/* Also while all comes to its end: what has been written is worth having. */
+static bool has_fired(const struct ip_rules_target *t, const struct ip_rules_arm *arm, uint64_t now_ns,
+		      const char *why)
+{
+	if (!may_fire(t, arm, now_ns))
+		return false;
+	count_firing(t, arm->state, now_ns, why);
+	return true;
+}
+
+bool ip_rules_fire(struct ip_rules *e, struct ip_rules_target *t, struct ip_rules_arm *arm, bool forced,
+		   uint64_t now_ns, const char *format, ...)
+{
+	const struct ip_rules_rule *rule = arm->state->rule;
+	struct ip_rules_firing *f = &t->waiting[t->nwaiting];
+	va_list args;
+
+	if (e->ending || e->reloading || t->gone || is_waiting(t, arm) || t->nwaiting == IP_RULES_WAITING)
+		return false;
+	if (!forced && !may_fire(t, arm, now_ns))
+		return false;
+	va_start(args, format);
+	vsnprintf(f->why, sizeof(f->why), format, args);
+	va_end(args);
+	f->arm = arm;
+	f->due_ns = now_ns + (rule->action == IP_RULES_SNAPSHOT ? rule->for_ns : 0);
+	t->nwaiting++;
+	count_firing(t, arm->state, now_ns, f->why);
+	return true;
+}
+
+static void drop_waiting(struct ip_rules_target *t, size_t i)
+{
+	memmove(&t->waiting[i], &t->waiting[i + 1], (t->nwaiting - i - 1) * sizeof(*t->waiting));
+	t->nwaiting--;
+}
+
+/* Says what went wrong, unless it is what was said last; and leaves the process alone for a while. */
+static void failed(struct ip_rules_target *t, const struct ip_rules_state *state, const char *what,
+		   uint64_t now_ns)
+{
+	char again[16];
+
+	if (!ip_pidfd_lives(t->pidfd)) {
+		t->gone = true;
+		return;
+	}
+	t->patience_ns = t->patience_ns ? 2 * t->patience_ns : PATIENCE_NS;
+	if (t->patience_ns > PATIENCE_LIMIT_NS)
+		t->patience_ns = PATIENCE_LIMIT_NS;
+	t->retry_ns = now_ns + t->patience_ns;
+	if (strcmp(t->said, what))
+		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often", what,
+			     ip_format_ns(t->patience_ns, again));
+	snprintf(t->said, sizeof(t->said), "%s", what);
+}
+
+/* What is live stays live meanwhile, which is said. */
+static void failed_to_clean(struct ip_rules_target *t, const char *what, uint64_t now_ns)
+{
+	char text[IP_RULES_JOB_WORD];
+
+	snprintf(text, sizeof(text),
+		 "what is live cannot be put back, and no rule is carried out on it before: %s", what);
+	failed(t, NULL, text, now_ns);
+}
+
+/* A session that watched has ended. */
+static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	size_t which = ip_rules_job_figure(&t->job, "until");
+	const struct ip_rules_state *state = t->by ? t->by->state : t->nwatched ? t->watched[0]->state : NULL;
+	char end[IP_RULES_WHY] = "it has ended";
+
+	ip_rules_job_string(&t->job, "end", end, sizeof(end));
+	if (!WIFEXITED(t->job.status) || WEXITSTATUS(t->job.status)) {
+		failed(t, state, *t->job.word ? t->job.word : "its session failed", now_ns);
+	} else if (which >= 1 && which <= t->nwatched) {
+		struct ip_rules_arm *arm = t->watched[which - 1];
+
+		t->patience_ns = 0;
+		if (t->is_overhead[which - 1]) {
+			ip_rules_log(arm->state, t,
+				     "to watch it takes more than %g %% (overhead): %s; it is left alone for "
+				     "a minute",
+				     arm->state->rule->overhead_percent, end);
+			arm->not_before_ns = now_ns + COSTLY_NS;
+		} else if (t->by == arm) {
+			/* whatever ended it, that was the moment */
+			ip_rules_job_string(&t->job, "until_met", end, sizeof(end));
+			if (has_fired(t, arm, now_ns, end))
+				ip_rules_recorder_keep(e, t, arm, end);
+		} else {
+			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
+		}
+	} else if (t->job.told_ns) {
+		t->patience_ns = 0; /* we have ended it */
+	} else if (ip_pidfd_lives(t->pidfd)) {
+		failed(t, state, end, now_ns);
+	}
+}
+
+/* The job of the process has ended. */
+static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	bool killed = WIFSIGNALED(t->job.status), watched = t->doing == IP_RULES_WATCH,
+	     cleaned = t->doing == IP_RULES_CLEAN;
+	bool good = !killed && !WEXITSTATUS(t->job.status);
+
+	if (t->doing == IP_RULES_ACT && ip_rules_act_end(e, t, now_ns))
+		t->patience_ns = 0;
+	else if (watched)
+		watch_ended(e, t, now_ns);
+	else if (cleaned && !good)
+		failed_to_clean(t, *t->job.word ? t->job.word : "iprobe detach failed", now_ns);
+	if (watched && t->dir)
+		ip_rules_store_remove(t->dir);
+	free(ip_steal_ptr(t->dir));
+	t->by = NULL;
+	ip_rules_job_clear(&t->job);
+	t->unclean = cleaned && !good;
+	if (good) {
+		t->doing = IP_RULES_NOTHING;
+		ip_rules_forget(e, &t->process);
+		return;
+	}
+	/* Also one that has ended by itself may have left sites live. */
+	if (killed && !cleaned && ip_pidfd_lives(t->pidfd))
+		ip_rules_log(NULL, t, "its session was killed: what is live is put back");
+	t->doing = IP_RULES_CLEAN;
+}
+
+/* Nothing else is begun, and the note stays, until it has worked or the process has ended. */
+static void clean(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	if (!ip_pidfd_lives(t->pidfd)) {
+		t->gone = true;
+		t->doing = IP_RULES_NOTHING;
+		ip_rules_forget(e, &t->process);
+	} else if ((!t->unclean || now_ns >= t->retry_ns) && ip_rules_clean_begin(e, t) < 0) {
+		failed_to_clean(t, ip_error_message(), now_ns);
+		t->unclean = true;
+	}
+}
+
+static void act(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	struct ip_rules_firing firing = t->waiting[0];
+
+	drop_waiting(t, 0);
+	if (ip_rules_act_begin(e, t, &firing) < 0)
+		ip_rules_log(firing.arm->state, t, "nothing is recorded: %s", ip_error_message());
+}
+
+/* Snapshots that are due: of the recorder that runs, if it is this rule's. */
+static void take_snapshots(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	for (size_t i = 0; i < t->nwaiting && !t->side.pid; i++) {
+		struct ip_rules_firing firing = t->waiting[i];
+
+		if (firing.arm->state->rule->action != IP_RULES_SNAPSHOT || now_ns < firing.due_ns)
+			continue;
+		drop_waiting(t, i--);
+		if (t->doing != IP_RULES_WATCH || t->by != firing.arm)
+			ip_rules_log(firing.arm->state, t,
+				     "its flight recorder does not run just now: no snapshot");
+		else if (ip_rules_snapshot_begin(e, t, &firing) < 0)
+			ip_rules_log(firing.arm->state, t, "no snapshot: %s", ip_error_message());
+	}
+}
+
+static bool wants_to_act(const struct ip_rules_target *t)
+{
+	return t->nwaiting && t->waiting[0].arm->state->rule->action != IP_RULES_SNAPSHOT;
+}
+
+static bool may_act(const struct ip_rules *e, const struct ip_rules_target *t)
+{
+	return wants_to_act(t) && e->acting < IP_RULES_ACTING &&
+	       ip_rules_memory_fits(e, t, ip_rules_memory_of(t->waiting[0].arm->state->rule), false);
+}
+
+void ip_rules_tell_memory(const struct ip_rules_state *state, struct ip_rules_target *t)
+{
+	if (!t->told_memory)
+		ip_rules_log(state, t, "waits until there is memory for it (--memory-of-rules)");
+	t->told_memory = true;
+}
+
+/* A flight recorder has not watched for a latency, since its rule could not have fired, and now it may. */
+static bool may_watch_again(const struct ip_rules_target *t, uint64_t now_ns)
+{
+	return t->by && t->by->state->rule->until && !t->nwatched && ip_rules_may_fire(t->by, now_ns);
+}
+
+/* A snapshot that waits must not hold up what came after it. */
+static void put_actions_first(struct ip_rules_target *t)
+{
+	for (size_t i = 1; i < t->nwaiting && !wants_to_act(t); i++)
+		if (t->waiting[i].arm->state->rule->action != IP_RULES_SNAPSHOT) {
+			struct ip_rules_firing firing = t->waiting[i];
+
+			drop_waiting(t, i);
+			memmove(&t->waiting[1], &t->waiting[0], t->nwaiting++ * sizeof(*t->waiting));
+			t->waiting[0] = firing;
+		}
+}
+
+bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+{
+	bool draining = e->ending || e->reloading || t->gone, hurry;
+
+	if (t->side.pid && ip_rules_job_turn(&t->side, now_ns)) {
+		ip_rules_snapshot_end(e, t);
+		ip_rules_job_clear(&t->side);
+	}
+	if (t->job.pid && ip_rules_job_turn(&t->job, now_ns))
+		job_ended(e, t, now_ns);
+	/* one that has ended needs no other try, and no note */
+	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&
+	    (!t->unclean || !e->ending || !ip_pidfd_lives(t->pidfd)))
+		clean(e, t, now_ns);
+	t->gone |= !t->narms;
+	draining |= t->gone;
+	if (draining) {
+		t->nwaiting = 0;
+		/* what is being recorded is worth having, but neither our end nor others wait for it: it is ended whole */
+		hurry = e->ending || (e->reloading && now_ns - e->reload_ns > RELOAD_NS);
+		if (t->doing == IP_RULES_WATCH ? !t->side.pid : t->doing == IP_RULES_ACT && hurry)
+			ip_rules_job_end(&t->job, now_ns);
+		return !t->gone || t->doing != IP_RULES_NOTHING || t->side.pid;
+	}
+	ip_rules_look(e, t, now_ns);
+	put_actions_first(t);
+	take_snapshots(e, t, now_ns);
+	if (wants_to_act(t) && !may_act(e, t)) {
+		e->held_back = true;
+		if (e->acting < IP_RULES_ACTING)
+			ip_rules_tell_memory(t->waiting[0].arm->state, t);
+	}
+	if (t->doing == IP_RULES_WATCH && (may_act(e, t) || may_watch_again(t, now_ns)) && !t->side.pid)
+		ip_rules_job_end(&t->job, now_ns);
+	if (t->doing != IP_RULES_NOTHING)
+		return true;
+	if (e->begun >= IP_RULES_BEGIN) {
+		e->held_back = true;
+		return true;
+	}
+	if (may_act(e, t))
+		act(e, t, now_ns);
+	else if (!wants_to_act(t) && now_ns >= t->retry_ns && ip_rules_watch_begin(e, t) < 0)
+		failed(t, NULL, ip_error_message(), now_ns);
+	e->begun += t->doing != IP_RULES_NOTHING;
+	e->acting += t->doing == IP_RULES_ACT;
+	return true;
+}

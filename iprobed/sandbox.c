@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What iprobed's front gives up: ids, capabilities, new files and processes, and every system call but those of its loop.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/arch/x86_64/audit.h"
+#include "common/error.h"
+#include "iprobed/receiver.h"
+
+#define NOBODY 65534
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+/* A sanitizer's runtime makes calls of its own; there the others fail. */
+#ifdef SANITIZED
+#define OTHERWISE (SECCOMP_RET_ERRNO | EPERM)
+#else
+#define OTHERWISE SECCOMP_RET_KILL_PROCESS
+#endif
+
+/* The loop's, and what malloc, poll() and the way out need. mmap has a rule of its own. prctl and getppid: the last steps of the start. */
+static const unsigned short allowed[] = {
+	SYS_poll,	  SYS_ppoll,	       SYS_recvmsg,	   SYS_sendmsg,	   SYS_sendto,	SYS_close,
+	SYS_read,	  SYS_write,	       SYS_exit,	   SYS_exit_group, SYS_brk,	SYS_munmap,
+	SYS_mremap,	  SYS_madvise,	       SYS_clock_gettime,  SYS_futex,	   SYS_getppid, SYS_prctl,
+	SYS_rt_sigreturn, SYS_restart_syscall, SYS_rt_sigprocmask, SYS_getrandom,
+};
+
+#define NALLOWED (sizeof(allowed) / sizeof(*allowed))
+
+static int filter_calls(void)
+{
+	struct sock_filter code[NALLOWED * 2 + 16];
+	struct sock_fprog program = {.filter = code};
+	unsigned short n = 0;
+
+#define PUT(...) code[n++] = (struct sock_filter)__VA_ARGS__
+	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IP_ARCH_AUDIT, 1, 0));
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, IP_ARCH_SYSCALL_END, 0, 1));
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	for (size_t i = 0; i < NALLOWED; i++) {
+		PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
+		PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	}
+	/* memory, but none that could be executed */
+	PUT(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3));
+	PUT(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])));
+	PUT(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0));
+	PUT(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	PUT(BPF_STMT(BPF_RET | BPF_K, OTHERWISE));
+#undef PUT
+	program.len = n;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0
+		       ? ip_error_errno("cannot put the socket's process under seccomp")
+		       : 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return syscall(SYS_capset, &header, none) < 0 ? ip_error_errno("cannot give up capabilities") : 0;
+}
+
+int ip_front_confine(void)
+{
+	const struct rlimit none = {0, 0};
+
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+			       setresuid(NOBODY, NOBODY, NOBODY) < 0))
+		return ip_error_errno("cannot become nobody");
+	if (drop_capabilities() < 0)
+		return -1;
+	setrlimit(RLIMIT_FSIZE, &none);
+	setrlimit(RLIMIT_NPROC, &none);
+	setrlimit(RLIMIT_CORE, &none);
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return ip_error_errno("prctl");
+	return filter_calls();
+}

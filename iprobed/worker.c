@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a worker. See worker.h.
+ */
+#include "iprobed/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "access/delegation.h"
+#include "access/fd_passing.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+
+#define TARGET_FD    3
+#define PROGRAM_FD   4
+#define DIRECTORY_FD 5
+#define CHANNEL_FD   5 /* before */
+#define PLACES	     6
+#define BIT(cap)     (1ull << (cap))
+#define CHANNEL_MS   10000
+
+#define ADDRESS_SPACE_MAX (16ull << 30)
+#define DATA_MAX	  (2ull << 30)
+
+static int get_caps(uint64_t *ret_permitted)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -1;
+	*ret_permitted = data[0].permitted | (uint64_t)data[1].permitted << 32;
+	return 0;
+}
+
+static int set_caps(uint64_t all)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		data[i].effective = data[i].permitted = data[i].inheritable = all >> 32 * i;
+	return syscall(SYS_capset, &header, data);
+}
+
+/* Becomes who asked, but for the real and the saved user id, with what capabilities shall survive the exec: those of one who may trace other
+ * users' processes, and of one who leaves root's ids then (delegation.h). */
+static int become(const struct ip_peer *who, enum ip_permit_kind kind)
+{
+	const struct ip_ids *ids = &who->facts.ids;
+	uint64_t ours, keep;
+
+	if (get_caps(&ours) < 0)
+		return -1;
+	if (geteuid() == 0) {
+		/* uid 0 shall be no more than its capabilities say: an exec would give root everything */
+		if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS) < 0 ||
+		    setgroups(who->ngroups, who->groups) < 0 ||
+		    setresgid(ids->rgid, ids->rgid, ids->rgid) < 0 || setresuid(-1, ids->ruid, -1) < 0 ||
+		    prctl(PR_SET_DUMPABLE, 0) < 0)
+			return -1;
+	} else if (ids->ruid != geteuid() || ids->rgid != getegid()) {
+		errno = EPERM;
+		return -1;
+	}
+	keep = ours & (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
+		       (kind != IP_PERMIT_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE) : 0) |
+		       (getuid() == 0 ? BIT(CAP_SETUID) : 0));
+	if (set_caps(keep) < 0)
+		return -1;
+	for (int cap = 0; cap < 64; cap++)
+		if (keep >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -1;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+static void fail(const char *what)
+{
+	ip_print(stderr, "iprobe: iprobed cannot start a worker: %s: %s\n", what, strerror(errno));
+	_exit(1);
+}
+
+/* What is to be kept, in its place, and nothing else is open: iprobed's socket, connections... What they are now may lie in each other's way. */
+static int put_in_place(const int *from, unsigned first, unsigned n)
+{
+	int high[PLACES];
+
+	for (unsigned i = 0; i < n; i++) {
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 3 * PLACES);
+		if (high[i] < 0)
+			return -1;
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (dup3(high[i], first + i, first + i != TARGET_FD ? O_CLOEXEC : 0) < 0)
+			return -1;
+	return syscall(SYS_close_range, first + n, ~0u, 0);
+}
+
+/* The caller's descriptors, which come when iprobed has told the process at his connection. ret: directory, out, err. */
+static void receive(const struct ip_worker *w, int ret[3])
+{
+	size_t expected = ip_request_fds(w->request->what), n = 0;
+	struct pollfd p = {.fd = CHANNEL_FD, .events = POLLIN};
+	char byte;
+	int flags = 0, fds[IP_REQUEST_FDS];
+
+	if (poll(&p, 1, CHANNEL_MS) != 1 ||
+	    ip_receive_with_fds(CHANNEL_FD, &byte, 1, fds, IP_REQUEST_FDS, &n, &flags, MSG_DONTWAIT) != 1 ||
+	    n != expected) {
+		errno = ECONNRESET;
+		fail("who asks has sent nothing, or has gone");
+	}
+	for (size_t i = 0; i < n; i++)
+		ret[3 - n + i] = fds[i];
+}
+
+/* Standard input, output, error; and the directory in the place of the channel. */
+static int arrange(const int theirs[3], int target, int program)
+{
+
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int all[] = {null,
+			   theirs[1] < 0 ? STDERR_FILENO : theirs[1],
+			   theirs[2] < 0 ? STDERR_FILENO : theirs[2],
+			   target,
+			   program,
+			   theirs[0] < 0 ? root : theirs[0]};
+
+	if (put_in_place(all, 0, PLACES) < 0)
+		return -1;
+	for (int i = 0; i <= STDERR_FILENO; i++)
+		if (fcntl(i, F_SETFD, 0) < 0)
+			return -1;
+	return 0;
+}
+
+static int set_limit(int what, uint64_t his, uint64_t ours)
+{
+	struct rlimit limit;
+	rlim_t value = his < ours ? his : ours;
+
+	if (getrlimit(what, &limit) < 0)
+		return -1;
+	if (value > limit.rlim_max)
+		value = limit.rlim_max;
+	limit.rlim_cur = limit.rlim_max = value; /* UINT64_MAX is RLIM_INFINITY */
+	return setrlimit(what, &limit);
+}
+
+/* He has as much as he would have had without us. Beyond that: programs are large, and so are their symbols, but not without end. */
+int ip_worker_set_limits(const struct ip_peer_limits *his)
+{
+	return set_limit(RLIMIT_FSIZE, his->file_size, UINT64_MAX) < 0 ||
+			       set_limit(RLIMIT_NPROC, his->processes, UINT64_MAX) < 0 ||
+			       set_limit(RLIMIT_AS, his->address_space, ADDRESS_SPACE_MAX) < 0 ||
+			       set_limit(RLIMIT_DATA, his->data, DATA_MAX) < 0 ||
+			       set_limit(RLIMIT_CORE, 0, 0) < 0
+		       ? -1
+		       : 0;
+}
+
+/* Who has CAP_SYS_PTRACE himself may trace whatever he names. */
+static enum ip_permit_kind kind_of(const struct ip_worker *w)
+{
+	return w->who->facts.effective & BIT(CAP_SYS_PTRACE) ? IP_PERMIT_ANY
+	       : w->entry				     ? IP_PERMIT_MEMBER
+							     : IP_PERMIT_OWN;
+}
+
+static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t parent)
+{
+	const int ours[] = {w->target, w->program, w->channel};
+	int theirs[] = {w->directory, w->out, w->err};
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		signal(i, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	umask(077);
+	if (setsid() < 0)
+		fail("setsid");
+	if (w->channel >= 0 && put_in_place(ours, TARGET_FD, 3) < 0)
+		fail("descriptors");
+	if (ip_worker_set_limits(&w->who->limits) < 0)
+		fail("limits");
+	if (become(w->who, kind_of(w)) < 0)
+		fail("cannot become who asks");
+	/* behind the change of ids, which clears it; our parent may be gone already */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+		fail("iprobed ended");
+	if (w->channel >= 0)
+		receive(w, theirs);
+	if ((w->channel >= 0 ? arrange(theirs, TARGET_FD, PROGRAM_FD)
+			     : arrange(theirs, w->target, w->program)) < 0)
+		fail("descriptors");
+	/* as him, so that he cannot be put into a directory that is closed to him */
+	if (fchdir(DIRECTORY_FD) < 0)
+		fail("the directory that was sent");
+	/* the new image is root's until it is not dumpable any more: else its files in /proc were his for a moment */
+	if (getuid() == 0 && setresuid(0, 0, 0) < 0)
+		fail("ids");
+	fexecve(PROGRAM_FD, argv, env);
+	fail("cannot execute iprobe");
+}
+
+pid_t ip_worker_start(const struct ip_worker *w)
+{
+	char *argv[IP_REQUEST_OPTIONS_MAX + 8];
+	_cleanup_free_ char *permit = NULL, *variable = NULL;
+	const struct ip_request *r = w->request;
+	char number[16];
+	size_t n = 0;
+	pid_t parent = getpid(), pid;
+
+	if (r->what != IP_REQUEST_FPERF)
+		argv[n++] = (char *)"iprobe";
+	argv[n++] = (char *)ip_request_name(r->what);
+	for (size_t i = 0; i < r->noptions; i++)
+		argv[n++] = r->options[i];
+	if (*r->directory) {
+		argv[n++] = (char *)"-o";
+		argv[n++] = (char *)r->directory;
+	}
+	argv[n++] = (char *)(r->what == IP_REQUEST_FPERF ? "-p" : "--");
+	snprintf(number, sizeof(number), "%d", r->pid);
+	argv[n++] = number;
+	argv[n] = NULL;
+	permit = ip_permit_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_PERMIT_STAYS,
+				TARGET_FD, w->entry);
+	if (!permit || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", permit) < 0)
+		variable = NULL;
+	if (!variable) {
+		ip_error("out of memory");
+		return -1;
+	}
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		run_child(w, argv, (char *[]){IP_WORKER_ENVIRONMENT, variable, NULL}, parent);
+	return pid >= 0 ? pid : ip_error_errno("cannot start a worker");
+}
+
+int ip_worker_limit(void)
+{
+	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |
+				BIT(CAP_SETPCAP) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_KILL) |
+				BIT(CAP_CHECKPOINT_RESTORE);
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	uint64_t ours;
+
+	if (get_caps(&ours) < 0)
+		return ip_error_errno("capget");
+	/* What root has and lends to a worker of root's is no more than that either: others come back through no exec. */
+	for (int cap = 0; cap < 64; cap++)
+		if (ours & BIT(CAP_SETPCAP) && !(needed >> cap & 1) && prctl(PR_CAPBSET_READ, cap) == 1)
+			prctl(PR_CAPBSET_DROP, cap);
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted = (ours & needed) >> 32 * i;
+		data[i].effective = (ours & needed & ~BIT(CAP_DAC_OVERRIDE)) >> 32 * i;
+		data[i].inheritable = 0;
+	}
+	if (syscall(SYS_capset, &header, data) < 0)
+		return ip_error_errno("capset");
+	return 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What workers say for whom nobody waits, on its way to the log. Names of processes and files are in it, which others have chosen: no character
+ * of theirs does anything to a terminal or a log, none makes a line of its own, and there is an end of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "iprobed/daemon_private.h"
+
+#define LINE  512 /* bytes; what is longer goes on in the next one */
+#define LINES 32  /* of one worker */
+
+struct ip_iprobed_words {
+	int fd; /* -1: it has ended */
+	char line[LINE];
+	size_t n;
+	unsigned lines;
+};
+
+struct ip_iprobed_words *ip_iprobed_words_new(int *ret_for_worker)
+{
+	struct ip_iprobed_words *w = calloc(1, sizeof(*w));
+	int ends[2];
+
+	if (!w || pipe2(ends, O_CLOEXEC) < 0) {
+		free(w);
+		ip_error_errno("cannot make a pipe");
+		return NULL;
+	}
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	w->fd = ends[0];
+	*ret_for_worker = ends[1];
+	return w;
+}
+
+int ip_iprobed_words_fd(const struct ip_iprobed_words *w)
+{
+	return w ? w->fd : -1;
+}
+
+static void put(struct ip_iprobed_session *s)
+{
+	struct ip_iprobed_words *w = s->words;
+
+	if (w->n && ++w->lines <= LINES)
+		ip_iprobed_log(s, "says: %.*s%s", (int)w->n, w->line,
+			       w->lines == LINES ? " (what more it says is left out)" : "");
+	w->n = 0;
+}
+
+void ip_iprobed_words_read(struct ip_iprobed_session *s)
+{
+	struct ip_iprobed_words *w = s->words;
+	char text[4096];
+	ssize_t n;
+
+	while (w && w->fd >= 0) {
+		n = read(w->fd, text, sizeof(text));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] != '\n')
+				w->line[w->n++] = text[i] ? text[i] : '?';
+			if (text[i] == '\n' || w->n == LINE)
+				put(s);
+		}
+		if (n <= 0) {
+			put(s);
+			close(w->fd);
+			w->fd = -1;
+		}
+	}
+}
+
+void ip_iprobed_words_free(struct ip_iprobed_words *w)
+{
+	if (w && w->fd >= 0)
+		close(w->fd);
+	free(w);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session begins with: clock, area, trace, collector.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include "access/delegation.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "session/controller.h"
+#include "session/pmu_leftovers.h"
+#include "session/session_private.h"
+
+#define GIB (1ull << 30)
+
+static uint64_t default_max_size(int dir, const char **ret_by)
+{
+	struct statvfs v;
+	uint64_t tenth;
+
+	*ret_by = IP_LIMIT_DEFAULT;
+	if (fstatvfs(dir, &v) < 0)
+		return GIB;
+	tenth = (uint64_t)v.f_bavail * v.f_frsize / 10;
+	if (tenth >= GIB)
+		return GIB;
+	*ret_by = IP_LIMIT_SPACE;
+	return tenth;
+}
+
+int ip_session_begin(struct ip_session *s, uint64_t max_size)
+{
+	if (s->area->modes & IP_MODE_COARSE) {
+		if (ip_pulse_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
+			return -1;
+		ip_trace_add_coarse(s->trace, 0, 0, 0, 0);
+	}
+	s->summary->limit = max_size;
+	if (!s->summary->limit_by)
+		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
+	/* the family first: who has a collector has one */
+	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+			     &s->family) < 0 ||
+	    ip_collector_create(s->area, s->trace, s->target,
+				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
+	    ((s->area->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
+		return -1;
+	/* the user's own, though we may be in a hurry just now */
+	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
+	if (s->options->follow_fork)
+		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
+	if (ip_control_create(s->area, &s->control) < 0)
+		ip_print(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			 s->target->pid, ip_error_message());
+	return 0;
+}
+
+int ip_session_begin_area(const struct ip_session *s, struct ip_area *area, const struct ip_plan *plan,
+			  const struct ip_modules *modules)
+{
+	const struct ip_session_controller *c = s->options->controller;
+	struct ip_area_needs needs = {
+		.memory = s->options->memory,
+		.modes = (s->options->coarse ? IP_MODE_COARSE : 0) |
+			 (ip_filters_any(&s->options->filters) ? IP_MODE_CAREFUL : 0) |
+			 (ip_clock_selected() == IP_CLOCK_MONOTONIC ? IP_MODE_MONOTONIC : 0) |
+			 (s->options->overwrite ? IP_MODE_OVERWRITE : 0)};
+
+	if (s->selections.rules || s->drops || c)
+		ip_counters_needs(plan, s->selections.rules, s->user.path ? &s->user : NULL, modules, area,
+				  &needs);
+	if (c && c->check(c->data, s->target, plan, &needs.room) < 0)
+		return -1;
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) &&
+	    ip_values_is_confined(s->target))
+		return ip_error("pid %d: it is under seccomp, or may be soon (libseccomp), and might be "
+				"ended for a call of clock_gettime: take "
+				"--time coarse, or --clock tsc where that will do",
+				s->target->pid);
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE) && s->options->follow_fork)
+		return ip_error("pid %d: times come from the kernel's clock, by a call that a child which "
+				"puts itself under seccomp might be "
+				"ended for: take --time coarse, or --clock tsc where that will do, or leave "
+				"--follow-fork out",
+				s->target->pid);
+	if (ip_area_begin(area, s->target->pid, &needs) < 0)
+		return -1;
+	if ((needs.modes & IP_MODE_MONOTONIC) && !(needs.modes & IP_MODE_COARSE)) {
+		/* for hooks whose first call of the clock fails */
+		__atomic_store_n(&area->clock->now, ip_clock_now(), __ATOMIC_RELEASE);
+		area->may_read = true;
+	}
+	if (c && c->makes_calls(c->data))
+		area->may_read = true;
+	/* where a call comes from may have to be read (runtime/filter.c, rt_call_site) */
+	if (s->options->filters.callsite && !ip_values_is_confined(s->target))
+		area->may_read = true;
+	return 0;
+}
+
+void ip_session_choose_clock(const struct ip_session_options *options)
+{
+	const char *why;
+
+	ip_clock_select(options->clock, &why);
+	if (why && (options->payloads.n ||
+		    options->drop_hot)) { /* histograms are measured in the process, by the TSC */
+		ip_print(stderr, "iprobe: %s: durations may be wrong across CPUs\n", why);
+		ip_clock_select(IP_CLOCK_TSC, NULL);
+	} else if (why)
+		ip_print(stderr,
+			 "iprobe: %s: events take their time from clock_gettime, which costs more (--clock "
+			 "tsc reads the TSC all the same)\n",
+			 why);
+}
+
+static void add_filter(void *trace, const char *text)
+{
+	ip_trace_add_filter(trace, text);
+}
+
+int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, const struct ip_modules *modules)
+{
+	_cleanup_free_ char *command = ip_proc_command(s->target->pid);
+	const struct ip_session_controller *c = s->options->controller;
+	uint64_t max_size;
+	bool down;
+	int made;
+
+	/* an fperf that was killed has left its counters */
+	if (ip_pmu_clean(s->target, s->area) < 0)
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
+	    ip_session_begin_area(s, s->area, plan, modules) < 0)
+		return -1;
+	down = ip_permit_put_down();
+	made = ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace);
+	ip_permit_take_up(down);
+	if (made < 0)
+		return -1;
+	if (ip_filters_begin(&s->options->filters, s->area, s->target, &s->start) < 0)
+		return -1;
+	if (ip_filters_any(&s->options->filters))
+		ip_filters_describe(&s->options->filters, add_filter, s->trace);
+	if (s->options->filters.callsite)
+		ip_trace_add_others(s->trace, modules);
+	if (ip_clock_selected() == IP_CLOCK_MONOTONIC)
+		ip_trace_add_clock(s->trace, "monotonic");
+	if (s->options->compress) {
+		if (ip_trace_compress(s->trace) < 0)
+			return -1;
+		ip_trace_add_compressed(s->trace, 0);
+	}
+	max_size = s->options->max_size ? s->options->max_size
+					: default_max_size(ip_trace_dirfd(s->trace), &s->summary->limit_by);
+	if (s->options->rotate && ip_trace_rotate(s->trace, s->options->rotate, max_size) < 0)
+		return -1;
+	for (size_t i = 0; i < s->selections.n; i++)
+		ip_trace_add_selection(s->trace, s->selections.items[i].text);
+	if (ip_trace_begin_journal(s->trace, s->area->header->session, max_size) < 0)
+		return -1;
+	if (ip_session_begin(s, max_size) < 0)
+		return -1;
+	if ((s->selections.rules || s->drops || c) &&
+	    ip_counters_create(s->area, s->user.path ? &s->user : NULL, &s->counters) < 0)
+		return -1;
+	if (c && c->begin(c->data, s->area) < 0)
+		return -1;
+	ip_counters_set_kind(s->counters, c ? c->meters : NULL);
+	ip_collector_set_counters(s->collector, s->counters);
+	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
+	return 0;
+}
+
+static int64_t add_signature(void *trace, const char *text)
+{
+	return ip_trace_add_signature(trace, text);
+}
+
+int ip_session_plan_values(struct ip_session *s, struct ip_plan *plan, const struct ip_modules *modules,
+			   const struct ip_value_options *options)
+{
+	const struct ip_signatures signatures = {s->trace, add_signature};
+
+	return ip_values_plan(plan, s->target, modules, options, s->area, &signatures,
+			      &s->summary->value_gaps);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asking the iprobe that has the session of a target.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+#include "session/update.h"
+
+#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
+
+/* Whether the iprobe that has the session is in another network namespace, as far as we can see it. */
+static bool is_elsewhere(const struct ip_session *s)
+{
+	char name[64], ours[64] = "", theirs[64] = "";
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/net", ip_area_owner(s->area));
+	return readlink("/proc/self/ns/net", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs);
+}
+
+/* Why nobody listens although somebody has the session. */
+static int no_answer(const struct ip_session *s)
+{
+	pid_t owner = ip_area_owner(s->area);
+
+	if (!owner)
+		return ip_error(
+			"pid %d (or a process it was forked from): its ring memory is locked, by a process "
+			"that is not the iprobe which it names: the process itself, or its user, keeps "
+			"others from recording it",
+			s->target->pid);
+	if (is_elsewhere(s))
+		return ip_error("pid %d has a session already, by iprobe pid %d, which lives in another "
+				"network namespace: "
+				"ask it from there (nsenter -n -t %d)",
+				s->target->pid, owner, owner);
+	return ip_error("pid %d (or a process it was forked from) has a session already, by iprobe pid %d, "
+			"which does not answer: "
+			"it is about to end, stopped, in another network namespace, or of another version; "
+			"end that first",
+			s->target->pid, owner);
+}
+
+int ip_session_note_change(struct ip_session_summary *sum, const struct ip_control_reply *reply,
+			   const char *text, size_t size)
+{
+	sum->threads = reply->threads;
+	sum->pages = reply->pages;
+	sum->functions = reply->functions;
+	sum->sites = reply->sites;
+	sum->left_out = reply->left_out;
+	sum->foreign = reply->foreign;
+	for (sum->nstops = 0; sum->nstops < reply->nstops; sum->nstops++)
+		sum->stops[sum->nstops] = (struct ip_stop_record){
+			.ns = reply->stop_ns[sum->nstops], .failed = reply->failed_stops >> sum->nstops & 1};
+	sum->more_stops = reply->more_stops;
+	sum->more_ns = reply->more_ns;
+	sum->change = (struct ip_session_change){.done = true,
+						 .functions_added = reply->functions_added,
+						 .functions_removed = reply->functions_removed,
+						 .sites_added = reply->sites_added,
+						 .sites_removed = reply->sites_removed,
+						 .dir = strdup(text)};
+	if (strlen(text) + 1 < size)
+		sum->change.unused = strdup(text + strlen(text) + 1);
+	return sum->change.dir ? 0 : ip_error("out of memory");
+}
+
+/* One try. */
+static int ask(struct ip_session *s, bool dry_run)
+{
+	const struct ip_session_options *o = s->options;
+	struct ip_control_request request = {.magic = IP_CONTROL_MAGIC,
+					     .inner_pid = s->target->inner_pid,
+					     .string_limit = o->values.string_limit,
+					     .max_stop_ns = o->max_stop_ns,
+					     .flags = (o->values.args ? IP_CONTROL_ARGS : 0) |
+						      (o->values.retval ? IP_CONTROL_RETVAL : 0) |
+						      (dry_run ? IP_CONTROL_DRY_RUN : 0)};
+	_cleanup_free_ char *selection = ip_selection_text(s->selections.items[0].selection), *text = NULL;
+	struct ip_control_reply reply;
+	size_t size;
+	int done;
+
+	if (!selection)
+		return -1;
+	done = ip_control_ask(s->area, s->target->pid, &request, selection, -1, &reply, &text, &size);
+	if (done)
+		return done;
+	return ip_session_note_change(s->summary, &reply, text, size);
+}
+
+int ip_session_ask(struct ip_session *s, bool dry_run)
+{
+	const struct timespec nap = {.tv_nsec = 10000000};
+	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+
+	if (!ip_area_owner(s->area))
+		return no_answer(s);
+	if (s->options->controller)
+		return ip_error("pid %d has a session already, by iprobe pid %d: fperf needs one of its own, "
+				"end that first",
+				s->target->pid, ip_area_owner(s->area));
+	if (s->options->own) {
+		return ip_error("pid %d has a session already, by iprobe pid %d: %s is for a new one; leave "
+				"it out to change "
+				"that session, or end it first",
+				s->target->pid, s->area->header->owner_pid, s->options->own);
+	}
+	for (;;) {
+		int ret = ask(s, dry_run);
+
+		if (ret <= 0)
+			return ret;
+		/* it may not listen yet, or not any more */
+		if (!ip_area_has_session(s->area))
+			return 1;
+		if (is_elsewhere(s) || ip_now_ns() > limit || ip_interrupted)
+			return no_answer(s);
+		nanosleep(&nap, NULL);
+	}
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a session has counted and measured up to now: both ends. Its iprobe writes the counts into the trace; who asks reads them there.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+
+#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
+
+int ip_session_serve_counts(struct ip_session *s)
+{
+	if (s->options->controller)
+		return ip_error("pid %d: its session is that of an fperf (pid %d), which keeps no "
+				"histograms: end it first",
+				s->target->pid, getpid());
+	if (!s->counters)
+		return ip_error("pid %d: its session keeps no histograms: iprobe attach --payload hist "
+				"begins one that does",
+				s->target->pid);
+	if (ip_session_save_counts(s) < 0 || ip_trace_sync(s->trace) < 0) {
+		s->write_failed = true;
+		return -1;
+	}
+	return 0;
+}
+
+/* Asks the session of a process. 1 with an error: nobody listens. */
+static int request_of(pid_t pid, struct ip_control_request request, const char *text, int directory,
+		      const char *nobody, struct ip_control_reply *ret, char **ret_text, size_t *ret_size)
+{
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	int done = -1;
+
+	if (ip_target_open(pid, true, &target) < 0)
+		return -1;
+	if (!target->has_runtime || ip_area_open(target, &area) == 0) {
+		if (area)
+			request.inner_pid = target->inner_pid;
+		done = area ? ip_control_ask(area, pid, &request, text, directory, ret, ret_text, ret_size)
+			    : 1;
+		if (done > 0)
+			ip_error("pid %d has no session that could be asked: %s", pid, nobody);
+	}
+	ip_area_close(area);
+	ip_target_close(target);
+	return done;
+}
+
+int ip_session_request(pid_t pid, uint32_t flags, const char *text, int directory, const char *nobody,
+		       struct ip_control_reply *ret, char **ret_text)
+{
+	const struct ip_control_request request = {
+		.magic = IP_CONTROL_MAGIC, .flags = flags, .max_stop_ns = 1};
+	size_t size;
+
+	return request_of(pid, request, text, directory, nobody, ret, ret_text, &size) ? -1 : 0;
+}
+
+int ip_session_ask_change(pid_t pid, const char *selection, uint64_t max_stop_ns,
+			  struct ip_session_summary *ret)
+{
+	const struct ip_control_request request = {.magic = IP_CONTROL_MAGIC, .max_stop_ns = max_stop_ns};
+	_cleanup_free_ char *text = NULL, *answer = NULL;
+	struct ip_selection *parsed;
+	struct ip_control_reply reply;
+	size_t size;
+
+	*ret = (struct ip_session_summary){.pid = pid};
+	if (ip_selection_parse(selection, &parsed) < 0)
+		return -1;
+	text = ip_selection_text(parsed);
+	ip_selection_destroy(parsed);
+	if (!text || request_of(pid, request, text, -1, "there is nothing to change", &reply, &answer, &size))
+		return -1;
+	return ip_session_note_change(ret, &reply, answer, size);
+}
+
+int ip_session_ask_counts(pid_t pid, char **ret_dir)
+{
+	struct ip_control_reply reply;
+
+	return ip_session_request(pid, IP_CONTROL_COUNTS, "", -1, "iprobe attach --payload hist begins one",
+				  &reply, ret_dir);
+}
+
+static int has_session(pid_t pid)
+{
+	struct ip_target *target;
+	struct ip_area *area = NULL;
+	int found = 0;
+
+	if (ip_target_open(pid, true, &target) < 0)
+		return -1;
+	if (target->has_runtime)
+		found = ip_area_open(target, &area) < 0 ? -1 : ip_area_has_session(area);
+	ip_area_close(area);
+	ip_target_close(target);
+	return found;
+}
+
+/* One that has just begun does not listen yet, one that is about to end not any more. */
+int ip_session_join(pid_t pid, char **ret_dir)
+{
+	const struct ip_control_request request = {
+		.magic = IP_CONTROL_MAGIC, .flags = IP_CONTROL_COUNTS, .max_stop_ns = 1};
+	const struct timespec nap = {.tv_nsec = 10000000};
+	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+	struct ip_control_reply reply;
+	size_t size;
+
+	for (;;) {
+		int done = has_session(pid);
+
+		if (done <= 0)
+			return done < 0 ? -1 : 1;
+		done = request_of(pid, request, "", -1,
+				  "it is stopped, elsewhere, or of another version: end it first", &reply,
+				  ret_dir, &size);
+		if (done <= 0)
+			return done;
+		if (ip_interrupted || ip_now_ns() > limit)
+			return -1;
+		nanosleep(&nap, NULL);
+	}
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dropping. The steps are told in drop_hot.h; comments here name them.
+ */
+#include "session/drop_hot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/hot_functions.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/print.h"
+#include "common/selection.h"
+#include "common/units.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+#include "session/update.h"
+
+#define LOOK_NS	  100000000ull
+#define REST	  100u /* times as long as the stops of a change took, until the next one */
+#define RETRY_NS  1000000000ull
+#define AT_ONCE	  256u /* functions */
+#define NAMES_MAX 4u   /* in the summary; the trace has all */
+#define HZ_NS	  20000000ull
+
+struct drop {
+	uint8_t build_id[IP_BUILD_ID_MAX];
+	size_t build_id_size;
+	uint32_t function;
+	bool counted;
+	char *name; /* for people */
+};
+
+struct ip_drops {
+	struct ip_chooser chooser;
+	struct ip_hot *hot;
+	struct drop *items;
+	size_t n;
+	uint64_t next_ns, hz;
+	bool behind; /* step 4 has failed: it is to be done again */
+};
+
+static enum ip_verdict judge(const void *data, const struct ip_module *module, uint32_t function)
+{
+	bool counted;
+
+	if (!ip_drops_find(data, module, function, &counted))
+		return IP_VERDICT_TAKEN;
+	return counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
+}
+
+struct ip_drops *ip_drops_create(unsigned percent)
+{
+	struct ip_drops *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	d->hot = ip_hot_create(percent);
+	if (!d->hot) {
+		free(d);
+		return NULL;
+	}
+	d->chooser = (struct ip_chooser){.data = d, .judge = judge};
+	return d;
+}
+
+const struct ip_chooser *ip_drops_chooser(const struct ip_drops *d)
+{
+	return d ? &d->chooser : NULL;
+}
+
+void ip_drops_destroy(struct ip_drops *d)
+{
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->n; i++)
+		free(d->items[i].name);
+	free(d->items);
+	ip_hot_destroy(d->hot);
+	free(d);
+}
+
+struct ip_hot *ip_drops_hot(const struct ip_drops *d)
+{
+	return d ? d->hot : NULL;
+}
+
+bool ip_drops_find(const struct ip_drops *d, const struct ip_module *module, uint32_t function,
+		   bool *ret_counted)
+{
+	for (size_t i = 0; d && module->elf && i < d->n; i++) {
+		const struct drop *drop = &d->items[i];
+
+		if (drop->function != function || drop->build_id_size != module->elf->build_id_size ||
+		    memcmp(drop->build_id, module->elf->build_id, drop->build_id_size))
+			continue;
+		*ret_counted = drop->counted;
+		return true;
+	}
+	return false;
+}
+
+/* The module and function of a number; NULL: it is not there any more. */
+static const struct ip_module *find_function(const struct ip_session *s, uint32_t number,
+					     uint32_t *ret_function)
+{
+	for (size_t i = 0; i < s->modules.n; i++) {
+		const struct ip_module *m = &s->modules.items[i];
+		uint32_t first = m->list && m->elf ? ip_plan_first_number(s->area, m) : 0;
+
+		if (!first || number < first ||
+		    number - first >= IP_NUMBERS_PER_FUNCTION * m->list->header->nfunctions)
+			continue;
+		*ret_function = (number - first) / IP_NUMBERS_PER_FUNCTION;
+		return m;
+	}
+	return NULL;
+}
+
+/* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped before. */
+static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t *ret_first)
+{
+	struct ip_drops *d = s->drops;
+	uint32_t function;
+	const struct ip_module *m = find_function(s, f->number, &function);
+	struct drop drop = {0};
+	bool counted;
+
+	if (!m || ip_drops_find(d, m, function, &counted) || s->area->duties[f->number] != IP_DUTY_LOG ||
+	    ip_grow(&d->items, d->n, sizeof(*d->items)) < 0)
+		return false;
+	drop.function = function;
+	drop.build_id_size = m->elf->build_id_size;
+	memcpy(drop.build_id, m->elf->build_id, drop.build_id_size);
+	drop.counted = !ip_hot_is_even_counted(d->hot, f);
+	drop.name = ip_demangle(ip_probe_list_string(m->list, m->list->functions[function].name), false);
+	d->items[d->n++] = drop;
+	*ret_first = ip_plan_first_number(s->area, m) + IP_NUMBERS_PER_FUNCTION * function;
+	return true;
+}
+
+/* Step 3. */
+static int set_duties(struct ip_session *s, uint32_t first, uint32_t duty)
+{
+	for (uint32_t i = 0; i < IP_NUMBERS_PER_FUNCTION; i++)
+		if (ip_trace_knows(s->trace, first + i) && ip_counters_set(s->counters, first + i, duty) < 0)
+			return -1;
+	return 0;
+}
+
+static void tell(const struct ip_session *s, const struct drop *drop, const struct ip_hot_function *f)
+{
+	char rate[32], own[16];
+
+	ip_print(stderr,
+		 "%siprobe: %s dropped: %s calls a second of %s each, %u %% of its time went to its probes; "
+		 "%s\n",
+		 s->options->live_line ? "\r\033[K" : "", drop->name ? drop->name : "?",
+		 ip_format_count(f->per_second, rate), ip_format_ns(f->own_ticks * 1e9 / s->drops->hz, own),
+		 f->share, drop->counted ? "from now on its calls are counted" : "from now on it has none");
+}
+
+/* n may be 0: then there is only step 4 to make up for. */
+static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t n)
+{
+	const struct ip_change_options options = {
+		.kind = "drop", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
+	struct ip_drops *d = s->drops;
+	_cleanup_free_ uint32_t *firsts = calloc(n + 1, sizeof(*firsts));
+	_cleanup_free_ size_t *from = calloc(n + 1, sizeof(*from));
+	struct ip_change_result result = {0};
+	size_t before = d->n;
+	bool again = d->behind;
+	uint64_t stopped = 0;
+
+	for (size_t i = 0; i < n && firsts && from; i++) {
+		size_t at = d->n - before;
+
+		if (!note(s, &hot[i], &firsts[at]))
+			continue;
+		from[at] = i;
+		/* no room: better no calls of it than what they cost now */
+		if (d->items[d->n - 1].counted && set_duties(s, firsts[at], IP_DUTY_COUNT) < 0)
+			d->items[d->n - 1].counted = false;
+	}
+	if (d->n == before && !again)
+		return;
+	d->behind = ip_session_update(s, &options, &result) < 0; /* 4 */
+	for (size_t i = before; i < d->n; i++) {
+		const struct ip_hot_function *f = &hot[from[i - before]];
+
+		if (d->behind && !d->items[i].counted)
+			set_duties(s, firsts[i - before], IP_DUTY_SILENT);
+		tell(s, &d->items[i], f);
+		ip_trace_add_dropped(s->trace, ip_clock_now(), firsts[i - before], d->items[i].counted,
+				     f->per_second, f->own_ticks, f->share);
+	}
+	for (size_t i = 0; i < result.nstops; i++)
+		stopped += result.stops[i].ns;
+	d->next_ns = ip_now_ns() + (d->behind		       ? RETRY_NS
+				    : LOOK_NS > REST * stopped ? LOOK_NS
+							       : REST * stopped);
+	if (d->behind && !again)
+		ip_print(stderr,
+			 "%siprobe: pid %d: the probes of hot functions cannot be taken away now, and are "
+			 "tried "
+			 "again: %s\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid, ip_error_message());
+	if (d->n > before)
+		ip_trace_sync(s->trace);
+}
+
+void ip_drops_turn(struct ip_session *s)
+{
+	struct ip_drops *d = s->drops;
+	_cleanup_free_ struct ip_hot_function *hot = NULL;
+	struct ip_clock_reading now;
+	size_t n;
+
+	if (!d || !s->counters || !s->live || ip_now_ns() < d->next_ns)
+		return;
+	d->next_ns = ip_now_ns() + LOOK_NS;
+	ip_clock_read(&now);
+	d->hz = ip_clock_hz(&s->start, &now, HZ_NS);
+	hot = calloc(AT_ONCE, sizeof(*hot));
+	n = hot ? ip_hot_take(d->hot, d->hz, hot, AT_ONCE) : 0;
+	if (n || d->behind)
+		drop(s, hot, n);
+}
+
+size_t ip_drops_summary(const struct ip_drops *d, char **ret_names)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	*ret_names = NULL;
+	if (!d || !d->n)
+		return 0;
+	out = open_memstream(&text, &size);
+	if (!out)
+		return d->n;
+	for (size_t i = 0; i < d->n && i < NAMES_MAX; i++)
+		fprintf(out, "%s%s", i ? ", " : "", d->items[i].name ? d->items[i].name : "?");
+	if (d->n > NAMES_MAX)
+		fprintf(out, " and %zu more", d->n - NAMES_MAX);
+	fclose(out);
+	*ret_names = text;
+	return d->n;
+}

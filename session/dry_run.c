@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an attach would do, without doing it (--dry-run): the plan, and what its stop is expected to cost.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "hotpatcher/inject/inject.h"
+#include "hotpatcher/inject/runtime_wake.h"
+#include "hotpatcher/patch/remap.h"
+#include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/ptrace/kernel_worker.h"
+#include "session/session_private.h"
+#include "session/update.h"
+
+static int preview_modules(struct ip_session_preview *preview, const struct ip_modules *modules,
+			   const struct ip_plan *plan)
+{
+	preview->modules = calloc(modules->n, sizeof(*preview->modules));
+	if (!preview->modules)
+		return ip_error("out of memory");
+	for (size_t m = 0; m < modules->n; m++) {
+		size_t k = preview->nmodules;
+
+		for (size_t i = 0; i < plan->nchanges; i++)
+			preview->modules[k].sites += plan->functions[plan->function_of[i]].module_index == m;
+		for (size_t i = 0; i < plan->nfunctions; i++)
+			preview->modules[k].functions +=
+				plan->functions[i].module_index == m && !plan->functions[i].inlined;
+		if (!preview->modules[k].sites)
+			continue;
+		preview->modules[k].path = strdup(modules->items[m].path);
+		preview->nmodules++;
+	}
+	return 0;
+}
+
+static size_t count_pages(const struct ip_plan *plan)
+{
+	uint64_t last = ~0ull;
+	size_t pages = 0;
+
+	for (size_t i = 0; i < plan->nchanges; i++) { /* ascending within a module */
+		uint64_t first_page = plan->changes[i].address >> 12;
+		uint64_t last_page = (plan->changes[i].address + plan->changes[i].length - 1) >> 12;
+
+		pages += (first_page != last) + (last_page != first_page);
+		last = last_page;
+	}
+	return pages;
+}
+
+/* --no-stop: what is cut into how many pieces, what cannot be, whether it would serve. */
+static int preview_flip(struct ip_session_preview *preview, struct ip_target *target,
+			const struct ip_modules *modules, const struct ip_plan *plan)
+{
+	struct ip_flip_plan *flip;
+	int ret;
+
+	if (ip_flip_prepare(target, modules, plan->changes, plan->nchanges, IP_FLIP_PARTIAL, &flip) < 0)
+		return -1;
+	preview->pieces = ip_flip_pieces(flip);
+	preview->expected_stop_ns = 0;
+	preview->summary.sites = ip_flip_sites(flip);
+	preview->summary.pages = ip_flip_pages(flip);
+	preview->summary.unswitched = ip_flip_left_out(flip);
+	if (ip_flip_reason(flip))
+		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why), "%s",
+			 ip_flip_reason(flip));
+	ret = ip_is_asleep(target) ? 0 : ip_flip_check(flip);
+	ip_flip_destroy(flip);
+	return ret;
+}
+
+int ip_session_preview(pid_t pid, const struct ip_session_options *options, struct ip_session_preview *ret)
+{
+	struct ip_session s = {.options = options, .summary = &ret->summary};
+	struct ip_modules modules = {0};
+	struct ip_plan plan = {0};
+	int done = -1;
+
+	*ret = (struct ip_session_preview){.summary.pid = pid};
+	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0 ||
+	    (!s.target->has_runtime && ip_inject_check(s.target) < 0) ||
+	    (s.target->has_runtime && !ip_is_asleep(s.target) && ip_area_open(s.target, &s.area) < 0))
+		goto out;
+	if (s.area && ip_area_has_session(s.area)) {
+		done = ip_session_ask(&s, true);
+		if (done <= 0)
+			goto out;
+	}
+	done = -1;
+	if (ip_modules_load(s.target, &modules) < 0 || ip_session_check_lists(s.target, &modules) < 0 ||
+	    ip_plan_select(s.target, &modules, &s.selections, &plan) < 0 ||
+	    preview_modules(ret, &modules, &plan) < 0)
+		goto out;
+	ret->summary.sites = plan.nchanges;
+	ret->summary.functions = plan.ndistinct;
+	ret->summary.left_out = plan.left_out;
+	ret->summary.pages = count_pages(&plan);
+	ret->summary.threads = ip_user_threads(pid);
+	ret->expected_stop_ns = ip_parts_expect(plan.changes, plan.nchanges, options->max_stop_ns,
+						ret->summary.threads, &ret->nstops);
+	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
+out:
+	ip_plan_clear(&plan);
+	ip_modules_clear(&modules);
+	ip_session_clear(&s);
+	return done;
+}
+
+void ip_session_preview_clear(struct ip_session_preview *preview)
+{
+	for (size_t i = 0; i < preview->nmodules; i++)
+		free(preview->modules[i].path);
+	free(preview->modules);
+}

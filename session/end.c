@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a session: going idle, the last words.
+ */
+#include "session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "access/delegation.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "hotpatcher/ptrace/syscall_restart.h"
+#include "session/controller.h"
+#include "session/follow_exec.h"
+#include "session/pmu_leftovers.h"
+#include "session/session_private.h"
+#include "session/until.h"
+
+#define LOCK_NS 65000000000ull /* longer than another iprobe tries (stop.h) */
+
+/* Recording ends now, even if it takes a while until the threads can be stopped: hooks look at the gate
+ * first. */
+static void close_gate(struct ip_session *s)
+{
+	const uint32_t closed = 0;
+
+	ip_target_write(s->target, s->target->anchor.gate, &closed, sizeof(closed));
+}
+
+/* The target runs on until the next try. */
+static void rest(struct ip_session *s)
+{
+	const uint64_t nap = s->target->asleep ? IP_SESSION_TRY_NS / 5 : IP_SESSION_TRY_NS;
+
+	if (ip_collector_poll(s->collector) < 0)
+		s->write_failed = true;
+	ip_stop_rest(s->target, nap, NULL);
+}
+
+/* An iprobe detach beside us may hold the lock for as long as it waits for a thread; then it puts our sites back. */
+static int await_lock(struct ip_session *s)
+{
+	const uint64_t began = ip_now_ns();
+	int got;
+
+	while ((got = ip_area_try_patch(s->area, s->target->pid)) == 0) {
+		if (!ip_target_alive(s->target) || ip_now_ns() - began > LOCK_NS)
+			return ip_area_lock_patch(s->area, s->target->pid);
+		rest(s);
+	}
+	return got < 0 ? -1 : 0;
+}
+
+/* Back to NOPs. Unlike at the start we go on trying: live sites stay where we do not succeed. No stop is longer than was allowed. */
+static int restore_all(struct ip_session *s)
+{
+	struct ip_patch_result result = {0};
+	bool said = false;
+	uint64_t began;
+	int ret = -1;
+
+	if (await_lock(s) < 0)
+		return -1;
+	began = ip_now_ns();
+	if (s->options->no_stop && ip_target_alive(s->target)) {
+		if (ip_session_flip_idle(s, &s->modules, "detach", &result) == 0) {
+			ip_area_unlock_patch(s->area);
+			return 0;
+		}
+		if (ip_target_alive(s->target))
+			ip_print(stderr, "iprobe: %s; its sites are put back in a stop\n",
+				 ip_error_message());
+	}
+	while (ip_target_alive(s->target)) {
+		ip_stop_let_go(s->target);
+		if (ip_follow_refresh(s) < 0)
+			break;
+		ret = ip_restore(s->target, &s->modules, s->options->max_stop_ns, &result);
+		ip_session_note_stop(s, "detach", &result);
+		if (ret == 0 || !ip_stop_go_on(s->target, began, &said))
+			break;
+		rest(s);
+	}
+	ip_area_unlock_patch(s->area);
+	if (ret == 0)
+		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
+	free(result.inside);
+	return ret;
+}
+
+int ip_session_go_idle(struct ip_session *s)
+{
+	int ret = 0;
+
+	if (s->family)
+		ip_family_allow(s->family, false);
+	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
+	ip_permit_restore_only();
+	if (s->live && ip_target_alive(s->target)) {
+		close_gate(s);
+		ret = restore_all(s);
+		s->live = ret < 0;
+		/* one that ends has lost its memory some time before it is seen to have ended */
+		if (ret < 0 && (!ip_target_alive(s->target) || ip_target_image_is_gone(s->target)))
+			ret = 0;
+		if (ret < 0)
+			ip_error_prefix("sites are still live (iprobe detach %d puts them back)",
+					s->target->pid);
+	}
+	if (!s->collector)
+		return ret;
+	ip_family_restore(s->family);
+	/* where no thread can be borrowed for it now the next session sees to it */
+	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
+		ip_bounds_set_inherited(s->target, false);
+	for (uint64_t limit = ip_now_ns() + IP_SESSION_SETTLE_NS;
+	     (ip_target_alive(s->target) || s->options->follow_fork) &&
+	     ip_collector_in_flight(s->collector) && ip_now_ns() < limit;)
+		ip_session_nap(200000);
+	if (ret == 0 && s->options->controller && ip_target_alive(s->target) &&
+	    ip_pmu_clean(s->target, s->area) < 0 && ip_target_alive(s->target))
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+	if (!s->write_failed && ip_collector_end(s->collector) < 0) {
+		s->write_failed = true;
+		return -1;
+	}
+	return ret;
+}
+
+int ip_session_save_counts(struct ip_session *s)
+{
+	ip_counters_collect(s->counters);
+	return ip_counters_save(s->counters, s->trace);
+}
+
+/* Names of the threads that live at the end. */
+void ip_session_add_names(const struct ip_session *s, struct ip_trace *trace)
+{
+	char path[80], name[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", s->target->pid);
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	if (file && fgets(name, sizeof(name), file)) {
+		name[strcspn(name, "\n")] = '\0';
+		ip_trace_add_thread(trace, s->target->pid, name);
+	}
+}
+
+int ip_session_finish(struct ip_session *s, const char *reason)
+{
+	struct ip_session_summary *sum = s->summary;
+	struct ip_collector_stats stats;
+	struct ip_pulse_stats pulse;
+	int saved;
+
+	ip_collector_priority(false);
+	ip_session_tell_stops(s, "detach");
+	sum->end = reason;
+	sum->length_ns = ip_now_ns() - s->start_ns;
+	if (!sum->recorded) {
+		ip_trace_discard(s->trace);
+		s->trace = NULL;
+		return 0;
+	}
+	if (ip_collector_finish(s->collector) < 0)
+		return -1;
+	if (ip_collector_full(s->collector)) /* maybe by what was drained last */
+		sum->end = reason = ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+	saved = s->write_failed ? 0 : ip_session_save_counts(s);
+	if (s->options->controller)
+		s->options->controller->end(s->options->controller->data);
+	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
+	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
+	sum->calls = ip_counters_calls(s->counters);
+	ip_collector_stats(s->collector, &stats);
+	ip_trace_rotated(s->trace, &sum->rotated);
+	sum->rotates = ip_trace_rotates(s->trace);
+	if (sum->rotates)
+		ip_trace_add_rotated(s->trace);
+	sum->events = stats.events - sum->rotated.events;
+	sum->lost = stats.lost;
+	sum->overwritten = stats.overwritten;
+	if (s->options->overwrite)
+		ip_trace_add_overwritten(s->trace, stats.overwritten);
+	sum->unserved = stats.unserved;
+	sum->invalid = stats.invalid;
+	sum->filtered = stats.filtered;
+	if (ip_filters_any(&s->options->filters))
+		ip_trace_add_filtered(s->trace, stats.filtered);
+	if (reason && !strcmp(reason, IP_END_SIZE_LIMIT))
+		ip_trace_add_limit(s->trace, sum->limit, sum->limit_by);
+	sum->plain = stats.plain;
+	sum->written = ip_trace_bytes(s->trace);
+	if (ip_trace_compresses(s->trace) && stats.plain)
+		ip_trace_add_compressed(s->trace, stats.plain);
+	sum->processes = stats.processes;
+	/* run goes live while there is only one */
+	if (stats.threads > sum->threads)
+		sum->threads = stats.threads;
+	sum->children_restored = s->restored_before + ip_family_restored(s->family);
+	sum->renewed = s->target->renewed.n;
+	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
+	ip_watch_clear(s->watch, s->trace);
+	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
+	if (s->options->live_line)
+		ip_print(stderr, "\r\033[K");
+	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
+	ip_session_add_names(s, s->trace);
+	if (s->pulse) {
+		ip_session_condense(s);
+		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
+		ip_trace_add_coarse(s->trace, pulse.late, pulse.latest, pulse.refreshes, pulse.cpu_ns);
+	}
+	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
+			    reason) < 0)
+		return -1;
+	/* the clock's rate is known for sure by the end only: a recording that was resumed may have been too short before */
+	sum->kept_from_ns = ip_trace_ns(s->trace, sum->rotated.tsc);
+	return saved;
+}
+
+void ip_session_clear(struct ip_session *s)
+{
+	ip_pulse_stop(s->pulse, NULL);
+	ip_follow_destroy(s->follow);
+	ip_become_destroy(s->become);
+	ip_family_destroy(s->family);
+	ip_control_destroy(s->control);
+	ip_watch_destroy(s->watch);
+	ip_thread_watch_destroy(s->threads);
+	ip_collector_destroy(s->collector);
+	ip_counters_destroy(s->counters);
+	ip_drops_destroy(s->drops);
+	ip_until_destroy(s->until);
+	ip_trace_close(s->trace);
+	if (s->area && s->area->nsubbufs && !s->is_others)
+		ip_area_end(s->area);
+	ip_area_close(s->area);
+	ip_selections_clear(&s->selections);
+	ip_modules_clear(&s->modules);
+	free(s->counted);
+	ip_target_close(s->target);
+}

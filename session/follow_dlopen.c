@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following dlopen, dlclose and exec. The steps are told in follow_dlopen.h.
+ */
+#include "session/follow_dlopen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "common/retry.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/process/link_map.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/follow_exec.h"
+#include "session/session_private.h"
+#include "session/update.h"
+
+#define REST_SHARE 4		 /* times as long as the last change took */
+#define SLOW_NS	   1000000000ull /* between looks at a process without a list */
+#define BURST_NS   1000000000ull
+
+struct ip_follow {
+	struct ip_loader *loader;
+	uint64_t next_ns;    /* no look before */
+	uint64_t changed_ns; /* when something had changed last */
+	struct ip_retry patience;
+	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
+	unsigned
+		images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
+	bool listless, retry;
+	bool wanted; /* an update, whatever the list says */
+};
+
+int ip_follow_begin(struct ip_session *s)
+{
+	struct ip_follow *f = calloc(1, sizeof(*f));
+
+	ip_follow_destroy(s->follow);
+	s->follow = f;
+	if (!f)
+		return ip_error("out of memory");
+	f->loader = ip_loader_create();
+	if (!f->loader)
+		return -1;
+	f->images = s->target->images;
+	f->seen_ns = ip_now_ns();
+	f->seen_tsc = ip_clock_now();
+	/* in this order: what came between the plan and now shows as a change that has to be looked at */
+	f->listless = ip_loader_note(f->loader, s->target) < 0;
+	f->retry = !f->listless;
+	for (size_t i = 0; i < s->modules.n; i++) {
+		struct ip_module *m = &s->modules.items[i];
+
+		m->fresh = false;
+		/* a library may have been unloaded and loaded again since the plan */
+		f->wanted |= m->may_go && m->list;
+	}
+	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live);
+}
+
+void ip_follow_destroy(struct ip_follow *f)
+{
+	if (!f)
+		return;
+	ip_loader_destroy(f->loader);
+	free(f);
+}
+
+struct ip_loader *ip_follow_loader(const struct ip_follow *f, bool *ret_behind)
+{
+	if (!f || !f->loader || f->listless)
+		return NULL;
+	*ret_behind = f->retry;
+	return ip_loader_copy(f->loader);
+}
+
+void ip_follow_want(struct ip_follow *f)
+{
+	if (f)
+		f->wanted = f->retry = true;
+}
+
+bool ip_follow_expects(const struct ip_follow *f)
+{
+	return f && (f->retry || ip_now_ns() - f->changed_ns < BURST_NS);
+}
+
+int ip_follow_refresh(struct ip_session *s)
+{
+	struct ip_modules now;
+
+	if (ip_target_refresh(s->target) < 0 || ip_modules_reload(s->target, &s->modules, &now) < 0)
+		return -1;
+	for (size_t i = 0; i < s->modules.n; i++)
+		if (s->modules.items[i].list) {
+			ip_trace_add_library(s->trace, "unload", &s->modules.items[i]);
+			if (ip_watch_forget(s->watch, s->modules.items[i].start, s->modules.items[i].end,
+					    s->trace) < 0)
+				ip_watch_clear(s->watch,
+					       s->trace); /* no memory: what is left goes unwatched */
+		}
+	for (size_t i = 0; i < now.n; i++)
+		if (now.items[i].list && now.items[i].fresh)
+			ip_trace_add_library(s->trace, "load", &now.items[i]);
+	ip_modules_clear(&s->modules);
+	s->modules = now;
+	return 0;
+}
+
+/* Step 3: whether there is anything that could go live. A library at its old place whose site does not stand was loaded anew. */
+static bool anything_new(const struct ip_session *s)
+{
+	for (size_t i = 0; i < s->modules.n; i++) {
+		const struct ip_module *m = &s->modules.items[i];
+
+		if (m->list && (m->fresh || !ip_loader_site_stands(s->follow->loader, s->target, m)))
+			return true;
+	}
+	return false;
+}
+
+/* Steps 2 to 4. 1; 0: the loader is at work; -1 with an error. */
+static int catch_up(struct ip_session *s)
+{
+	const struct ip_change_options options = {.kind = "dlopen",
+						  .max_stop_ns = s->options->max_stop_ns,
+						  .values = s->options->values,
+						  .loader = s->follow->loader};
+	struct ip_follow *f = s->follow;
+	struct ip_change_result result;
+	int noted = f->listless ? 1 : ip_loader_note(f->loader, s->target);
+
+	if (noted == 0)
+		return 0;
+	f->listless |= noted < 0;
+	if (ip_target_refresh(s->target) < 0)
+		return -1;
+	if (f->images != s->target->images)
+		return 0; /* the next turn sees to it */
+	if (ip_follow_refresh(s) < 0)
+		return -1;
+	/* who wants no stop gets none */
+	if (!s->options->no_stop && (f->patience.failing_ns || f->wanted || anything_new(s)) &&
+	    ip_session_update(s, &options, &result) < 0)
+		return -1;
+	for (size_t i = 0; i < s->modules.n; i++)
+		s->modules.items[i].fresh = false;
+	f->wanted = false;
+	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
+}
+
+/* The process goes on as another program. */
+static const char *leave_image(struct ip_session *s)
+{
+	bool children = ip_family_lives(s->family);
+	int ret;
+
+	s->live = false;
+	s->execed = true;
+	ip_trace_add_exec(s->trace, s->target->inner_pid);
+	ip_watch_clear(s->watch, s->trace);
+	ret = children ? ip_collector_flush_process(s->collector, s->target->inner_pid)
+		       : ip_collector_flush(s->collector);
+	if (ret < 0) {
+		s->write_failed = true;
+		return "the trace could not be written";
+	}
+	if (!s->options->follow_exec)
+		return children ? NULL : IP_END_EXECED;
+	if (children) {
+		ip_print(stderr,
+			 "%siprobe: pid %d executes another program now, which is not recorded: processes "
+			 "that it "
+			 "forked before still are\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
+		return NULL;
+	}
+	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
+}
+
+/* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail
+ * has rested between its own tries. began_ns: of the try. */
+static void failed(struct ip_session *s, uint64_t began_ns)
+{
+	struct ip_follow *f = s->follow;
+	bool tell;
+
+	f->retry = true;
+	f->next_ns = ip_retry_failed(&f->patience, began_ns, &tell);
+	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
+		return;
+	f->patience.told = true;
+	ip_print(stderr,
+		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
+		 "trying\n",
+		 s->options->live_line ? "\r\033[K" : "", ip_error_message());
+}
+
+static void worked(struct ip_session *s)
+{
+	if (ip_retry_worked(&s->follow->patience))
+		ip_print(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
+			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
+}
+
+const char *ip_follow_turn(struct ip_session *s)
+{
+	struct ip_follow *f = s->follow;
+	uint64_t now = ip_now_ns();
+	int done;
+
+	if (!f || !ip_target_alive(s->target))
+		return NULL;
+	if (s->execed)
+		return ip_become_turn(s);
+	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
+		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
+		if (s->launched || ip_target_refresh(s->target) < 0)
+			return NULL;
+		return leave_image(s);
+	}
+	f->seen_ns = now;
+	f->seen_tsc = ip_clock_now();
+	if (now < f->next_ns || (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target)))
+		return NULL;
+	f->changed_ns = now;
+	done = catch_up(s);
+	if (s->write_failed)
+		return "the trace could not be written";
+	if (done < 0) {
+		failed(s, now);
+		return NULL;
+	}
+	now = ip_now_ns() + REST_SHARE * (ip_now_ns() - now);
+	f->retry = done == 0;
+	if (done)
+		worked(s);
+	f->next_ns = f->listless ? now + SLOW_NS : done ? now : 0;
+	return NULL;
+}

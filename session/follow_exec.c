@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Following exec. The steps are told in follow_exec.h; the comments here name them.
+ */
+#include "session/follow_exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/print.h"
+#include "common/units.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/inject/inject.h"
+#include "hotpatcher/inject/runtime_wake.h"
+#include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/process/link_map.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+
+#define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
+#define SELDOM_NS  250000000ull /* at one that has nothing for us, at most */
+#define SHARE	   20		/* of our time goes to looks, one in so many */
+#define GIVE_UP_NS 5000000000ull
+
+struct ip_become {
+	struct ip_loader *loader;
+	uint64_t seen_ns, seen_tsc;
+	uint64_t next_ns, rest_ns;
+	uint64_t failing_ns; /* since when; 0: it does not */
+	bool told;	     /* that there is nothing to record */
+};
+
+void ip_become_destroy(struct ip_become *b)
+{
+	if (!b)
+		return;
+	ip_loader_destroy(b->loader);
+	free(b);
+}
+
+int ip_become_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc)
+{
+	struct ip_become *b = calloc(1, sizeof(*b));
+
+	ip_become_destroy(s->become);
+	s->become = b;
+	if (!b)
+		return ip_error("out of memory");
+	b->loader = ip_loader_create();
+	b->seen_ns = seen_ns;
+	b->seen_tsc = seen_tsc;
+	b->rest_ns = FIRST_NS;
+	return b->loader ? 0 : -1;
+}
+
+/* What it executes now, for people. */
+static const char *program_of(pid_t pid, char path[256])
+{
+	char name[64];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	n = readlink(name, path, 255);
+	path[n > 0 ? n : 0] = '\0';
+	for (char *c = path; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	return n > 0 ? path : "another program";
+}
+
+static const char *line_start(const struct ip_session *s)
+{
+	return s->options->live_line ? "\r\033[K" : "";
+}
+
+/* Step 3. 1; 0: nothing is selected; -1. */
+static int is_wanted(struct ip_session *s, struct ip_modules *modules)
+{
+	struct ip_plan plan = {0};
+	int ret;
+
+	if (ip_modules_load(s->target, modules) < 0 ||
+	    ip_plan_match(s->target, modules, &s->selections, &plan) < 0)
+		return -1;
+	ret = plan.nchanges > 0;
+	ip_plan_clear(&plan);
+	return ret;
+}
+
+/* Step 4. */
+static int bring_runtime(struct ip_session *s, struct ip_modules *modules)
+{
+	uint64_t held[2] = {0, 0};
+
+	if (ip_inject(s->target, modules, &held[0]) < 0 || ip_wake(s->target, &held[1]) < 0)
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		const struct ip_stop_record hold = {.tsc = ip_clock_now(), .ns = held[i], .threads = 1};
+
+		if (held[i])
+			ip_session_add_stop(s, &hold);
+		if (held[i])
+			ip_trace_add_stop(s->trace, "exec", &hold);
+	}
+	return 0;
+}
+
+static bool same_memory(const struct ip_area *a, const struct ip_area *b)
+{
+	struct stat x, y;
+
+	return fstat(a->fd, &x) == 0 && fstat(b->fd, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/* Step 5: the numbers of the old area are taken in the new one. */
+static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pid_t pid)
+{
+	uint32_t n = __atomic_load_n(&old->header->nmodules, __ATOMIC_RELAXED);
+	uint64_t end = 1;
+
+	if (area->header->nmodules)
+		return ip_error("pid %d: somebody else has recorded the program already that it executes now",
+				pid);
+	for (uint32_t i = 0; i < n && i < IP_AREA_MODULES; i++) {
+		const struct ip_area_module *m = &old->modules[i];
+		uint64_t last = m->first_number + (uint64_t)IP_NUMBERS_PER_FUNCTION * m->nfunctions;
+
+		end = last > end ? last : end;
+	}
+	if (end > IP_NUMBER_MAX)
+		return ip_error("pid %d: its programs have more functions than a trace has numbers for", pid);
+	/* no module has it: its build-id is empty */
+	area->modules[0] = (struct ip_area_module){.first_number = 1,
+						   .nfunctions = (end + IP_NUMBERS_PER_FUNCTION - 2) /
+								 IP_NUMBERS_PER_FUNCTION};
+	__atomic_store_n(&area->header->nmodules, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Step 5. What is of the old area goes when all is there. */
+static int move(struct ip_session *s, struct ip_area *area)
+{
+	pid_t pid = s->target->pid;
+	struct ip_family *family, *before = s->family;
+	struct ip_area *old = s->area;
+
+	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
+	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 ||
+	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
+	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
+		    0) {
+		/* the next try finds it as this one did */
+		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
+		ip_area_close(area);
+		return -1;
+	}
+	/* what was recorded before is on disk by then */
+	if (ip_collector_move(s->collector, area) < 0 ||
+	    ip_trace_move_journal(s->trace, area->header->session) < 0) {
+		s->write_failed = true;
+		ip_family_destroy(family);
+		ip_area_close(area);
+		return -1;
+	}
+	s->family = family;
+	s->area = area;
+	if (s->options->follow_fork)
+		ip_collector_set_family(s->collector, ip_family_is_gone, family);
+	ip_watch_clear(s->watch, s->trace);
+	s->disturbed_before += ip_watch_summary(s->watch).disturbed;
+	ip_watch_destroy(s->watch);
+	s->watch = NULL;
+	ip_thread_watch_destroy(s->threads);
+	s->threads = NULL;
+	ip_control_destroy(s->control);
+	s->control = NULL;
+	if (ip_control_create(area, &s->control) < 0)
+		ip_print(stderr, "%siprobe: pid %d: %s: a second iprobe attach cannot change it\n",
+			 line_start(s), pid, ip_error_message());
+	ip_family_restore(before);
+	s->restored_before += ip_family_restored(before);
+	ip_family_destroy(before);
+	ip_area_end(old);
+	ip_area_close(old);
+	return 0;
+}
+
+/* Steps 4 and 5. */
+static int enter(struct ip_session *s)
+{
+	struct ip_area *area;
+
+	if (ip_area_open(s->target, &area) < 0)
+		return -1;
+	if (!same_memory(area, s->area))
+		return move(s, area);
+	/* a try before has moved it already; or the new image was given the old area, as under iprobe run */
+	ip_area_close(area);
+	if (!s->live)
+		ip_area_forget_stubs(s->area);
+	return 0;
+}
+
+/* Steps 2 to 6. 1: recording; 0: not yet; -1 with an error. */
+static int take(struct ip_session *s)
+{
+	struct ip_become *b = s->become;
+	struct ip_modules modules = {0};
+	int ret = ip_loader_note(b->loader, s->target); /* 2 */
+
+	if (ret == 0) {
+		b->rest_ns = FIRST_NS;
+		return 0;
+	}
+	if (ip_target_refresh(s->target) < 0)
+		return -1;
+	ret = is_wanted(s, &modules);		       /* 3 */
+	if (ret > 0 && bring_runtime(s, &modules) < 0) /* 4 */
+		ret = -1;
+	ip_modules_clear(&modules);
+	if (ret <= 0)
+		return ret;
+	if (enter(s) < 0) /* 5 */
+		return -1;
+	ret = ip_session_go_live(s, true); /* 6 */
+	return ret < 0 ? -1 : ret == 0;
+}
+
+static void tell_success(struct ip_session *s)
+{
+	const struct ip_become *b = s->become;
+	uint64_t now_tsc = ip_clock_now(), gap = ip_now_ns() - b->seen_ns;
+	char path[256], length[16];
+
+	ip_trace_add_again(s->trace, s->target->inner_pid, b->seen_tsc, now_tsc);
+	s->summary->execs++;
+	if (gap > s->summary->exec_gap_ns)
+		s->summary->exec_gap_ns = gap;
+	ip_print(stderr,
+		 "%siprobe: pid %d executes %s now: recorded again, after at most %s in which it was not\n",
+		 line_start(s), s->target->pid, program_of(s->target->pid, path), ip_format_ns(gap, length));
+}
+
+/* Another exec before we were there. */
+static int begin_anew(struct ip_session *s)
+{
+	struct ip_become *b = s->become;
+
+	if (s->live && ip_collector_flush(s->collector) < 0) {
+		s->write_failed = true;
+		return -1;
+	}
+	s->live = false;
+	ip_trace_add_exec(s->trace, s->target->inner_pid);
+	return ip_become_begin(s, b->seen_ns, b->seen_tsc);
+}
+
+static void tell_nothing(struct ip_session *s)
+{
+	struct ip_become *b = s->become;
+	char path[256];
+
+	if (b->told || b->rest_ns < SELDOM_NS)
+		return;
+	b->told = true;
+	ip_print(stderr,
+		 "%siprobe: pid %d executes %s now, of which nothing is selected: waiting for what comes "
+		 "next\n",
+		 line_start(s), s->target->pid, program_of(s->target->pid, path));
+}
+
+const char *ip_become_turn(struct ip_session *s)
+{
+	struct ip_become *b = s->become;
+	uint64_t now = ip_now_ns(), cost;
+	int done;
+
+	if (!b || now < b->next_ns)
+		return NULL;
+	if (ip_target_image_is_gone(s->target)) {
+		if (ip_target_refresh(s->target) < 0)
+			return NULL; /* it ends: that is told in a moment */
+		if (begin_anew(s) < 0)
+			return s->write_failed ? "the trace could not be written" : IP_END_EXECED;
+		return NULL;
+	}
+	done = take(s);
+	if (s->write_failed)
+		return "the trace could not be written";
+	if (done > 0) {
+		tell_success(s);
+		s->execed = false;
+		ip_become_destroy(b);
+		s->become = NULL;
+		return NULL;
+	}
+	if (done < 0 && !ip_target_image_is_gone(s->target) && ip_target_alive(s->target)) {
+		b->failing_ns = b->failing_ns ? b->failing_ns : now;
+		if (now - b->failing_ns > GIVE_UP_NS) {
+			char path[256];
+
+			ip_print(stderr, "%siprobe: pid %d executes %s now, which cannot be recorded: %s\n",
+				 line_start(s), s->target->pid, program_of(s->target->pid, path),
+				 ip_error_message());
+			return IP_END_EXECED;
+		}
+	} else if (done == 0) {
+		b->failing_ns = 0;
+		tell_nothing(s);
+	}
+	cost = SHARE * (ip_now_ns() - now);
+	cost = cost < SELDOM_NS ? cost : SELDOM_NS;
+	/* while it is being loaded a look is cheap, and haste of use */
+	b->next_ns = ip_now_ns() + (b->rest_ns == FIRST_NS || b->rest_ns > cost ? b->rest_ns : cost);
+	b->rest_ns = 2 * b->rest_ns < SELDOM_NS ? 2 * b->rest_ns : SELDOM_NS;
+	return NULL;
+}

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding forked children, and putting them back. See follow_fork.h, whose steps are named here.
+ */
+#include "session/follow_fork.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "access/thread_credentials.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/print.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/process/shared_mm.h"
+#include "hotpatcher/ptrace/stop.h"
+
+#define TRIES	      20
+#define NAP_NS	      5000000ull
+#define PASSES	      10
+#define LOOK_NS	      5000000ull   /* between looks, at least */
+#define LOOK_SHARE    20	   /* of our time go to them, one in so many */
+#define IDLE_NS	      250000000ull /* between looks where nothing calls for one */
+#define GROWN_NS      20000000ull  /* how long a silent child has lived when it is put back */
+#define DIFFERS_TRIES 8
+#define THREADS_MOST  256u	  /* whose credentials are read in a look, all children together, */
+#define THREADS_LEAST 4u	  /* and at least so many of each */
+#define DISOWN_NS     20000000ull /* so long a thread is looked for that lays a child's area down */
+
+enum kind {
+	CHILD,	  /* has the target's image, and maybe live sites */
+	CLEAN,	  /* a silent one that was put back; its own children may have been forked before */
+	STRANGER, /* has become another program, or may not be looked at */
+};
+
+struct relative {
+	pid_t pid, inner;
+	int fd; /* a pidfd: the number may be another process's one day */
+	enum kind kind;
+	uint64_t found_ns;
+	unsigned tries;
+	unsigned credentials_at; /* which of its threads is the next whose credentials are read */
+	bool differs;		 /* a followed one with other credentials: its sites go, and the area */
+	uint64_t again_ns;
+	bool shares; /* its memory is the target's, or that of another child that was met before */
+	void *kept;  /* ip_family_each() */
+};
+
+struct ip_family {
+	struct ip_area *area;
+	struct ip_target *target;
+	bool follow;
+	uint64_t deadline_ns;
+	uint64_t inode; /* of the area */
+	uint64_t gate;	/* of the target's image, when we began */
+	long last_pid;	/* at the last look */
+	bool same_namespace;
+	struct ip_credentials credentials; /* the target's, as they were seen last */
+	struct relative *items;
+	size_t n;
+	uint64_t look_ns; /* no look before */
+	uint64_t idle_ns; /* a look by then */
+	size_t restored;
+	void (*forget)(void *);
+	unsigned visits; /* under way: nobody is forgotten meanwhile */
+	struct ip_target **
+		late; /* closed once no thread of theirs is ours any more: one that did not stop in time is */
+	size_t nlate;
+};
+
+#define GATE_SIZE 4096u
+
+static bool same_pid_namespace(pid_t pid)
+{
+	char name[64], ours[64] = "", theirs[64] = "?";
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/pid", pid);
+	return readlink("/proc/self/ns/pid", ours, sizeof(ours) - 1) > 0 &&
+	       readlink(name, theirs, sizeof(theirs) - 1) > 0 && !strcmp(ours, theirs);
+}
+
+/* The id that was given to a process last: another one, and some process has forked. It costs one small file, where to look for children costs
+ * one for each thread. */
+static long last_pid(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/loadavg", "re");
+	long pid = -1;
+
+	if (file && fscanf(file, "%*s %*s %*s %*s %ld", &pid) != 1)
+		pid = -1;
+	return pid;
+}
+
+int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
+		     struct ip_family **ret)
+{
+	struct ip_family *f = calloc(1, sizeof(*f));
+	struct stat st;
+
+	if (!f)
+		return ip_error("out of memory");
+	if (fstat(area->fd, &st) < 0) {
+		free(f);
+		return ip_error_errno("pid %d: cannot look at its ring memory", target->pid);
+	}
+	f->area = area;
+	f->target = target;
+	f->follow = follow;
+	f->deadline_ns = deadline_ns;
+	f->inode = st.st_ino;
+	f->gate = target->anchor.gate;
+	f->last_pid = last_pid();
+	f->same_namespace = same_pid_namespace(target->pid);
+	ip_credentials_read(target->pid, &f->credentials);
+	*ret = f;
+	return 0;
+}
+
+static void drop(struct ip_family *f, struct relative *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	if (f->forget && r->kept)
+		f->forget(r->kept);
+}
+
+void ip_family_destroy(struct ip_family *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		drop(f, &f->items[i]);
+	free(f->items);
+	/* who is left does not stop, nor run: the kernel lets it go when we end */
+	for (size_t i = 0; i < f->nlate; i++) {
+		ip_stop_let_go(f->late[i]);
+		ip_target_close(f->late[i]);
+	}
+	free(f->late);
+	free(f);
+}
+
+void ip_family_allow(struct ip_family *f, bool allow)
+{
+	uint32_t session = allow && f->follow ? f->area->header->session : 0;
+
+	/* where it cannot be written the process has ended */
+	ip_bounds_set_follow(f->target, session);
+	__atomic_store_n(&f->area->header->follow, session, __ATOMIC_SEQ_CST);
+}
+
+/* Whether the process has the image that the target had, as its child: it has the target's gate, a page of its own at the same address,
+ * and no area but the target's. (It has that only if children are followed, or if it lives in the target's memory.) */
+static bool has_image(const struct ip_family *f, pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	bool has_gate = false, has_another = false;
+	char name[64], line[4300], perms[5];
+	uint64_t inode, start, end;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
+			continue;
+		has_gate |= start == f->gate && end == start + GATE_SIZE && !inode && !strcmp(perms, "rw-p");
+		if (!strstr(line, "/memfd:iprobe"))
+			continue;
+		if (inode == f->inode)
+			return true;
+		has_another = true;
+	}
+	return has_gate && !has_another;
+}
+
+static bool has_area(const struct ip_family *f, pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[4300];
+	uint64_t inode;
+
+	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, "/memfd:iprobe") && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
+		    inode == f->inode)
+			return true;
+	return false;
+}
+
+/* Its id as it sees itself: the last field of NSpid. */
+static pid_t inner_pid(pid_t pid)
+{
+	_cleanup_fclose_ FILE *file = NULL;
+	char name[64], line[512];
+
+	snprintf(name, sizeof(name), "/proc/%d/status", pid);
+	file = fopen(name, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+			return atoi(strrchr(line, '\t') + 1);
+	return pid;
+}
+
+static bool has_ended(const struct relative *r)
+{
+	struct pollfd p = {.fd = r->fd, .events = POLLIN};
+
+	if (r->fd >= 0)
+		return poll(&p, 1, 0) != 0;
+	return kill(r->pid, 0) < 0 && errno == ESRCH;
+}
+
+static void forget_ended(struct ip_family *f)
+{
+	size_t kept = 0;
+
+	if (f->visits)
+		return;
+	for (size_t i = 0; i < f->n; i++) {
+		if (!has_ended(&f->items[i])) {
+			f->items[kept++] = f->items[i];
+			continue;
+		}
+		drop(f, &f->items[i]);
+	}
+	f->n = kept;
+}
+
+static struct relative *find(const struct ip_family *f, pid_t pid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].pid == pid)
+			return &f->items[i];
+	return NULL;
+}
+
+/* Another iprobe has the area mapped too: to ask for a change of the session, say. It is no child. */
+static bool is_iprobe(pid_t pid)
+{
+	struct stat ours, theirs;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+	return stat("/proc/self/exe", &ours) == 0 && stat(name, &theirs) == 0 &&
+	       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+/* A child of vfork, or of clone(CLONE_VM). */
+static bool lives_in_another(const struct ip_family *f, pid_t pid)
+{
+	if (ip_kin_is(f->target->pid, pid))
+		return true;
+	for (size_t i = 0; i < f->n; i++)
+		if (f->items[i].kind == CHILD && ip_kin_is(f->items[i].pid, pid))
+			return true;
+	return false;
+}
+
+/* Step 2. */
+static void meet(struct ip_family *f, pid_t pid)
+{
+	struct relative r = {.pid = pid, .found_ns = ip_now_ns()};
+
+	if (pid == f->target->pid || pid == getpid() || find(f, pid) || is_iprobe(pid) ||
+	    ip_grow(&f->items, f->n, sizeof(*f->items)) < 0)
+		return;
+	r.fd = syscall(SYS_pidfd_open, pid, 0);
+	r.inner = f->same_namespace ? pid : inner_pid(pid);
+	r.kind = has_image(f, pid) ? CHILD : STRANGER;
+	r.shares = r.kind == CHILD && lives_in_another(f, pid);
+	f->items[f->n++] = r;
+}
+
+/* Step 1: the children of all of its threads. */
+static void meet_children(struct ip_family *f, pid_t pid)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char name[300];
+
+	snprintf(name, sizeof(name), "/proc/%d/task", pid);
+	dir = opendir(name);
+	while (dir && (entry = readdir(dir))) {
+		_cleanup_fclose_ FILE *file = NULL;
+		int child;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(name, sizeof(name), "/proc/%d/task/%s/children", pid, entry->d_name);
+		file = fopen(name, "re");
+		while (file && fscanf(file, "%d", &child) == 1)
+			meet(f, child);
+	}
+}
+
+/* Step 4: all processes that have the image. */
+static void meet_all(struct ip_family *f)
+{
+	_cleanup_closedir_ DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+
+		if (pid && !find(f, pid) && has_image(f, pid))
+			meet(f, pid);
+	}
+}
+
+static void let_late_go(struct ip_family *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->nlate; i++) {
+		ip_stop_let_go(f->late[i]);
+		if (f->late[i]->nheld)
+			f->late[kept++] = f->late[i];
+		else
+			ip_target_close(f->late[i]);
+	}
+	f->nlate = kept;
+}
+
+void ip_family_close_target(struct ip_family *f, struct ip_target *target)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	ip_stop_let_go(target);
+	if (target->nheld && ip_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
+		f->late[f->nlate++] = target;
+		return;
+	}
+	while (target->nheld) {
+		nanosleep(&nap, NULL);
+		ip_stop_let_go(target);
+	}
+	ip_target_close(target);
+}
+
+/* The number of sites put back, or -1. Nothing is left to it of the area. */
+static long restore_one(struct ip_family *f, const struct relative *r, unsigned tries)
+{
+	const uint64_t began = ip_now_ns();
+	const uint32_t closed = 0;
+	struct ip_patch_result result = {0};
+	struct ip_modules modules;
+	struct ip_target *target;
+	bool said = false;
+	int ret;
+
+	if (ip_kin_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
+		return 0;
+	/* what is taken from a child would be taken from the target */
+	if (ip_kin_may_be(f->target->pid, r->pid))
+		return ip_error("pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
+				r->pid, f->target->pid);
+	if (ip_target_open(r->pid, true, &target) < 0)
+		return has_ended(r) ? 0 : -1;
+	/* in this order: who reads the first before opens a gate that we close, or sees the area's word */
+	if (f->follow)
+		ip_bounds_set_follow(target, 0);
+	if (f->follow && target->anchor.gate)
+		ip_target_write(target, target->anchor.gate, &closed, sizeof(closed));
+	ret = ip_modules_load(target, &modules);
+	if (ret == 0) {
+		for (unsigned i = 1;; i++) {
+			ip_stop_let_go(target);
+			ret = ip_restore(target, &modules, f->deadline_ns, &result);
+			for (size_t k = 0; k < result.nstops; k++)
+				ip_stop_log_add(&f->target->stops, "child", &result.stops[k]);
+			for (size_t k = 0; k < target->stops.n; k++)
+				ip_stop_log_add(&f->target->stops, "child", &target->stops.items[k].record);
+			ip_stop_log_clear(&target->stops);
+			if (ret == 0 || !result.transient ||
+			    (i >= tries && (tries == 1 || !(target->asleep || target->starved) ||
+					    !ip_stop_go_on(target, began, &said))))
+				break;
+			ip_stop_rest(target, NAP_NS, NULL);
+		}
+		ip_modules_clear(&modules);
+	}
+	free(result.inside);
+	ip_stop_let_go(target);
+	if (ret == 0 && has_area(f, r->pid))
+		ret = ip_bounds_disown(target, DISOWN_NS);
+	if (ret == 0 && has_area(f, r->pid))
+		ret = ip_error("pid %d: it has mapped the ring memory elsewhere, too, and has it still",
+			       r->pid);
+	if (ret < 0 && (!ip_target_alive(target) || !has_image(f, r->pid)))
+		ret = 0; /* ended, or became another program */
+	ip_family_close_target(f, target);
+	return ret < 0 ? -1 : (long)result.sites;
+}
+
+/* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be live. Where the kernel does not tell,
+ * the end of the session will do. */
+static bool shares_memory(const struct ip_family *f, pid_t pid)
+{
+	return ip_kin_may_be(f->target->pid, pid);
+}
+
+/* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
+ * and later. Whether it may open a gate does not matter: it is silent. */
+static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
+		long sites;
+
+		if (r->kind != CHILD || now - r->found_ns < GROWN_NS << (r->tries < 8 ? r->tries : 8))
+			continue;
+		if (!has_image(f, r->pid)) {
+			r->kind = STRANGER;
+			continue;
+		}
+		if (shares_memory(f, r->pid)) {
+			r->found_ns = now;
+			continue;
+		}
+		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
+			return true;
+		sites = restore_one(f, r, 1);
+		ip_area_unlock_patch(f->area);
+		r->tries++;
+		if (sites < 0)
+			return true;
+		f->restored += sites > 0;
+		r->kind = CLEAN;
+		return true;
+	}
+	return false;
+}
+
+static void check_holder(void *data, pid_t pid)
+{
+	struct ip_family *f = data;
+
+	if (pid == f->target->inner_pid || !f->same_namespace)
+		return;
+	if (!find(f, pid))
+		meet(f, pid);
+}
+
+/* Step 2, for followed ones: what became another program has ended as far as the trace is concerned. */
+static int drop_execed(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
+
+		if (r->kind != CHILD || has_image(f, r->pid) || has_ended(r))
+			continue;
+		r->kind = STRANGER;
+		if (ip_collector_flush_process(collector, r->inner) < 0)
+			return -1;
+		ip_trace_add_exec(trace, r->inner);
+	}
+	return 0;
+}
+
+static size_t count_children(const struct ip_family *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->items[i].kind == CHILD;
+	return n;
+}
+
+/* Its first thread in each look; the others in turns, where there are many. What cannot be known counts as a no. */
+static bool has_our_credentials(const struct ip_family *f, struct relative *r, unsigned most)
+{
+	struct ip_credentials theirs;
+
+	return ip_credentials_read(r->pid, &theirs) == 0 &&
+	       ip_credentials_are_same(&theirs, &f->credentials) &&
+	       ip_credentials_of_threads_are(r->pid, &f->credentials, most, &r->credentials_at);
+}
+
+/* Step 5: one a turn, as in step 3. */
+static int let_changed_go(struct ip_family *f, struct ip_collector *collector, uint64_t now)
+{
+	size_t children = count_children(f);
+	unsigned most =
+		children && THREADS_MOST / children > THREADS_LEAST ? THREADS_MOST / children : THREADS_LEAST;
+
+	ip_credentials_read(f->target->pid, &f->credentials); /* one that has ended stays what it was */
+	for (size_t i = 0; i < f->n; i++) {
+		struct relative *r = &f->items[i];
+		bool gone;
+
+		if (r->kind != CHILD || r->shares || now < r->again_ns)
+			continue;
+		if ((!r->differs && has_our_credentials(f, r, most)) || has_ended(r))
+			continue;
+		if (!r->differs)
+			ip_print(stderr,
+				 "iprobe: pid %d, forked from pid %d, has other credentials than that: it is "
+				 "not recorded any more\n",
+				 r->pid, f->target->pid);
+		r->differs = true;
+		if (ip_area_lock_patch(f->area, f->target->pid) < 0)
+			return 0;
+		gone = restore_one(f, r, 1) >= 0;
+		ip_area_unlock_patch(f->area);
+		r->again_ns = now + (GROWN_NS << r->tries++);
+		if (!gone && r->tries < DIFFERS_TRIES)
+			return 0;
+		if (!gone)
+			ip_print(stderr, "iprobe: pid %d, forked from pid %d: %s\n", r->pid, f->target->pid,
+				 ip_error_message());
+		r->kind = CLEAN;
+		return ip_collector_flush_process(collector, r->inner);
+	}
+	return 0;
+}
+
+int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+{
+	uint64_t now = ip_now_ns();
+	bool worked = true;
+	long last;
+
+	if (f->nlate)
+		let_late_go(f);
+	if (now < f->look_ns)
+		return 0;
+	last = last_pid();
+	if (f->follow || last != f->last_pid || now > f->idle_ns) {
+		f->last_pid = last;
+		f->idle_ns = now + IDLE_NS;
+		forget_ended(f);
+		if (f->follow) {
+			if (drop_execed(f, collector, trace) < 0)
+				return -1;
+			ip_collector_each_process(collector, check_holder, f);
+		}
+		meet_children(f, f->target->pid);
+		for (size_t i = 0; i < f->n; i++) /* grows: new ones are met, too */
+			if (f->items[i].kind != STRANGER)
+				meet_children(f, f->items[i].pid);
+	} else {
+		worked = false;
+	}
+	if (!f->follow)
+		worked |= restore_a_grown_one(f, now);
+	else if (let_changed_go(f, collector, now) < 0)
+		return -1;
+	f->look_ns = now + LOOK_NS + (worked ? LOOK_SHARE * (ip_now_ns() - now) : 0);
+	return 0;
+}
+
+int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), void *data,
+		   void (*forget)(void *))
+{
+	int ret = 0;
+
+	f->forget = forget ? forget : f->forget;
+	f->visits++;
+	for (size_t i = 0; f->follow && i < f->n && ret == 0; i++)
+		if (f->items[i].kind == CHILD && !f->items[i].shares && !f->items[i].differs)
+			ret = visit(data, f->items[i].pid, &f->items[i].kept);
+	f->visits--;
+	return ret;
+}
+
+bool ip_family_has(const struct ip_family *f, pid_t pid)
+{
+	return has_image(f, pid);
+}
+
+bool ip_family_lives(struct ip_family *f)
+{
+	if (!f->follow)
+		return false;
+	for (int pass = 0; pass < 2; pass++) {
+		forget_ended(f);
+		for (size_t i = 0; i < f->n; i++)
+			if (f->items[i].kind == CHILD)
+				return true;
+		meet_all(f); /* whose parent has ended are not found by it */
+	}
+	return false;
+}
+
+bool ip_family_is_gone(void *data, pid_t pid, pid_t tid)
+{
+	const struct ip_family *f = data;
+
+	if (f->same_namespace)
+		return (syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH) ||
+		       (tid == pid && ip_proc_is_zombie(pid));
+	return false; /* it will be known at the end */
+}
+
+size_t ip_family_restored(const struct ip_family *f)
+{
+	return f->restored;
+}
+
+void ip_family_restore(struct ip_family *f)
+{
+	bool again = true;
+
+	ip_family_allow(f, false);
+	for (int pass = 0; again && pass < PASSES; pass++) {
+		again = false;
+		forget_ended(f);
+		/* A child that has called no hook since we last looked may have become another program; and one that was clean has
+		 * nothing to find: all are looked at once more. */
+		for (size_t i = 0; i < f->n; i++)
+			drop(f, &f->items[i]);
+		f->n = 0;
+		meet_all(f);
+		for (size_t i = 0; i < f->n; i++) {
+			struct relative *r = &f->items[i];
+			long sites = restore_one(f, r, TRIES);
+
+			if (sites > 0) {
+				ip_print(stderr, "iprobe: pid %d, forked from pid %d: put back %ld sites\n",
+					 r->pid, f->target->pid, sites);
+				f->restored++;
+				again = true;
+			} else if (sites < 0) {
+				ip_print(stderr,
+					 "iprobe: pid %d, forked from pid %d, may keep live sites (they are "
+					 "silent), or the ring memory: "
+					 "%s\n",
+					 r->pid, f->target->pid, ip_error_message());
+			}
+		}
+	}
+}
+
+int ip_family_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns)
+{
+	struct ip_family *f;
+
+	if (!__atomic_load_n(&area->header->follow, __ATOMIC_SEQ_CST))
+		return 0;
+	if (ip_family_create(area, target, true, deadline_ns, &f) < 0)
+		return -1;
+	ip_family_restore(f);
+	ip_family_destroy(f);
+	return 0;
+}

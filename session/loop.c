@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One turn of a session's loop: drain the rings, look after the target, show, decide whether to go on.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "common/print.h"
+#include "common/units.h"
+#include "hotpatcher/inject/thread_areas.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/controller.h"
+#include "session/follow_fork_libs.h"
+#include "session/session_private.h"
+#include "session/until.h"
+#include "session/update.h"
+
+#define CONFINEMENT_NS	  5000000ull /* between looks for seccomp, at least */
+#define CONFINEMENT_SHARE 20	     /* of our time go to them, one in so many */
+#define LISTEN_NS	  1000000ull
+#define LISTEN_LATE_NS	  20000000ull /* while nobody has knocked */
+#define ATTEND_NS	  50000000ull /* after somebody has */
+#define ATTENTIVE_NS	  1000000ull  /* the longest nap while something is expected */
+#define STANDSTILL	  1000000ull  /* ticks: ahead of what any thread has read */
+#define LAUNCH_NS	  1000000000ull
+#define SYNC_NS		  500000000ull /* between writings of the session file, at least */
+#define SYNC_SHARE	  20
+#define LIVE_LINE_NS	  250000000ull
+#define SAVE_NS		  1000000000ull
+#define SAVE_SHARE	  100
+#define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/rt_abi.h) */
+
+static void show_live_line(struct ip_session *s, uint64_t now)
+{
+	struct ip_collector_stats stats;
+	char events[32], rate[32], lost[32], size[16], left[16] = "";
+	uint64_t total;
+
+	ip_collector_stats(s->collector, &stats);
+	total = stats.events + stats.pending;
+	if (s->options->duration_ns) {
+		uint64_t gone = now - s->start_ns;
+
+		snprintf(left, sizeof(left), ", %.1f s left",
+			 gone < s->options->duration_ns ? (s->options->duration_ns - gone) / 1e9 : 0.0);
+	}
+	ip_print(stderr, "\r%s events, %s/s, %s lost, %s%s \033[K", ip_format_count(total, events),
+		 ip_format_count((total > s->shown_events ? total - s->shown_events : 0) * 1000000000ull /
+					 (now - s->shown_ns + 1),
+				 rate),
+		 ip_format_count(stats.lost, lost), ip_format_size(ip_trace_bytes(s->trace), size), left);
+	s->shown_ns = now;
+	s->shown_events = total;
+}
+
+/* A target that puts itself under seccomp while we record may be ended for the call that reads strings: forbid it as soon as that
+ * is seen. */
+static void watch_confinement(struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (!s->area->may_read || now < s->watch_ns)
+		return;
+	if (ip_values_is_confined(s->target) && ip_target_alive(s->target)) {
+		if ((s->area->modes & (IP_MODE_MONOTONIC | IP_MODE_COARSE)) == IP_MODE_MONOTONIC) {
+			__atomic_store_n(&s->area->clock->now, ip_clock_now() + STANDSTILL, __ATOMIC_RELEASE);
+			s->confined = true;
+		}
+		ip_bounds_set_reading(s->target, s->area, false);
+		s->summary->value_gaps.no_reading |= s->options->values.args || s->options->values.retval;
+	}
+	s->watch_ns = now + CONFINEMENT_NS + CONFINEMENT_SHARE * (ip_now_ns() - now);
+}
+
+/* Threads that would be recorded as others. */
+static void watch_threads(struct ip_session *s)
+{
+	if (!s->threads)
+		s->threads = ip_thread_watch_create();
+	if (!s->threads || s->mixed || s->execed || s->become)
+		return;
+	if (ip_thread_watch_turn(s->threads, s->target, s->options->no_stop) < 0) {
+		ip_print(stderr, "iprobe: %s: the recording ends\n", ip_error_message());
+		s->mixed = true;
+	}
+}
+
+int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
+{
+	if (!s->watch && ip_watch_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line,
+					 &s->watch) < 0)
+		return -1;
+	return ip_watch_add(s->watch, plan);
+}
+
+/* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a hundredth of our time goes there. */
+static void save_counts(struct ip_session *s)
+{
+	uint64_t now = ip_now_ns();
+
+	if (!s->counters || now - s->saved_ns < s->save_after_ns)
+		return;
+	ip_session_save_counts(s); /* the last time will tell where it fails */
+	s->saved_ns = ip_now_ns();
+	s->save_after_ns = SAVE_SHARE * (s->saved_ns - now);
+	if (s->save_after_ns < SAVE_NS)
+		s->save_after_ns = SAVE_NS;
+	if (s->save_after_ns > SAVE_LIMIT_NS)
+		s->save_after_ns = SAVE_LIMIT_NS;
+}
+
+static void watch_text(struct ip_session *s)
+{
+	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
+
+	ip_session_note_stop(s, "repair", &result);
+	/* who wants no stop gets none */
+	if (ip_watch_wants_update(s->watch) && !s->options->no_stop)
+		ip_follow_want(s->follow);
+}
+
+void ip_session_condense(struct ip_session *s)
+{
+	struct ip_trace_rotated rotated;
+
+	if (!s->pulse || !ip_trace_rotates(s->trace))
+		return;
+	ip_trace_rotated(s->trace, &rotated);
+	if (rotated.pieces == s->condensed)
+		return;
+	s->condensed = rotated.pieces;
+	ip_pulse_condense(s->pulse, rotated.early);
+}
+
+/* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
+static void sync_trace(struct ip_session *s, uint64_t now)
+{
+	if (now < s->sync_ns)
+		return;
+	if (s->sync_ns)
+		ip_trace_sync_new(s->trace);
+	s->sync_ns = ip_now_ns() + SYNC_NS + SYNC_SHARE * (ip_now_ns() - now);
+}
+
+/* How long we may sleep for the sake of what comes by no descriptor. */
+static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
+{
+	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_PACE_MAX_NS;
+
+	/* the next image of a command waits for us; wrappers execute at their start */
+	if (s->launched && now - s->start_ns < LAUNCH_NS)
+		return ATTENTIVE_NS;
+	/* how much of the budget is spent must be known soon */
+	if (s->options->controller)
+		return s->options->controller->nap(s->options->controller->data, now);
+	/* threads of which we have not said whether they are wanted record nothing */
+	if (s->options->filters.names)
+		return ATTENTIVE_NS;
+	if (s->execed || s->become || s->target->nheld || ip_follow_expects(s->follow))
+		return ATTENTIVE_NS;
+	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
+		return ATTENTIVE_NS;
+	return longest;
+}
+
+/* Until something is to be done. The kernel wakes us for the target's end, and for who asks something. */
+static void sleep_a_little(struct ip_session *s, int taken, bool alive)
+{
+	struct pollfd p[2] = {{.fd = ip_control_fd(s->control), .events = POLLIN},
+			      {.fd = s->target->pidfd, .events = POLLIN}};
+	uint64_t now = ip_now_ns(), nap;
+	struct timespec t;
+
+	nap = ip_collector_nap(s->collector, &s->pace, taken, s->records, now, longest_nap(s, now));
+	if (!nap)
+		return;
+	t = (struct timespec){nap / 1000000000, nap % 1000000000};
+	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* a negative descriptor is left out */
+		return;
+	ip_pace_hurry(&s->pace);
+	if (p[0].revents) {
+		s->attend_ns = ip_now_ns() + ATTEND_NS;
+		s->listened_ns = 0;
+	}
+}
+
+const char *ip_session_turn(struct ip_session *s)
+{
+	uint64_t now;
+	const char *reason;
+	bool alive;
+	int grows = ip_area_grow(s->area, s->target->pid);
+	int taken = ip_collector_poll(s->collector);
+
+	if (grows < 0)
+		ip_print(stderr, "iprobe: %s\n", ip_error_message());
+	ip_stop_let_go(s->target);
+	watch_confinement(s);
+	watch_threads(s);
+	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
+	watch_text(s);
+	ip_drops_turn(s);
+	if (s->options->controller)
+		s->options->controller->turn(s->options->controller->data, s);
+	save_counts(s);
+	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
+		s->write_failed = true;
+		return "the trace could not be written";
+	}
+	ip_child_libraries_turn(s);
+	if (s->write_failed)
+		return "the trace could not be written";
+	now = ip_now_ns();
+	if (now - s->listened_ns > (now < s->attend_ns ? LISTEN_NS : LISTEN_LATE_NS)) {
+		ip_control_poll(s->control, ip_session_serve, s);
+		s->listened_ns = ip_now_ns();
+	}
+	if (s->options->live_line && now - s->shown_ns > LIVE_LINE_NS)
+		show_live_line(s, now);
+	if (ip_interrupted)
+		return "interrupted";
+	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
+		return "duration over";
+	reason = ip_until_turn(s);
+	if (reason)
+		return reason;
+	if (s->confined)
+		return IP_END_CONFINED;
+	if (s->mixed)
+		return IP_END_AREAS;
+	if (ip_filters_stopped(&s->options->filters, s->area))
+		return IP_END_STOP_ON;
+	if (ip_collector_full(s->collector))
+		return ip_collector_no_space(s->collector) ? IP_END_NO_SPACE : IP_END_SIZE_LIMIT;
+	sync_trace(s, now);
+	ip_session_condense(s);
+	if (s->area->header->ended == s->area->header->session)
+		return "ended by iprobe detach";
+	reason = ip_follow_turn(s);
+	if (reason)
+		return reason;
+	alive = ip_target_alive(s->target) && !s->execed;
+	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
+		return s->execed && !s->become ? IP_END_EXECED : "target ended";
+	if (grows <= 0)
+		sleep_a_little(s, taken, alive);
+	return NULL;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's way of going live and idle without a stop. Its holds of a thread count as stops of that one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/patch/remap.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/plan/plan_conflicts.h"
+#include "hotpatcher/ptrace/kernel_worker.h"
+#include "session/session_private.h"
+#include "session/update.h"
+
+#define TRIES 5
+/* of a session that changes itself often: a stop is better than a long search, or than very many switches one after the other */
+#define CHANGE_FIND_NS	   1000000ull
+#define CHANGE_PIECES	   64
+#define CHANGE_WAIT_NS	   100000000ull
+#define CHANGE_WAIT_MAX_NS 6400000000ull
+
+/* Leaves in *result what a stop would, but for its length: the holds are noted already. */
+static void note_holds(struct ip_session *s, const char *kind, const struct ip_flip_result *flipped,
+		       struct ip_patch_result *result)
+{
+	struct ip_stop_record stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
+
+	for (size_t i = 0; i < flipped->nholds; i++) {
+		stop.ns = flipped->holds[i].ns;
+		stop.tsc = flipped->holds[i].tsc;
+		ip_session_add_stop(s, &stop);
+		if (s->trace)
+			ip_trace_add_stop(s->trace, kind, &stop);
+	}
+	result->pages = flipped->pages;
+	result->threads = ip_user_threads(s->target->pid);
+}
+
+/* Prepares and carries out; what may work a moment later is tried again. */
+static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
+		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
+{
+	for (int i = 0;; i++) {
+		struct ip_flip_result flipped = {0};
+		struct ip_flip_plan *plan;
+		int ret;
+
+		if (ip_target_refresh(s->target) < 0 ||
+		    ip_flip_prepare(s->target, modules, changes, n, 0, &plan) < 0)
+			return -1;
+		ret = ip_flip_check(plan);
+		if (ret == 0) {
+			s->live |= gate != 0; /* from here on: even a failure leaves nothing to chance */
+			ret = ip_flip_apply(plan, gate, IP_FLIP_FIND_NS, &flipped);
+		}
+		note_holds(s, kind, &flipped, result);
+		ip_flip_destroy(plan);
+		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
+		if (ret == 0 || !flipped.transient || i == TRIES)
+			return ret;
+		ip_session_nap(IP_SESSION_TRY_NS);
+	}
+}
+
+/* Takes functions out of which a site cannot be flipped: their entries and exits go together. */
+static int leave_out(struct ip_session *s, struct ip_plan *plan)
+{
+	for (;;) {
+		_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
+		struct ip_flip_plan *flip;
+		bool any = false;
+		int ret = 0;
+
+		if (!gone)
+			return ip_error("out of memory");
+		if (ip_flip_prepare(s->target, &s->modules, plan->changes, plan->nchanges, IP_FLIP_PARTIAL,
+				    &flip) < 0)
+			return -1;
+		for (size_t i = 0; i < plan->nchanges; i++)
+			if (ip_flip_is_left_out(flip, plan->changes[i].address))
+				any = gone[plan->function_of[i]] = true;
+		if (any) {
+			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
+				 ip_flip_reason(flip));
+			ret = ip_foreign_take_out(plan, gone);
+		}
+		ip_flip_destroy(flip);
+		if (ret < 0 || !any)
+			return ret;
+		if (!plan->nchanges)
+			return ip_error("%s: no function can be switched without a stop: leave out --no-stop",
+					s->summary->unswitched_why);
+	}
+}
+
+int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result)
+{
+	size_t before = plan->nchanges;
+
+	if (leave_out(s, plan) < 0 || flip(s, &s->modules, plan->changes, plan->nchanges,
+					   s->area->header->session, "attach", result) < 0)
+		return -1;
+	s->summary->unswitched += before - plan->nchanges;
+	return 0;
+}
+
+static void note_change(struct ip_session *s, const struct ip_flip_result *flipped)
+{
+	struct ip_session_summary *sum = s->summary;
+
+	sum->flipped.changing_ns += flipped->changing_ns;
+	for (size_t i = 0; i < flipped->nholds; i++)
+		if (flipped->holds[i].ns > sum->flipped.hold_ns)
+			sum->flipped.hold_ns = flipped->holds[i].ns;
+	if (flipped->bare_ns > sum->flipped.gap_ns)
+		sum->flipped.gap_ns = flipped->bare_ns;
+}
+
+/* Not again before long. */
+static void wait_longer(struct ip_session *s)
+{
+	uint64_t ns = s->flip_wait_ns ? 2 * s->flip_wait_ns : CHANGE_WAIT_NS;
+
+	s->flip_wait_ns = ns < CHANGE_WAIT_MAX_NS ? ns : CHANGE_WAIT_MAX_NS;
+	s->flip_after_ns = ip_now_ns() + s->flip_wait_ns;
+}
+
+int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+			   const struct ip_plan *idle, const struct ip_change_gap *gap,
+			   struct ip_flip_result *ret)
+{
+	struct ip_flip_plan *plan;
+	int done;
+
+	*ret = (struct ip_flip_result){0};
+	if (ip_now_ns() < s->flip_after_ns)
+		return 0;
+	if (ip_flip_prepare(s->target, &s->modules, changes, n, IP_FLIP_KEEPING, &plan) < 0) {
+		wait_longer(s);
+		return 0;
+	}
+	if (ip_flip_pieces(plan) > CHANGE_PIECES) {
+		ip_flip_destroy(plan);
+		return 0;
+	}
+	for (size_t i = 0; gap && i < idle->nfunctions; i++)
+		gap->begins(gap->context, idle->functions[i].module, idle->functions[i].function);
+	if (gap)
+		ip_flip_each_interrupted(plan, gap->begins, gap->context);
+	done = ip_flip_apply(plan, gate, CHANGE_FIND_NS, ret);
+	ip_flip_destroy(plan);
+	note_change(s, ret);
+	if (gap)
+		gap->ended(gap->context, ret->bare_ns);
+	if (done < 0) {
+		wait_longer(s);
+		return ret->begun ? -1 : 0;
+	}
+	s->flip_wait_ns = 0;
+	s->summary->flipped.changes++;
+	return 1;
+}
+
+int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+			 struct ip_patch_result *result)
+{
+	_cleanup_free_ struct ip_change *changes = NULL;
+	size_t n;
+
+	if (ip_restore_collect(s->target, modules, &changes, &n) < 0)
+		return -1;
+	if (!n)
+		return 0;
+	if (flip(s, modules, changes, n, 0, kind, result) < 0)
+		return -1;
+	result->sites = n;
+	return 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going on with a recording whose iprobe was killed. Its sites are live still, and its hooks record into the rings until these are full;
+ * then they count what is lost.
+ *
+ *   1. The trace is opened again where its journal says (reopen.c), the area is mapped as it is: nothing in it begins anew.
+ *   2. What had been written but not freed is freed (ip_collector_resume). From here on it is drained as ever.
+ *   3. The sites that are live now are looked after as ever, and the selection is that of the session; libraries that came
+ *      meanwhile go live when the next one comes.
+ *
+ * The target is not stopped, and nothing of it is written but stubs, which hold the same bytes already.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "hotpatcher/patch/site_state.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/plan/plan_conflicts.h"
+#include "session/session_private.h"
+
+static int take_selections(struct ip_session *s)
+{
+	char *const *texts;
+	size_t n = ip_trace_selections(s->trace, &texts);
+
+	ip_selections_clear(&s->selections);
+	for (size_t i = 0; i < n; i++)
+		if (ip_selections_add(&s->selections, *texts[i] ? texts[i] : NULL) < 0)
+			return -1;
+	return n ? 0 : ip_selections_add(&s->selections, NULL);
+}
+
+/* Takes out of the plan the functions of which no site is live, and notes what the sites of the others hold. */
+static int keep_live(const struct ip_session *s, struct ip_plan *plan)
+{
+	_cleanup_free_ bool *idle = malloc(plan->nfunctions + 1);
+
+	if (!idle)
+		return ip_error("out of memory");
+	memset(idle, true, plan->nfunctions + 1);
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		struct ip_change *c = &plan->changes[i];
+		uint8_t bytes[IP_SITE_MAX];
+
+		if (ip_target_read(s->target, c->address, bytes, c->length) < 0)
+			return -1;
+		if (ip_site_state_of_form(s->target, c->form, c->length, c->transit_regs, c->address,
+					  bytes) != IP_SITE_LIVE)
+			continue;
+		/* those whose values are recorded call another stub than the plan would have */
+		memcpy(c->new_bytes, bytes, c->length);
+		idle[plan->function_of[i]] = false;
+	}
+	return ip_foreign_take_out(plan, idle);
+}
+
+/* Step 3. */
+static int look_after(struct ip_session *s)
+{
+	struct ip_plan plan = {0};
+	int ret = -1;
+
+	if (ip_modules_load(s->target, &s->modules) < 0 ||
+	    ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0)
+		return -1;
+	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+		goto out;
+	if (ip_plan_bind(&plan, s->target, s->area) == 0 && keep_live(s, &plan) == 0 &&
+	    ip_trace_add_plan(s->trace, &plan, &s->modules, s->area) == 0 && ip_session_watch(s, &plan) == 0)
+		ret = ip_follow_begin(s);
+	ip_area_unlock_patch(s->area);
+	s->summary->sites = plan.nchanges;
+	s->summary->functions = plan.ndistinct;
+out:
+	ip_plan_clear(&plan);
+	return ret;
+}
+
+int ip_session_resume(struct ip_session *s, struct ip_session_options *options)
+{
+	uint32_t session = __atomic_load_n(&s->area->header->session, __ATOMIC_RELAXED);
+	struct ip_rt_private own;
+	struct ip_gate gate;
+	uint64_t max_size;
+
+	if (ip_bounds_read(s->target, &own) < 0)
+		return -1;
+	/* what had been added up went with the iprobe */
+	if (own.modes & IP_MODE_PAYLOADS)
+		return ip_error("pid %d: its session counts calls (--payload), and such a one cannot be gone "
+				"on with: iprobe "
+				"report shows what was saved, iprobe detach %d puts the sites back",
+				s->target->pid, s->target->pid);
+	if (own.modes & IP_MODE_OVERWRITE)
+		return ip_error("pid %d: its session keeps the newest events only (--overwrite), and such a "
+				"one cannot be gone on with: iprobe "
+				"detach %d puts the sites back, or attach anew without --resume",
+				s->target->pid, s->target->pid);
+	/* what was left out was chosen and counted there, too */
+	if (own.modes & IP_MODE_CAREFUL)
+		return ip_error("pid %d: its session leaves calls out (filters), and such a one cannot be "
+				"gone on with: iprobe detach "
+				"%d puts the sites back, or attach anew without --resume",
+				s->target->pid, s->target->pid);
+	ip_clock_select(own.modes & IP_MODE_MONOTONIC ? IP_CLOCK_MONOTONIC : IP_CLOCK_TSC, NULL);
+	if (ip_target_read(s->target, s->target->anchor.gate, &gate, sizeof(gate)) < 0 ||
+	    ip_trace_reopen(s->options->dir, s->target->pid, session, &s->trace, &max_size) < 0)
+		return -1;
+	*options = *s->options;
+	options->follow_fork = own.follow == session;
+	s->options = options;
+	s->start = *ip_trace_start(s->trace);
+	s->is_others = true;
+	if (ip_trace_rotates(s->trace) && s->options->max_size &&
+	    ip_trace_set_max_size(s->trace, s->options->max_size) < 0)
+		return -1;
+	s->area->modes = own.modes;
+	s->area->may_read = own.may_read;
+	if (ip_area_resume(s->area, s->target->pid, session) < 0 || take_selections(s) < 0 ||
+	    ip_session_begin(s, s->options->max_size ? s->options->max_size : max_size) < 0)
+		return -1;
+	ip_collector_resume(s->collector);
+	s->summary->recorded = true;
+	s->live = true;
+	s->is_others = false;
+	ip_collector_priority(true);
+	if (look_after(s) < 0) {
+		_cleanup_free_ char *why = strdup(ip_error_message());
+
+		/* what was recorded is kept, and the sites are put back */
+		ip_session_go_idle(s);
+		ip_session_finish(s, "could not go on");
+		return ip_error("%s", why ? why : "out of memory");
+	}
+	return gate.session != session;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session: going live. What it begins with is in begin.c, how it ends in end.c; between them, loop.c.
+ */
+#include "session/session.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "access/delegation.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/interrupted.h"
+#include "common/print.h"
+#include "hotpatcher/patch/restore.h"
+#include "hotpatcher/patch/stop_batches.h"
+#include "hotpatcher/plan/bounds.h"
+#include "hotpatcher/plan/plan_conflicts.h"
+#include "hotpatcher/process/probe_list_search.h"
+#include "session/controller.h"
+#include "session/session_private.h"
+#include "session/until.h"
+
+#define FOREIGN_TRIES 3
+#define LOAD_TRIES    10
+#define HURRY	      (-10) /* nice value: weighs nine times what 0 does */
+
+void ip_session_nap(uint64_t ns)
+{
+	const struct timespec t = {ns / 1000000000, ns % 1000000000};
+
+	nanosleep(&t, NULL);
+}
+
+static bool is_counted(const struct ip_session *s, uint32_t number)
+{
+	return number > IP_NUMBER_MAX || (s->counted[number / 8] & 1 << number % 8);
+}
+
+void ip_session_count(struct ip_session *s, const struct ip_plan *plan)
+{
+	if (!s->counted)
+		s->counted = calloc(1, IP_NUMBER_MAX / 8 + 1);
+	if (!s->counted)
+		return;
+	for (size_t i = 0; i < plan->nchanges; i++)
+		s->summary->sites += !is_counted(s, plan->functions[plan->function_of[i]].number);
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (is_counted(s, f->number))
+			continue;
+		/* the number of the other instance is next to it (ip_plan_bind) */
+		s->summary->functions +=
+			!f->silent && !is_counted(s, f->inlined ? f->number - 1 : f->number + 1);
+		s->counted[f->number / 8] |= 1 << f->number % 8;
+	}
+}
+
+void ip_session_add_stop(struct ip_session *s, const struct ip_stop_record *stop)
+{
+	struct ip_session_summary *sum = s->summary;
+
+	sum->stopped_ns += stop->ns;
+	if (sum->nstops < IP_MAX_STOPS) {
+		sum->stops[sum->nstops++] = *stop;
+	} else {
+		sum->more_stops++;
+		sum->more_ns = stop->ns > sum->more_ns ? stop->ns : sum->more_ns;
+	}
+}
+
+uint64_t ip_session_longest_stop(const struct ip_session_summary *summary)
+{
+	uint64_t longest = summary->more_ns;
+
+	for (size_t i = 0; i < summary->nstops; i++)
+		longest = summary->stops[i].ns > longest ? summary->stops[i].ns : longest;
+	return longest;
+}
+
+void ip_session_tell_stops(struct ip_session *s, const char *kind)
+{
+	struct ip_session_summary *sum = s->summary;
+	struct ip_stop_log *log;
+
+	if (!s->target)
+		return;
+	log = &s->target->stops;
+	for (size_t i = 0; i < log->n; i++) {
+		ip_session_add_stop(s, &log->items[i].record);
+		if (s->trace)
+			ip_trace_add_stop(s->trace, log->items[i].kind ? log->items[i].kind : kind,
+					  &log->items[i].record);
+	}
+	sum->more_stops += log->more;
+	sum->looks.n += log->looks.n;
+	sum->looks.ns += log->looks.ns;
+	if (log->looks.longest_ns > sum->looks.longest_ns)
+		sum->looks.longest_ns = log->looks.longest_ns;
+	ip_stop_log_clear(log);
+}
+
+void ip_session_note_stop(struct ip_session *s, const char *kind, const struct ip_patch_result *r)
+{
+	if (s->trace)
+		ip_session_tell_stops(s, kind);
+	for (size_t i = 0; i < r->nstops; i++) {
+		ip_session_add_stop(s, &r->stops[i]);
+		if (s->trace)
+			ip_trace_add_stop(s->trace, kind, &r->stops[i]);
+	}
+	s->summary->more_stops += r->more_stops;
+	s->summary->more_ns = r->more_ns > s->summary->more_ns ? r->more_ns : s->summary->more_ns;
+}
+
+/* Where an iprobe was killed sites are still live. The session lock is ours, so it is dead. */
+static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
+{
+	struct ip_patch_result result = {0};
+	int ret = s->options->no_stop ? ip_session_flip_idle(s, modules, "leftovers", &result)
+				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
+
+	/* there may be no trace yet */
+	for (size_t i = 0; i < result.nstops && !s->options->no_stop; i++)
+		ip_stop_log_add(&s->target->stops, "leftovers", &result.stops[i]);
+	if (ret == 0 && result.sites) {
+		ip_print(stderr,
+			 "iprobe: pid %d: put back %zu sites that an earlier iprobe had left live (--resume "
+			 "goes on with its "
+			 "recording instead)\n",
+			 s->target->pid, result.sites);
+		ip_patch_settle(s->target, &result, IP_SESSION_SETTLE_NS);
+	}
+	free(result.inside);
+	return ret;
+}
+
+void ip_session_hurry(struct ip_session *s, bool start)
+{
+	if (start) {
+		s->own_nice = getpriority(PRIO_PROCESS, 0);
+		s->hurries = s->own_nice > HURRY && setpriority(PRIO_PROCESS, 0, HURRY) == 0;
+	} else if (s->hurries) {
+		s->hurries = setpriority(PRIO_PROCESS, 0, s->own_nice) < 0;
+	}
+}
+
+/* What somebody else changes between our looks and the stop is left out too; then it is tried again. */
+static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_foreign *foreign,
+		      struct ip_patch_result *result)
+{
+	for (int i = 0;; i++) {
+		size_t known = foreign->sites;
+		int ret;
+
+		s->live = true; /* from here on: even a failure leaves nothing to chance */
+		free(result->inside);
+		ret = ip_parts_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
+				     s->area->header->session, IP_SESSION_ATTACH_TRIES, result);
+		ip_session_note_stop(s, "attach", result);
+		if (ret < 0 && i < FOREIGN_TRIES) {
+			_cleanup_free_ char *why = strdup(ip_error_message());
+
+			if (ip_foreign_leave_out(plan, s->target, foreign) < 0)
+				return -1;
+			if (foreign->sites > known)
+				continue;
+			ip_error("%s", why ? why : "out of memory");
+		}
+		return ret;
+	}
+}
+
+/* Where the user's payload is in this image. Another one's must have the same memory: there it goes on. */
+static int find_user(struct ip_session *s, const struct ip_modules *modules)
+{
+	struct ip_user user = {.path = s->options->payloads.object};
+
+	if (!user.path)
+		return 0;
+	if (ip_user_find(s->target, modules, user.path, s->launched, &user) < 0)
+		return -1;
+	if (s->trace && (user.cell_size != s->user.cell_size || user.scratch_size != s->user.scratch_size))
+		return ip_error("pid %d: %s is another one in the program that it has executed",
+				s->target->pid, user.path);
+	s->user = user;
+	return 0;
+}
+
+static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
+{
+	_cleanup_foreign_ struct ip_foreign foreign = {0};
+	struct ip_patch_result result = {0};
+	int ret = -1;
+
+	if (restore_leftovers(s, modules) < 0)
+		return -1;
+	/* another image of a session that was changed by request: what is taken away everywhere may be all there is */
+	if (s->trace && s->selections.n > 1) {
+		if (ip_plan_match(s->target, modules, &s->selections, plan) < 0)
+			return -1;
+		if (!plan->nchanges)
+			return 0;
+	} else if (ip_plan_select(s->target, modules, &s->selections, plan) < 0) {
+		return -1;
+	}
+	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
+		return -1;
+	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 ||
+			  ip_session_begin_trace(s, plan, modules) < 0))
+		return -1;
+	if ((s->options->values.args || s->options->values.retval) &&
+	    ip_session_plan_values(s, plan, modules, &s->options->values) < 0)
+		return -1;
+	/* before any site of this image is live; the second has a thread do something, so the first, which sees whose memory that is, comes first */
+	if (ip_bounds_write(s->target, s->area, &s->user) < 0 ||
+	    ip_bounds_set_inherited(s->target, s->options->follow_fork) < 0)
+		return -1;
+	s->records |= ip_plan_records(plan);
+	if (ip_area_lock_patch(s->area, s->target->pid) < 0)
+		return -1;
+	if (ip_plan_bind(plan, s->target, s->area) < 0 ||
+	    ip_filters_add_plan(&s->options->filters, s->area, plan) < 0 ||
+	    ip_trace_add_plan(s->trace, plan, modules, s->area) < 0 ||
+	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
+	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
+		goto out;
+	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
+	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
+				  : patch_live(s, plan, &foreign, &result);
+	/* it has ended, or executed another program, behind a stop, before we saw that all was as written: nothing is left to be put
+	 * back, and what it did meanwhile is recorded */
+	if (ret < 0 && result.nstops && ip_target_image_is_gone(s->target))
+		ret = 0;
+	if (ret == 0)
+		ret = ip_session_watch(s, plan);
+	if (ret == 0) {
+		ip_collector_priority(true);
+		s->summary->recorded = true;
+		/* another image gives its numbers anew */
+		free(ip_steal_ptr(s->counted));
+		ip_session_count(s, plan);
+		s->summary->left_out += plan->left_out;
+		s->summary->foreign += foreign.sites;
+		ip_foreign_tell(&foreign, s->target->pid);
+		s->summary->pages += result.pages;
+		s->summary->threads = result.threads;
+	} /* else what was written was written back; going idle makes sure of it */
+out:
+	ip_area_unlock_patch(s->area);
+	free(result.inside);
+	return ret;
+}
+
+static bool any_probes(const struct ip_modules *modules)
+{
+	for (size_t i = 0; i < modules->n; i++)
+		if (modules->items[i].list && modules->items[i].list->header->nprobes)
+			return true;
+	return false;
+}
+
+int ip_session_select(struct ip_session *s)
+{
+	if (ip_payload_rules_select(&s->options->payloads, s->options->functions, &s->selections) < 0)
+		return -1;
+	if (s->options->controller)
+		s->selections.chooser = s->options->controller->chooser;
+	if (ip_payload_rules_matter(&s->options->payloads))
+		s->selections.rules = &s->options->payloads;
+	if (s->options->drop_hot) {
+		s->drops = ip_drops_create(s->options->drop_hot);
+		s->selections.chooser = ip_drops_chooser(s->drops);
+		return s->drops ? 0 : -1;
+	}
+	return 0;
+}
+
+int ip_session_check_lists(const struct ip_target *target, const struct ip_modules *modules)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "pid %d", target->pid);
+	return any_probes(modules) ? ip_catalog_check_used(what)
+				   : 0; /* where there are none, that will be said */
+}
+
+void ip_session_tell_unused(const struct ip_session *s)
+{
+	const struct ip_payload_rules *rules = &s->options->payloads;
+	_cleanup_free_ char *unused = ip_selection_unused(s->selections.items[0].selection);
+
+	if (unused)
+		ip_print(stderr, "iprobe: pid %d: nothing matches %s\n", s->target->pid, unused);
+	for (size_t i = 0; i < rules->n; i++) {
+		_cleanup_free_ char *missing = ip_selection_unused(rules->items[i].selection);
+
+		if (missing)
+			ip_print(stderr, "iprobe: pid %d: nothing matches %s of --payload %s\n",
+				 s->target->pid, missing, rules->items[i].text);
+	}
+	ip_filters_tell_samples(&s->options->filters, s->target->pid);
+}
+
+static int try_go_live(struct ip_session *s, bool allow_none)
+{
+	struct ip_plan plan = {0};
+	int ret;
+
+	ip_watch_clear(s->watch, s->trace);
+	ip_modules_clear(&s->modules);
+	if (ip_modules_load(s->target, &s->modules) < 0)
+		return -1;
+	if (!allow_none && ip_session_check_lists(s->target, &s->modules) < 0)
+		return -1;
+	if (allow_none && !any_probes(&s->modules)) {
+		ip_modules_no_probes(s->target, &s->modules); /* leaves the reason, should it come to that */
+		ret = 1;
+	} else {
+		ret = go_live(s, &s->modules, &plan);
+		if (ret == 0)
+			ret = ip_follow_begin(s);
+	}
+	ip_plan_clear(&plan);
+	return ret;
+}
+
+/* Whether a library of which sites were to go live has been unloaded while we looked at it. Another
+ * image is none of ours: the area that we have open is the old one's. */
+static bool has_gone(struct ip_session *s)
+{
+	_cleanup_free_ char *why = strdup(ip_error_message());
+	const unsigned images = s->target->images;
+	bool gone = false;
+
+	if (!ip_target_image_is_gone(s->target) && ip_target_refresh(s->target) == 0 &&
+	    s->target->images == images)
+		for (size_t i = 0; i < s->modules.n; i++)
+			gone |= s->modules.items[i].list &&
+				!ip_module_is_mapped(s->target, &s->modules.items[i]);
+	ip_error("%s", why ? why : "out of memory");
+	return gone;
+}
+
+/* A target that loads and unloads libraries is looked at anew. (What of several stops was made by then is put back first.) */
+int ip_session_go_live(struct ip_session *s, bool allow_none)
+{
+	const unsigned images = s->target->images;
+
+	for (int i = 0;; i++) {
+		int ret = try_go_live(s, allow_none);
+
+		if (ret >= 0 || i == LOAD_TRIES || ip_interrupted || !ip_target_alive(s->target) ||
+		    !has_gone(s))
+			return ret;
+		ip_session_nap(IP_SESSION_TRY_NS);
+		if (ip_target_refresh(s->target) < 0)
+			return -1;
+		if (s->target->images != images)
+			return ip_error("pid %d executes another program now: try again", s->target->pid);
+	}
+}

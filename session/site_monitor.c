@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking after live sites. The steps are told in site_monitor.h; comments here name them.
+ */
+#include "session/site_monitor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/print.h"
+#include "common/selection.h"
+#include "hotpatcher/arch/x86_64/regs.h"
+#include "hotpatcher/patch/patch_in_place.h"
+#include "hotpatcher/patch/site_state.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "trace_writer/writer.h"
+
+#define PIECE	   (256u << 10)
+#define PASS_NS	   100000000ull /* all sites are looked at this often */
+#define TURN_NS	   500000ull	/* of looking in one turn, about: the rings must be drained */
+#define STOP_SHARE 20		/* of the target's time: what the stops take, at most */
+#define SHARE	   100		/* of our time: one part in so many */
+#define BACK_NS	   1000000000ull
+#define BACK_MAX   60000000000ull
+#define TELL_NS	   10000000000ull
+#define STANDS_MAX 64u /* sites that are read to see whether a library is the one that we have patched */
+
+struct site {
+	uint64_t address;
+	uint64_t library; /* where its module starts, if dlclose may take that away; 0: it stays */
+	uint32_t function;
+	uint8_t length, form, transit_regs;
+	uint8_t live[IP_SITE_MAX];
+};
+
+struct function {
+	char *name; /* the linker's */
+	uint32_t number;
+	bool off;	   /* its sites are idle, since somebody else is at one */
+	bool suspect;	   /* to be looked at whole */
+	bool pending;	   /* it was suspect and has not been settled since */
+	bool disturbed;	   /* counted */
+	bool late;	   /* idle sites in a library: an update is to make them live */
+	bool removed;	   /* not selected any more: ours goes, and nothing comes back */
+	uint64_t seen_tsc; /* when its sites were all right for the last time */
+	uint64_t wait_ns, back_ns;
+	uint64_t ask_ns; /* late: when to ask for an update again */
+};
+
+struct piece {
+	size_t first, end; /* sites */
+	uint64_t seen_tsc;
+};
+
+struct ip_watch {
+	struct ip_target *target;
+	struct ip_area *area;
+	uint64_t max_stop_ns;
+	bool live_line;
+	struct site *sites; /* ascending */
+	size_t nsites;
+	struct function *functions;
+	size_t nfunctions, noff;
+	struct piece *pieces;
+	size_t npieces, at;
+	uint8_t *text;
+	uint64_t next_ns, told_ns;
+	bool late;  /* any function is */
+	bool wants; /* ip_watch_wants_update() */
+	struct ip_watch_summary summary;
+};
+
+int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
+		    struct ip_watch **ret)
+{
+	struct ip_watch *w = calloc(1, sizeof(*w));
+
+	if (!w || !(w->text = malloc(PIECE))) {
+		free(w);
+		return ip_error("out of memory");
+	}
+	w->target = target;
+	w->area = area;
+	w->max_stop_ns = max_stop_ns;
+	w->live_line = live_line;
+	*ret = w;
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct site *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Cuts the sites into pieces: within one there is no page without a site. */
+static int cut(struct ip_watch *w)
+{
+	uint64_t now = ip_clock_now();
+
+	free(w->pieces);
+	w->pieces = NULL;
+	w->npieces = w->at = 0;
+	for (size_t first = 0, i = 1; i <= w->nsites; i++) {
+		if (i < w->nsites &&
+		    w->sites[i].address + w->sites[i].length - w->sites[first].address <= PIECE &&
+		    w->sites[i].address - w->sites[i - 1].address <= 4096 &&
+		    w->sites[i].library == w->sites[i - 1].library)
+			continue;
+		if (ip_grow(&w->pieces, w->npieces, sizeof(*w->pieces)) < 0)
+			return -1;
+		w->pieces[w->npieces++] = (struct piece){first, i, now};
+		first = i;
+	}
+	return 0;
+}
+
+struct known {
+	uint32_t number, place;
+};
+
+static int by_known(const void *a, const void *b)
+{
+	const struct known *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* The functions that are watched, by number; NULL: none, or no memory. */
+static struct known *list_known(const struct ip_watch *w, size_t *ret_n)
+{
+	struct known *known = calloc(w->nfunctions + 1, sizeof(*known));
+
+	*ret_n = 0;
+	for (size_t i = 0; known && i < w->nfunctions; i++)
+		if (!w->functions[i].removed)
+			known[(*ret_n)++] = (struct known){w->functions[i].number, i};
+	if (*ret_n)
+		qsort(known, *ret_n, sizeof(*known), by_known);
+	return known;
+}
+
+int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place)); /* + 1; 0: none */
+	_cleanup_free_ struct known *known = NULL;
+	size_t n = 0, nknown;
+	struct function *functions;
+	struct site *sites;
+
+	if (!place)
+		return ip_error("out of memory");
+	if (ip_watch_drop(w, plan) < 0)
+		return -1;
+	known = list_known(w, &nknown);
+	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1, sizeof(*functions));
+	w->functions = functions ? functions : w->functions;
+	sites = reallocarray(w->sites, w->nsites + plan->nchanges + 1, sizeof(*sites));
+	w->sites = sites ? sites : w->sites;
+	if (!functions || !sites)
+		return ip_error("out of memory");
+	for (n = 0; n < plan->nchanges; n++) {
+		const struct ip_change *c = &plan->changes[n];
+		const struct ip_plan_function *f = &plan->functions[plan->function_of[n]];
+		const struct known key = {.number = f->number}, *found;
+
+		/* of some functions a site was live before, or is still missed */
+		if (!place[plan->function_of[n]] && known &&
+		    (found = bsearch(&key, known, nknown, sizeof(*known), by_known)))
+			place[plan->function_of[n]] = found->place + 1;
+		if (!place[plan->function_of[n]]) {
+			const struct ip_probe_list *list = f->module->list;
+
+			functions[w->nfunctions++] = (struct function){
+				.name = strdup(ip_probe_list_string(list, list->functions[f->function].name)),
+				.number = f->number};
+			place[plan->function_of[n]] = w->nfunctions;
+		}
+		struct site *site = &sites[w->nsites++];
+
+		*site = (struct site){.address = c->address,
+				      .library = c->may_go ? f->module->start : 0,
+				      .function = place[plan->function_of[n]] - 1,
+				      .length = c->length,
+				      .form = c->form,
+				      .transit_regs = c->transit_regs};
+		memcpy(site->live, c->new_bytes, sizeof(site->live));
+	}
+	qsort(w->sites, w->nsites, sizeof(*w->sites), by_address);
+	return cut(w);
+}
+
+/* Forgets the functions of which no site is left and nothing has to be told yet. */
+static int forget_functions(struct ip_watch *w)
+{
+	_cleanup_free_ uint32_t *place = calloc(w->nfunctions + 1, sizeof(*place));
+	size_t n = 0;
+
+	if (!place)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < w->nsites; i++)
+		place[w->sites[i].function] = 1;
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		const struct function *f = &w->functions[i];
+
+		if (!place[i] && (f->removed || (!f->off && !f->pending))) {
+			w->noff -= f->off;
+			free(f->name);
+			continue;
+		}
+		place[i] = n;
+		w->functions[n++] = w->functions[i];
+	}
+	w->nfunctions = n;
+	for (size_t i = 0; i < w->nsites; i++)
+		w->sites[i].function = place[w->sites[i].function];
+	return 0;
+}
+
+int ip_watch_drop(struct ip_watch *w, const struct ip_plan *plan)
+{
+	_cleanup_free_ bool *gone = NULL;
+	size_t n = 0;
+
+	if (!w->nsites || !plan->nchanges)
+		return 0;
+	gone = calloc(w->nsites, sizeof(*gone));
+	if (!gone)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nchanges; i++) {
+		const struct site key = {.address = plan->changes[i].address};
+		const struct site *found = bsearch(&key, w->sites, w->nsites, sizeof(*w->sites), by_address);
+
+		if (found)
+			gone[found - w->sites] = true;
+	}
+	for (size_t i = 0; i < w->nsites; i++)
+		if (!gone[i])
+			w->sites[n++] = w->sites[i];
+	w->nsites = n;
+	return forget_functions(w) < 0 ? -1 : cut(w);
+}
+
+static void note_missing(struct ip_watch *w, struct function *f, uint64_t until, struct ip_trace *trace)
+{
+	w->summary.disturbed += !f->disturbed;
+	f->disturbed = true;
+	if (trace)
+		ip_trace_add_missing(trace, f->number, f->seen_tsc, until);
+}
+
+int ip_watch_forget(struct ip_watch *w, uint64_t start, uint64_t end, struct ip_trace *trace)
+{
+	_cleanup_free_ bool *lost = w ? calloc(w->nfunctions + 1, sizeof(*lost)) : NULL;
+	size_t n = 0;
+
+	if (!w || !w->nsites)
+		return 0;
+	if (!lost)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < w->nsites; i++) {
+		const struct site *s = &w->sites[i];
+
+		if (s->library && s->address >= start && s->address < end)
+			lost[s->function] = true;
+		else
+			w->sites[n++] = *s;
+	}
+	if (n == w->nsites)
+		return 0;
+	w->nsites = n;
+	/* a function lies in one module: all of its sites have gone */
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		struct function *f = &w->functions[i];
+
+		if (!lost[i])
+			continue;
+		if ((f->off || f->pending) && !f->removed)
+			note_missing(w, f, ip_clock_now(), trace);
+		w->noff -= f->off;
+		f->off = f->pending = f->late = false;
+	}
+	return forget_functions(w) < 0 ? -1 : cut(w);
+}
+
+bool ip_watch_wants_update(struct ip_watch *w)
+{
+	bool wants = w && w->wants;
+
+	if (w)
+		w->wants = false;
+	return wants;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool ip_watch_is_disturbed(const struct ip_watch *w)
+{
+	return w && w->noff;
+}
+
+void ip_watch_select(struct ip_watch *w, uint32_t *numbers, size_t n, struct ip_trace *trace)
+{
+	qsort(numbers, n, sizeof(*numbers), by_number);
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		struct function *f = &w->functions[i];
+		bool selected = bsearch(&f->number, numbers, n, sizeof(*numbers), by_number);
+
+		if (selected == !f->removed)
+			continue;
+		if (!selected && (f->off || f->pending))
+			note_missing(w, f, ip_clock_now(), trace);
+		f->removed = !selected;
+		f->pending = false;
+		f->seen_tsc = ip_clock_now();
+		f->back_ns = 0;
+		/* what is left of it is looked at with the others that are off: idle below somebody's breakpoint, or live again */
+		w->noff += !f->off;
+		f->off = true;
+	}
+}
+
+void ip_watch_clear(struct ip_watch *w, struct ip_trace *trace)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		if ((w->functions[i].off || w->functions[i].pending) && !w->functions[i].removed)
+			note_missing(w, &w->functions[i], ip_clock_now(), trace);
+		free(w->functions[i].name);
+	}
+	free(w->sites);
+	free(w->functions);
+	free(w->pieces);
+	w->sites = NULL;
+	w->functions = NULL;
+	w->pieces = NULL;
+	w->nsites = w->nfunctions = w->npieces = w->at = w->noff = 0;
+}
+
+void ip_watch_destroy(struct ip_watch *w)
+{
+	if (!w)
+		return;
+	ip_watch_clear(w, NULL);
+	free(w->text);
+	free(w);
+}
+
+struct ip_watch_summary ip_watch_summary(const struct ip_watch *w)
+{
+	return w ? w->summary : (struct ip_watch_summary){0};
+}
+
+/* Step 1. How many functions of the piece are suspect. */
+static size_t look(struct ip_watch *w, struct piece *piece)
+{
+	const struct site *first = &w->sites[piece->first], *last = &w->sites[piece->end - 1];
+	uint64_t now = ip_clock_now();
+	size_t found = 0;
+
+	/* what cannot be read is not mapped any more */
+	if (ip_target_read(w->target, first->address, w->text,
+			   last->address + last->length - first->address) < 0)
+		return 0;
+	for (const struct site *s = first; s <= last; s++) {
+		struct function *f = &w->functions[s->function];
+
+		if (f->off || !memcmp(w->text + (s->address - first->address), s->live, s->length))
+			continue;
+		if (!f->pending)
+			f->seen_tsc = piece->seen_tsc;
+		found += !f->suspect;
+		f->suspect = f->pending = true;
+	}
+	if (!found)
+		piece->seen_tsc = now;
+	return found;
+}
+
+/* What settling changes. */
+struct settling {
+	struct ip_change *changes;
+	size_t n;
+	uint8_t *blocked;	  /* by function: somebody else is still there */
+	uint8_t *gone;		  /* its library has, or was loaded anew */
+	uint8_t *late;		  /* it has idle sites that are to be live, which is not ours to do */
+	uint64_t library;	  /* asked for last */
+	bool stands;		  /* what the answer was */
+	const struct site *first; /* that is not as it should be */
+	enum ip_site_state first_state;
+	size_t sites;
+};
+
+/* Not where its stub went away with the library that brought it. */
+static bool stub_stands(const struct ip_watch *w, const struct site *s)
+{
+	static const uint8_t nothing[16];
+	uint8_t bytes[16];
+	uint64_t stub;
+
+	return w->target->arch->live_target(s->form, s->length, s->address, s->live, &stub) &&
+	       ip_target_is_stub(w->target, stub) &&
+	       ip_target_read(w->target, stub, bytes, sizeof(bytes)) == 0 &&
+	       memcmp(bytes, nothing, sizeof(bytes)) != 0;
+}
+
+/* Step 3: no file has such bytes, so the page is the one that we have written. */
+static bool holds_ours(enum ip_site_state state)
+{
+	return state == IP_SITE_LIVE || state == IP_SITE_ORPHAN || state == IP_SITE_TRAPPED_LIVE;
+}
+
+/* Step 3: whether the library is the one that we have patched. */
+static bool library_stands(const struct ip_watch *w, struct settling *g, uint64_t library)
+{
+	unsigned looks = 0;
+
+	if (g->library == library)
+		return g->stands;
+	g->library = library;
+	g->stands = false;
+	for (size_t i = 0; i < w->nsites && looks < STANDS_MAX && !g->stands; i++) {
+		const struct site *s = &w->sites[i];
+		uint8_t bytes[IP_SITE_MAX];
+
+		if (s->library != library)
+			continue;
+		looks++;
+		g->stands = ip_target_read(w->target, s->address, bytes, s->length) == 0 &&
+			    holds_ours(ip_site_state_of_form(w->target, s->form, s->length, s->transit_regs,
+							     s->address, bytes));
+	}
+	return g->stands;
+}
+
+static int add_change(struct settling *g, const struct ip_watch *w, const struct site *s,
+		      enum ip_site_state state, const uint8_t *bytes, bool live)
+{
+	struct ip_change c = {.address = s->address,
+			      .length = s->length,
+			      .form = s->form,
+			      .transit_regs = s->transit_regs,
+			      .may_go = s->library};
+
+	if (state == IP_SITE_FOREIGN || state == IP_SITE_KERNEL || state == IP_SITE_TRAPPED_IDLE)
+		return 0;
+	if (s->library && !holds_ours(state)) {
+		g->late[s->function] |= live;
+		return 0;
+	}
+	memcpy(c.old_bytes, bytes, s->length);
+	memcpy(c.new_bytes, s->live, s->length);
+	if (!live && w->target->arch->idle(s->form, s->length, c.new_bytes) < 0)
+		return -1;
+	if (state == IP_SITE_TRAPPED_LIVE)
+		c.new_bytes[0] = bytes[0];
+	if (!memcmp(c.old_bytes, c.new_bytes, s->length))
+		return 0;
+	if (ip_grow(&g->changes, g->n, sizeof(*g->changes)) < 0)
+		return -1;
+	g->changes[g->n++] = c;
+	return 0;
+}
+
+/* The sites of all suspect functions, twice: who is blocked, and then what is to be done. */
+static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < w->nsites; i++) {
+			const struct site *s = &w->sites[i];
+			struct function *f = &w->functions[s->function];
+			enum ip_site_state state;
+			uint8_t bytes[IP_SITE_MAX];
+
+			if (!f->suspect || g->gone[s->function])
+				continue;
+			if (s->library && pass == 0 && !library_stands(w, g, s->library)) {
+				g->gone[s->function] = true;
+				continue;
+			}
+			if (ip_target_read(w->target, s->address, bytes, s->length) < 0) {
+				g->blocked[s->function] = true;
+				continue;
+			}
+			state = ip_site_state_of_form(w->target, s->form, s->length, s->transit_regs,
+						      s->address, bytes);
+			if (pass == 0) {
+				if ((ip_site_is_foreign(state) && state != IP_SITE_ORPHAN) ||
+				    !stub_stands(w, s) || f->removed || (f->off && now < f->back_ns))
+					g->blocked[s->function] = true;
+				if (!f->off && !f->late && memcmp(bytes, s->live, s->length) && !g->sites++) {
+					g->first = s;
+					g->first_state = state;
+				}
+			} else if (add_change(g, w, s, state, bytes, !g->blocked[s->function]) < 0) {
+				return -1;
+			}
+		}
+	return 0;
+}
+
+/* Step 4. */
+static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
+{
+	_cleanup_free_ char *name = NULL;
+
+	if (!g->first || (w->told_ns && now - w->told_ns < TELL_NS))
+		return;
+	w->told_ns = now;
+	name = ip_demangle(w->functions[g->first->function].name, false);
+	ip_print(stderr,
+		 "%siprobe: pid %d: somebody else changed %zu live site%s (the first: %s, of %s at %#lx): "
+		 "calls are missing while "
+		 "that lasts\n",
+		 w->live_line ? "\r\033[K" : "", w->target->pid, g->sites, g->sites == 1 ? "" : "s",
+		 ip_site_state_name(g->first_state), name ? name : "?", g->first->address);
+}
+
+/* Step 3. It stays pending, or off, until its sites are found live. */
+static void ask(struct ip_watch *w, struct function *f, uint64_t now)
+{
+	if (!f->late || now >= f->ask_ns) {
+		w->wants = true;
+		f->ask_ns = now + BACK_NS;
+	}
+	f->late = w->late = true;
+}
+
+/* The suspects are as they should be now. */
+static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t now, struct ip_trace *trace)
+{
+	for (size_t i = 0; i < w->nfunctions; i++) {
+		struct function *f = &w->functions[i];
+
+		if (!f->suspect)
+			continue;
+		if (g->gone[i]) {
+			f->pending = f->pending && f->late;
+			/* or nothing of it holds ours because we have made all of it idle: an update tells, by the file */
+			if (f->off && !f->removed && now >= f->back_ns) {
+				w->wants = true;
+				f->wait_ns = f->wait_ns < BACK_MAX / 2 ? 2 * f->wait_ns : BACK_MAX;
+				f->back_ns = now + f->wait_ns;
+			}
+			continue;
+		}
+		if (g->late[i]) {
+			ask(w, f, now);
+			continue;
+		}
+		f->pending = f->late = false;
+		if (g->blocked[i] && !f->off) {
+			f->off = true;
+			w->noff++;
+			f->wait_ns = !f->wait_ns		 ? BACK_NS
+				     : f->wait_ns < BACK_MAX / 2 ? 2 * f->wait_ns
+								 : BACK_MAX;
+			f->back_ns = now + f->wait_ns;
+		} else if (!g->blocked[i]) {
+			if (!f->removed)
+				note_missing(w, f, ip_clock_now(), trace);
+			w->noff -= f->off;
+			f->off = false;
+		}
+	}
+}
+
+/* Step 2: all suspects. */
+static struct ip_patch_result settle(struct ip_watch *w, struct ip_trace *trace)
+{
+	struct settling g = {.blocked = calloc(w->nfunctions, 1),
+			     .gone = calloc(w->nfunctions, 1),
+			     .late = calloc(w->nfunctions, 1)};
+	struct ip_patch_result result = {0};
+	unsigned images = w->target->images;
+	uint64_t now = ip_now_ns();
+
+	if (!g.blocked || !g.gone || !g.late || ip_area_lock_patch(w->area, w->target->pid) < 0)
+		goto out;
+	/* iprobe detach puts sites back from outside: then we are about to end; and of another program they are none of ours */
+	if (w->area->header->ended != w->area->header->session && ip_target_refresh(w->target) == 0 &&
+	    w->target->images == images && gather(w, &g, now) == 0) {
+		bool done = !g.n || ip_mend(w->target, g.changes, g.n, w->max_stop_ns, &result) == (int)g.n;
+
+		w->summary.stops += result.sites > 0;
+		if (done)
+			note_settled(w, &g, now, trace);
+		tell(w, &g, now);
+	}
+	ip_area_unlock_patch(w->area);
+out:
+	for (size_t i = 0; i < w->nfunctions; i++)
+		w->functions[i].suspect = false;
+	free(g.blocked);
+	free(g.gone);
+	free(g.late);
+	free(g.changes);
+	return result;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* Step 1: the pieces that are due. */
+struct ip_patch_result ip_watch_turn(struct ip_watch *w, struct ip_trace *trace)
+{
+	struct ip_patch_result result = {0};
+	uint64_t now = ip_now_ns(), began = cpu_ns(), pause, cost = 0, due, stopped = 0;
+	size_t suspects = 0;
+
+	if (!w || !w->npieces || now < w->next_ns)
+		return result;
+	pause = PASS_NS / w->npieces;
+	due = 1 + (now - w->next_ns) / (pause + 1);
+	for (size_t i = 0; i < due && i < w->npieces && cost < TURN_NS; i++) {
+		suspects += look(w, &w->pieces[w->at]);
+		w->at = (w->at + 1) % w->npieces;
+		if (w->at == 0 && (w->noff || w->late)) {
+			w->late = false;
+			for (size_t k = 0; k < w->nfunctions; k++) {
+				struct function *f = &w->functions[k];
+
+				suspects += f->off || f->late;
+				f->suspect |= f->off || f->late;
+				w->late |= f->late;
+			}
+		}
+		cost = ip_now_ns() - now;
+	}
+	if (suspects) {
+		uint64_t settling = ip_now_ns();
+
+		result = settle(w, trace);
+		/* a stop that failed held the target as well */
+		stopped = result.transient ? ip_now_ns() - settling : result.stop_ns;
+	}
+	cost = SHARE * (cpu_ns() - began);
+	if (cost < STOP_SHARE * stopped)
+		cost = STOP_SHARE * stopped;
+	w->next_ns = now + (pause > cost ? pause : cost);
+	return result;
+}

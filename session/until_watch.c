@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --until in a session: whose histograms are looked at, and when. See until.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "session/session_private.h"
+#include "session/until.h"
+
+/* One function under one condition; of inlined instances each by itself. */
+struct watched {
+	uint32_t number;
+	const struct ip_condition *condition;
+	char *function;
+	/* looks[at] is the oldest: it is the next to be replaced */
+	struct ip_condition_durations looks[IP_CONDITION_LOOKS];
+	unsigned nlooks, at;
+	uint64_t next_ns;
+};
+
+struct ip_until {
+	struct watched *items;
+	size_t n;
+	uint64_t next_ns; /* the first of theirs */
+	uint64_t met_ns;  /* when a condition was met; 0: none yet */
+};
+
+void ip_until_destroy(struct ip_until *u)
+{
+	for (size_t i = 0; u && i < u->n; i++)
+		free(u->items[i].function);
+	if (u)
+		free(u->items);
+	free(u);
+}
+
+static int watch(struct ip_until *u, const struct ip_condition *condition, uint32_t number, const char *name)
+{
+	struct watched w = {.number = number, .condition = condition};
+
+	for (size_t i = 0; i < u->n; i++)
+		if (u->items[i].number == number && u->items[i].condition == condition)
+			return 0;
+	if (ip_grow(&u->items, u->n, sizeof(w)) < 0)
+		return -1;
+	w.function = ip_demangle(name, false);
+	if (!w.function)
+		return ip_error("out of memory");
+	u->items[u->n++] = w;
+	u->next_ns = 0;
+	return 0;
+}
+
+int ip_until_plan(struct ip_session *s, const struct ip_plan *plan)
+{
+	const struct ip_conditions *o = &s->options->until;
+
+	if (o->n && !s->until && !(s->until = calloc(1, sizeof(*s->until))))
+		return ip_error("out of memory");
+	for (size_t i = 0; o->n && i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+		bool measured = f->duty == IP_DUTY_HIST || f->duty == IP_DUTY_TIMED;
+		const struct ip_probe_list *list = f->module->list;
+		const char *name = ip_probe_list_string(list, list->functions[f->function].name);
+		uint32_t file = list->functions[f->function].file;
+
+		for (size_t k = 0; measured && k < o->n; k++)
+			if (ip_selection_match(o->items[k].selection, name,
+					       file ? ip_probe_list_string(list, file) : NULL,
+					       f->module->path) &&
+			    watch(s->until, &o->items[k], f->number, name) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static double ns_per_tick(const struct ip_session *s)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	return now.tsc > s->start.tsc
+		       ? (double)(now.raw_ns - s->start.raw_ns) / (double)(now.tsc - s->start.tsc)
+		       : 0;
+}
+
+/* What has come since the oldest look there is; the first has everything since the start before it. */
+static bool look(struct ip_session *s, struct watched *w, double *ret_value, uint64_t *ret_calls)
+{
+	struct ip_condition_durations now = {0}, in;
+	const struct ip_condition_durations *from = &w->looks[w->at];
+
+	ip_counters_durations(s->counters, w->number, &now);
+	in = now;
+	if (w->nlooks == IP_CONDITION_LOOKS) {
+		in.calls -= from->calls;
+		in.sum -= from->sum;
+		for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
+			in.buckets[i] -= from->buckets[i];
+	} else {
+		w->nlooks++;
+	}
+	w->looks[w->at] = now;
+	w->at = (w->at + 1) % IP_CONDITION_LOOKS;
+	*ret_calls = in.calls;
+	return ip_condition_holds(w->condition, &in, ns_per_tick(s), ret_value);
+}
+
+/* Looks at those whose time it is. Whether a condition is met: what the summary says of it is filled in. */
+static bool look_at_all(struct ip_session *s, uint64_t now)
+{
+	struct ip_until *u = s->until;
+
+	ip_counters_collect(s->counters);
+	u->next_ns = UINT64_MAX;
+	for (size_t i = 0; i < u->n; i++) {
+		struct watched *w = &u->items[i];
+		double value;
+		uint64_t calls;
+
+		if (now >= w->next_ns) {
+			w->next_ns = now + w->condition->over_ns / IP_CONDITION_LOOKS;
+			if (look(s, w, &value, &calls)) {
+				s->summary->until = 1 + (w->condition - s->options->until.items);
+				ip_condition_say(w->condition, w->function, value, calls,
+						 s->summary->until_said);
+				return true;
+			}
+		}
+		u->next_ns = w->next_ns < u->next_ns ? w->next_ns : u->next_ns;
+	}
+	return false;
+}
+
+const char *ip_until_turn(struct ip_session *s)
+{
+	struct ip_until *u = s->until;
+	uint64_t now = ip_now_ns();
+
+	if (!u || !s->counters)
+		return NULL;
+	if (!u->met_ns && now >= u->next_ns && look_at_all(s, now))
+		u->met_ns = now;
+	return u->met_ns && now - u->met_ns >= s->options->linger_ns ? s->summary->until_said : NULL;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another trace directory for the same session.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "trace_writer/writer_private.h"
+
+static int copy_file(const struct ip_trace *from, const struct ip_trace *to, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int in = -1, out = -1;
+	struct stat st;
+
+	if (asprintf(&path, "%s/%s", IP_TRACE_SUBDIR, name) < 0)
+		return ip_error("out of memory");
+	in = openat(from->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	out = ip_file_make(to->dirfd, path, O_WRONLY);
+	if (in < 0 || out < 0 || fstat(in, &st) < 0)
+		return ip_error_errno("cannot copy %s/%s to %s", from->dir, path, to->dir);
+	for (off_t done = 0; done < st.st_size;)
+		if (sendfile(out, in, &done, st.st_size - done) <= 0)
+			return ip_error_errno("cannot write %s/%s", to->dir, path);
+	return 0;
+}
+
+/* The copies of probe lists. */
+static int copy_lists(const struct ip_trace *from, const struct ip_trace *to)
+{
+	int fd = ip_dir_open(from->dirfd, IP_TRACE_SUBDIR);
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return ip_error_errno("cannot read %s/%s", from->dir, IP_TRACE_SUBDIR);
+	while ((entry = readdir(dir))) {
+		const char *end = strrchr(entry->d_name, '.');
+
+		if (end && !strcmp(end, ".probes") && copy_file(from, to, entry->d_name) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int copy_labels(const struct ip_trace *from, struct ip_trace *to)
+{
+	size_t capacity = 1;
+
+	while (capacity < from->nlabels) /* it doubles at powers of two */
+		capacity *= 2;
+	to->labels = calloc(capacity, sizeof(*to->labels));
+	if (!to->labels)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < from->nlabels; i++) {
+		char *label = strdup(from->labels[i].label);
+
+		if (!label)
+			return ip_error("out of memory");
+		to->labels[to->nlabels++] = (struct ip_ctf_label){from->labels[i].number, label};
+	}
+	return 0;
+}
+
+/* What is at NAME becomes NAME.old, and what is at that goes: neither may be the session's own. */
+static bool is_in_the_way(const struct ip_trace *trace, const struct ip_dir_place *place)
+{
+	char old[NAME_MAX + 1];
+
+	return ip_dir_is_at(place->parent, place->name, trace->dirfd) ||
+	       (snprintf(old, sizeof(old), "%s.old", place->name) < (int)sizeof(old) &&
+		ip_dir_is_at(place->parent, old, trace->dirfd));
+}
+
+int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, struct ip_trace **ret)
+{
+	struct ip_trace *clone;
+
+	if (is_in_the_way(trace, place)) {
+		ip_dir_place_close(place);
+		return ip_error("pid %d: its session itself writes to %s: name another directory with -o",
+				trace->pid, trace->dir);
+	}
+	if (ip_trace_create_at(place, place->name, trace->pid, trace->command, &trace->start, &clone) < 0)
+		return -1;
+	if (trace->squeezer && ip_trace_compress(clone) < 0) {
+		ip_trace_discard(clone);
+		return -1;
+	}
+	fflush(trace->text_out);
+	fwrite(trace->text, 1, trace->text_size, clone->text_out);
+	if (copy_labels(trace, clone) < 0 || copy_lists(trace, clone) < 0) {
+		ip_trace_discard(clone);
+		return -1;
+	}
+	*ret = clone;
+	return 0;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pieces of a trace that keeps the newest. The steps are rotate.h's.
+ */
+#include "trace_writer/rotate.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/pieces.h"
+#include "trace_writer/writer_private.h"
+
+struct ip_trace_rotation {
+	int fd; /* of the table */
+	unsigned most;
+	uint64_t piece_size;
+	uint64_t in_newest;    /* bytes of packets */
+	struct ip_piece total; /* of all that was written; the newest piece's number, first and tsc */
+	struct ip_pieces pieces;
+};
+
+bool ip_trace_rotates(const struct ip_trace *trace)
+{
+	return trace->rotation;
+}
+
+unsigned ip_rotation_pieces(const struct ip_trace *trace)
+{
+	return trace->rotation ? trace->rotation->most : 0;
+}
+
+uint32_t ip_rotation_newest(const struct ip_trace *trace)
+{
+	return trace->rotation ? trace->rotation->pieces.newest : 0;
+}
+
+uint32_t ip_rotation_first(const struct ip_trace *trace)
+{
+	return trace->rotation ? ip_pieces_newest(&trace->rotation->pieces)->first : 0;
+}
+
+void ip_rotation_destroy(struct ip_trace_rotation *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
+/* Step 1. -1 with errno. */
+static int put(struct ip_trace_rotation *r, const struct ip_piece *piece)
+{
+	char line[IP_PIECE_LINE];
+	ssize_t done;
+
+	ip_piece_format(piece, line);
+	do
+		done = pwrite(r->fd, line, sizeof(line), ip_piece_place(piece->number));
+	while (done < 0 && errno == EINTR);
+	if (done != sizeof(line)) {
+		errno = done < 0 ? errno : ENOSPC;
+		return -1;
+	}
+	r->pieces.items[piece->number % IP_PIECES_ROOM] = *piece;
+	r->pieces.newest = piece->number;
+	return 0;
+}
+
+static int new_rotation(struct ip_trace *trace, unsigned pieces, uint64_t max_size, int flags)
+{
+	struct ip_trace_rotation *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return ip_error("out of memory");
+	trace->rotation = r;
+	r->most = pieces;
+	r->fd = openat(trace->dirfd, IP_TRACE_PIECES, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | flags,
+		       0600);
+	if (r->fd < 0)
+		return ip_error_errno("cannot open %s/%s", trace->dir, IP_TRACE_PIECES);
+	return ip_trace_set_max_size(trace, max_size);
+}
+
+int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+
+	if (max_size / r->most < IP_TRACE_PIECE_LEAST)
+		return ip_error("%s: %lu bytes in %u pieces: a piece must hold 256 KiB (give more "
+				"--max-size, or fewer pieces)",
+				trace->dir, max_size, r->most);
+	r->piece_size = max_size / r->most;
+	return 0;
+}
+
+int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
+{
+	const struct ip_piece first = {.tsc = trace->start.tsc};
+
+	if (new_rotation(trace, pieces, max_size, O_CREAT | O_EXCL) < 0)
+		return -1;
+	/* so that no line finds the disk full; where it cannot be had, so be it */
+	fallocate(trace->rotation->fd, FALLOC_FL_KEEP_SIZE, 0, IP_PIECES_SIZE);
+	trace->rotation->total = first;
+	return put(trace->rotation, &first) < 0
+		       ? ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_PIECES)
+		       : 0;
+}
+
+/* Calls visit for each file of a stream in pieces. */
+static int each_file(struct ip_trace *trace, int (*visit)(struct ip_trace *trace, const char *file,
+							  const struct ip_stream_name *name))
+{
+	int fd = openat(trace->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret = 0;
+	_cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return ip_error_errno("cannot read %s", trace->dir);
+	while (ret == 0 && (entry = readdir(dir))) {
+		struct ip_stream_name name;
+
+		if (ip_stream_name_parse(entry->d_name, &name) && name.in_pieces)
+			ret = visit(trace, entry->d_name, &name);
+	}
+	return ret;
+}
+
+static int remove_file(struct ip_trace *trace, const char *file)
+{
+	int error;
+
+	if (unlinkat(trace->dirfd, file, 0) == 0 || errno == ENOENT)
+		return 0;
+	error = errno;
+	ip_error_errno("cannot remove %s/%s", trace->dir, file);
+	errno = error;
+	return -1;
+}
+
+static int remove_old(struct ip_trace *trace, const char *file, const struct ip_stream_name *name)
+{
+	return name->piece < ip_rotation_first(trace) ? remove_file(trace, file) : 0;
+}
+
+/* Which piece is the oldest to be there beside a new one: so that a whole one has room, and their number is not exceeded. */
+static uint32_t next_first(const struct ip_trace_rotation *r)
+{
+	uint32_t first = ip_pieces_newest(&r->pieces)->first, next = r->pieces.newest + 1;
+
+	while (first < next &&
+	       (next - first >= r->most ||
+		r->total.bytes - ip_piece_at(&r->pieces, first)->bytes > (r->most - 1) * r->piece_size))
+		first++;
+	return first;
+}
+
+int ip_rotation_make_room(struct ip_trace *trace, size_t size)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+	struct ip_clock_reading now;
+	struct ip_piece next;
+	uint32_t before;
+
+	if (!r || !r->in_newest || r->in_newest + size <= r->piece_size)
+		return 0;
+	before = ip_rotation_first(trace);
+	ip_clock_read(&now);
+	next = r->total;
+	next.number = r->pieces.newest + 1;
+	next.first = next_first(r);
+	next.tsc = now.tsc > ip_pieces_newest(&r->pieces)->tsc ? now.tsc : ip_pieces_newest(&r->pieces)->tsc;
+	if (put(r, &next) < 0) {
+		int error = errno;
+
+		ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_PIECES);
+		errno = error;
+		return -1;
+	}
+	r->in_newest = 0;
+	ip_trace_close_streams(trace);
+	if (next.first == before)
+		return 0;
+	trace->bytes = r->total.bytes - ip_pieces_first(&r->pieces)->bytes;
+	return each_file(trace, remove_old); /* step 2 */
+}
+
+void ip_rotation_wrote(struct ip_trace *trace, size_t size)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+
+	if (!r)
+		return;
+	r->in_newest += size;
+	r->total.bytes += size;
+	r->total.packets++;
+}
+
+void ip_rotation_advanced(struct ip_trace *trace, const struct ip_progress *before,
+			  const struct ip_progress *after)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+
+	if (!r)
+		return;
+	r->total.events += after->events - before->events;
+	r->total.lost += after->last_discarded - before->last_discarded;
+}
+
+int ip_rotation_reopen(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
+{
+	struct ip_trace_rotation *r;
+	char text[IP_PIECES_SIZE];
+	ssize_t n;
+
+	if (pieces < 2 || pieces > IP_PIECES_MAX)
+		return ip_error("%s: its journal is damaged", trace->dir);
+	if (new_rotation(trace, pieces, max_size, 0) < 0)
+		return -1;
+	r = trace->rotation;
+	n = pread(r->fd, text, sizeof(text), 0);
+	if (n < 0)
+		return ip_error_errno("cannot read %s/%s", trace->dir, IP_TRACE_PIECES);
+	if (ip_pieces_parse(IP_TRACE_PIECES, text, n, &r->pieces) < 0)
+		return ip_error_prefix("%s", trace->dir);
+	r->total = *ip_pieces_newest(&r->pieces);
+	return 0;
+}
+
+/* What does not count is removed; the rest adds up. */
+static int settle_file(struct ip_trace *trace, const char *file, const struct ip_stream_name *name)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+	const struct ip_trace_stream *s = name->slot < trace->nstreams ? &trace->streams[name->slot] : NULL;
+	struct stat st;
+
+	if (name->piece < ip_rotation_first(trace) || name->piece > r->pieces.newest || !s || !s->packets ||
+	    name->piece > s->piece || name->compressed != ip_trace_compresses(trace))
+		return remove_file(trace, file);
+	if (name->piece != r->pieces.newest)
+		return 0;
+	if (fstatat(trace->dirfd, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return ip_error_errno("cannot look at %s/%s", trace->dir, file);
+	r->in_newest += st.st_size;
+	return 0;
+}
+
+int ip_rotation_settle(struct ip_trace *trace)
+{
+	struct ip_trace_rotation *r = trace->rotation;
+
+	if (each_file(trace, settle_file) < 0)
+		return -1;
+	r->total.bytes += r->in_newest;
+	r->total.packets = r->total.events = r->total.lost = 0;
+	for (size_t i = 0; i < trace->nstreams; i++) {
+		const struct ip_trace_stream *s = &trace->streams[i];
+
+		r->total.packets += s->packets;
+		r->total.events += s->progress.events;
+		r->total.lost += s->progress.last_discarded;
+	}
+	trace->bytes = r->total.bytes - ip_pieces_first(&r->pieces)->bytes;
+	return 0;
+}
+
+void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret)
+{
+	const struct ip_piece *first, *before;
+
+	*ret = (struct ip_trace_rotated){0};
+	if (!trace->rotation)
+		return;
+	first = ip_pieces_first(&trace->rotation->pieces);
+	before = first->number ? ip_piece_at(&trace->rotation->pieces, first->number - 1) : NULL;
+	*ret = (struct ip_trace_rotated){.pieces = first->number,
+					 .packets = first->packets,
+					 .bytes = first->bytes,
+					 .events = first->events,
+					 .tsc = first->tsc,
+					 /* who has gone on with the trace may not have read its line */
+					 .early = before && before->number == first->number - 1 ? before->tsc
+												: 0};
+}

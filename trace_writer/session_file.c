@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the session file tells, as it becomes known.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/elf_file.h"
+#include "common/error.h"
+#include "common/selection.h"
+#include "hotpatcher/plan/payload_rules.h"
+#include "trace_writer/writer_private.h"
+
+#define LIBRARIES_MAX  10000u
+#define STOPS_MAX      1000u
+#define MODULES_MAX    4096u  /* readers take some more */
+#define SIGNATURES_MAX 65536u /* readers take no more */
+
+void ip_trace_put_value(FILE *out, const char *value)
+{
+	for (; *value; value++) {
+		unsigned char c = *value;
+
+		if (c < 0x20 || c == 0x7f || c == '\\')
+			fprintf(out, "\\x%02x", c);
+		else
+			putc(c, out);
+	}
+}
+
+static int copy_list(struct ip_trace *trace, const struct ip_module *module, const char *id)
+{
+	const struct ip_pl_header *h = module->list->header;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_close_ int fd = -1;
+	uint64_t size = h->strings_offset + h->strings_size;
+	uint64_t probes_end = h->probes_offset + h->nprobes * sizeof(struct ip_pl_probe);
+	uint64_t functions_end = h->functions_offset + h->nfunctions * sizeof(struct ip_pl_function);
+
+	size = probes_end > size ? probes_end : size;
+	size = functions_end > size ? functions_end : size;
+	if (asprintf(&name, "%s/%s.probes", IP_TRACE_SUBDIR, id) < 0)
+		return ip_error("out of memory");
+	unlinkat(trace->dirfd, name, 0); /* of a session that was broken off, and goes on */
+	fd = ip_file_make(trace->dirfd, name, O_WRONLY);
+	if (fd < 0)
+		return ip_error_errno("cannot make %s/%s", trace->dir, name);
+	for (uint64_t done = 0; done < size;) {
+		ssize_t n = write(fd, (const char *)h + done, size - done);
+
+		if (n <= 0)
+			return ip_error_errno("cannot write %s/%s", trace->dir, name);
+		done += n;
+	}
+	return 0;
+}
+
+/* Adds the module's line where it is new. */
+static int add_module(struct ip_trace *trace, const struct ip_module *module, uint32_t first_number)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	char *key = NULL;
+	void *grown;
+
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	if (asprintf(&key, "%s %lx", id, module->load_bias) < 0)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < trace->nmodules; i++)
+		if (!strcmp(trace->modules[i], key)) {
+			free(key);
+			return i;
+		}
+	/* one that is loaded all over the place is shown at one */
+	for (size_t i = 0; trace->nmodules >= MODULES_MAX && i < trace->nmodules; i++)
+		if (!strncmp(trace->modules[i], id, strlen(id))) {
+			free(key);
+			return i;
+		}
+	grown = realloc(trace->modules, (trace->nmodules + 1) * sizeof(*trace->modules));
+	if (!grown) {
+		free(key);
+		return ip_error("out of memory");
+	}
+	trace->modules = grown;
+	trace->modules[trace->nmodules] = key;
+	if (copy_list(trace, module, id) < 0)
+		return -1;
+	fprintf(trace->text_out, "module\t%zu\t", trace->nmodules);
+	ip_trace_put_value(trace->text_out, module->path);
+	fprintf(trace->text_out, "\t%s\t%lu\t%u\t%s\n", id, module->load_bias, first_number,
+		ip_placement_name(module->list->header->placement));
+	return trace->nmodules++;
+}
+
+bool ip_trace_knows(const struct ip_trace *trace, uint32_t number)
+{
+	return number <= IP_NUMBER_MAX && trace->known[number / 8] & 1 << number % 8;
+}
+
+size_t ip_trace_functions(const struct ip_trace *trace)
+{
+	return trace->nfunctions;
+}
+
+int ip_trace_add_label(struct ip_trace *trace, uint32_t number, const char *module_path, const char *name,
+		       bool inlined)
+{
+	_cleanup_free_ char *readable = ip_demangle(name, true);
+	const char *base = strrchr(module_path, '/');
+	char *label = NULL;
+
+	if ((trace->nlabels & (trace->nlabels - 1)) == 0) {
+		size_t capacity = trace->nlabels ? 2 * trace->nlabels : 1;
+		void *grown = realloc(trace->labels, capacity * sizeof(*trace->labels));
+
+		if (!grown)
+			return ip_error("out of memory");
+		trace->labels = grown;
+	}
+	if (!readable || asprintf(&label, "%s:%s", base ? base + 1 : module_path, readable) < 0)
+		return ip_error("out of memory");
+	trace->labels[trace->nlabels++] = (struct ip_ctf_label){number, label};
+	/* the number of the other instance is next to it (ip_plan_bind) */
+	trace->nfunctions += !ip_trace_knows(trace, inlined ? number - 1 : number + 1);
+	trace->known[number / 8] |= 1 << number % 8;
+	return 0;
+}
+
+static int add_function(struct ip_trace *trace, const struct ip_plan_function *f, int module)
+{
+	const struct ip_probe_list *list = f->module->list;
+	const struct ip_pl_function *function = &list->functions[f->function];
+	const char *name = ip_probe_list_string(list, function->name);
+
+	if (f->number > IP_NUMBER_MAX || ip_trace_knows(trace, f->number))
+		return 0;
+	if (ip_trace_add_label(trace, f->number, f->module->path, name, f->inlined) < 0)
+		return -1;
+	fprintf(trace->text_out, "function\t%u\t%d\t", f->number, module);
+	ip_trace_put_value(trace->text_out, name);
+	putc('\t', trace->text_out);
+	ip_trace_put_value(trace->text_out, function->file ? ip_probe_list_string(list, function->file) : "");
+	fprintf(trace->text_out, "\t%u\t%s%s%s\t%u\n", function->line,
+		f->jumps	? "j"
+		: f->inlined	? "i"
+		: f->entry_only ? ""
+				: "-",
+		f->entry_only ? "e" : "", f->returns ? "r" : "", f->frame == UINT32_MAX ? 0 : f->frame);
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* "1-4,7" and the line's end. */
+static void put_numbers(FILE *out, uint32_t *numbers, size_t n)
+{
+	qsort(numbers, n, sizeof(*numbers), by_number);
+	for (size_t i = 0, last; i < n; i = last + 1) {
+		for (last = i; last + 1 < n && numbers[last + 1] == numbers[last] + 1;)
+			last++;
+		fprintf(out, "%s%u", i ? "," : "", numbers[i]);
+		if (last > i)
+			fprintf(out, "-%u", numbers[last]);
+	}
+	putc('\n', out);
+}
+
+static bool is_set(const uint8_t *bits, uint32_t number)
+{
+	return bits[number / 8] & 1 << number % 8;
+}
+
+/* Tells which of the plan's functions are silent, or not any more. */
+static int add_silent(struct ip_trace *trace, const struct ip_plan *plan, bool silent)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(plan->nfunctions + 1, sizeof(*numbers));
+	size_t n = 0;
+
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (f->number > IP_NUMBER_MAX || f->silent != silent ||
+		    is_set(trace->silent, f->number) == silent)
+			continue;
+		trace->silent[f->number / 8] ^= 1 << f->number % 8;
+		numbers[n++] = f->number;
+	}
+	if (n) {
+		fprintf(trace->text_out, "%s\t", silent ? "silent" : "shown");
+		put_numbers(trace->text_out, numbers, n);
+	}
+	return 0;
+}
+
+/* Where tail exits lead on to, once for each function: what it was bound to at first holds. */
+static int add_jumps(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		     const struct ip_area *area)
+{
+	if (!trace->silent) {
+		trace->silent = calloc(2, IP_NUMBER_MAX / 8 + 1);
+		trace->jumps = trace->silent + IP_NUMBER_MAX / 8 + 1;
+	}
+	if (!trace->silent)
+		return ip_error("out of memory");
+	if (add_silent(trace, plan, true) < 0 || add_silent(trace, plan, false) < 0)
+		return -1;
+	for (size_t i = 0; i < plan->njumps; i++) {
+		const struct ip_plan_jump *jump = &plan->jumps[i];
+		uint64_t from = ip_plan_first_number(area, &modules->items[jump->module_index]) +
+				(uint64_t)IP_NUMBERS_PER_FUNCTION * jump->function + 1,
+			 to = ip_plan_first_number(area, &modules->items[jump->to_module]) +
+			      (uint64_t)IP_NUMBERS_PER_FUNCTION * jump->to_function;
+
+		if (from <= IP_NUMBER_MAX && to <= IP_NUMBER_MAX && !is_set(trace->jumps, from))
+			fprintf(trace->text_out, "jump\t%lu\t%lu\n", from, to);
+	}
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].jumps && plan->functions[i].number <= IP_NUMBER_MAX)
+			trace->jumps[plan->functions[i].number / 8] |= 1 << plan->functions[i].number % 8;
+	return 0;
+}
+
+int ip_trace_add_plan(struct ip_trace *trace, const struct ip_plan *plan, const struct ip_modules *modules,
+		      const struct ip_area *area)
+{
+	_cleanup_free_ int *index = calloc(modules->n ? modules->n : 1, sizeof(*index));
+
+	if (!index)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++) {
+		const struct ip_plan_function *f = &plan->functions[i];
+
+		if (!index[f->module_index]) {
+			int at = add_module(trace, f->module, ip_plan_first_number(area, f->module));
+
+			if (at < 0)
+				return -1;
+			index[f->module_index] = at + 1;
+		}
+		if (add_function(trace, f, index[f->module_index] - 1) < 0)
+			return -1;
+	}
+	return add_jumps(trace, plan, modules, area);
+}
+
+int64_t ip_trace_add_signature(struct ip_trace *trace, const char *text)
+{
+	if (trace->nsignatures == SIGNATURES_MAX)
+		return 0;
+	fprintf(trace->text_out, "signature\t%u\t", ++trace->nsignatures);
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+	return trace->nsignatures;
+}
+
+int ip_trace_add_change(struct ip_trace *trace, const char *what, uint64_t tsc, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *numbers = NULL;
+
+	if (!plan->nfunctions)
+		return 0;
+	numbers = calloc(plan->nfunctions, sizeof(*numbers));
+	if (!numbers)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		numbers[i] = plan->functions[i].number;
+	fprintf(trace->text_out, "%s\t%lu\t", what, tsc);
+	put_numbers(trace->text_out, numbers, plan->nfunctions);
+	return 0;
+}
+
+/* Which measured functions end by tail calls: what was measured ends there. numbers: room for all. */
+static void add_tails(struct ip_trace *trace, const struct ip_plan *plan, uint32_t *numbers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].tails && ip_plan_measures(&plan->functions[i]))
+			numbers[n++] = plan->functions[i].number;
+	if (!n)
+		return;
+	fputs("tails\t", trace->text_out);
+	put_numbers(trace->text_out, numbers, n);
+}
+
+int ip_trace_add_payloads(struct ip_trace *trace, const struct ip_plan *plan)
+{
+	_cleanup_free_ uint32_t *numbers = calloc(plan->nfunctions + 1, sizeof(*numbers));
+
+	if (!numbers)
+		return ip_error("out of memory");
+	for (uint32_t duty = IP_DUTY_LOG + 1; duty <= IP_DUTY_USER; duty++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < plan->nfunctions; i++)
+			if (plan->functions[i].duty == duty)
+				numbers[n++] = plan->functions[i].number;
+		if (!n)
+			continue;
+		fprintf(trace->text_out, "payload\t%s\t", ip_duty_name(duty));
+		put_numbers(trace->text_out, numbers, n);
+	}
+	add_tails(trace, plan, numbers);
+	return 0;
+}
+
+void ip_trace_add_dropped(struct ip_trace *trace, uint64_t tsc, uint32_t first, bool counted,
+			  uint64_t per_second, uint64_t own_ticks, unsigned percent)
+{
+	uint32_t number = ip_trace_knows(trace, first) ? first : first + 1;
+
+	fprintf(trace->text_out, "dropped\t%lu\t%u\t%s\t%lu\t%lu\t%u\n", tsc, number,
+		counted ? "count" : "idle", per_second, own_ticks, percent);
+}
+
+int ip_trace_add_stop(struct ip_trace *trace, const char *kind, const struct ip_stop_record *stop)
+{
+	/* each change writes the file anew: it must not grow for ever */
+	if (++trace->nstops > STOPS_MAX) {
+		trace->more_stops.n++;
+		trace->more_stops.ns += stop->ns;
+		if (stop->ns > trace->more_stops.longest_ns)
+			trace->more_stops.longest_ns = stop->ns;
+		return 0;
+	}
+	fprintf(trace->text_out, "stop\t%s\t%lu\t%lu\t%zu\t%zu\t%zu%s\n", kind, stop->tsc, stop->ns,
+		stop->threads, stop->pages, stop->sites, stop->failed ? "\tfailed" : "");
+	return 0;
+}
+
+void ip_trace_add_library(struct ip_trace *trace, const char *what, const struct ip_module *module)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+	struct ip_clock_reading now;
+
+	/* a program that loads and unloads all day */
+	if (!trace || ++trace->nlibraries > LIBRARIES_MAX)
+		return;
+	ip_clock_read(&now);
+	ip_build_id_format(module->elf->build_id, module->elf->build_id_size, id);
+	fprintf(trace->text_out, "%s\t%lu\t%lu\t%s\t", what, now.tsc, module->load_bias, id);
+	ip_trace_put_value(trace->text_out, module->path);
+	putc('\n', trace->text_out);
+}
+
+void ip_trace_add_exec(struct ip_trace *trace, pid_t pid)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	fprintf(trace->text_out, "exec\t%d\t%lu\n", pid, now.tsc);
+}
+
+void ip_trace_add_again(struct ip_trace *trace, pid_t pid, uint64_t from_tsc, uint64_t to_tsc)
+{
+	fprintf(trace->text_out, "again\t%d\t%lu\t%lu\n", pid, from_tsc, to_tsc);
+}
+
+void ip_trace_add_missing(struct ip_trace *trace, uint32_t number, uint64_t from_tsc, uint64_t to_tsc)
+{
+	fprintf(trace->text_out, "missing\t%u\t%lu\t%lu\n", number, from_tsc, to_tsc);
+}
+
+void ip_trace_add_coarse(struct ip_trace *trace, uint64_t late, uint64_t latest, uint64_t refreshes,
+			 uint64_t cpu_ns)
+{
+	fprintf(trace->text_out, "coarse\t%lu\t%lu\t%lu\t%lu\n", late, latest, refreshes, cpu_ns);
+}
+
+void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain)
+{
+	fprintf(trace->text_out, "compressed\tzstd\t%lu\n", plain);
+}
+
+void ip_trace_add_limit(struct ip_trace *trace, uint64_t bytes, const char *by)
+{
+	fprintf(trace->text_out, "limit\t%lu\t%s\n", bytes, by);
+}
+
+void ip_trace_add_clock(struct ip_trace *trace, const char *name)
+{
+	fprintf(trace->text_out, "clock\t%s\n", name);
+}
+
+void ip_trace_add_overwritten(struct ip_trace *trace, uint64_t events)
+{
+	fprintf(trace->text_out, "overwritten\t%lu\n", events);
+}
+
+void ip_trace_add_rotated(struct ip_trace *trace)
+{
+	struct ip_trace_rotated r;
+
+	ip_trace_rotated(trace, &r);
+	fprintf(trace->text_out, "rotated\t%lu\t%lu\t%lu\t%lu\t%lu\n", r.events, r.pieces, r.packets, r.bytes,
+		r.tsc);
+}
+
+int ip_trace_add_thread(struct ip_trace *trace, pid_t tid, const char *name)
+{
+	fprintf(trace->text_out, "thread\t%d\t", tid);
+	ip_trace_put_value(trace->text_out, name);
+	putc('\n', trace->text_out);
+	return 0;
+}
+
+void ip_trace_add_selection(struct ip_trace *trace, const char *text)
+{
+	fprintf(trace->text_out, "selection\t");
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+}
+
+void ip_trace_add_filter(struct ip_trace *trace, const char *text)
+{
+	fputs("filter\t", trace->text_out);
+	ip_trace_put_value(trace->text_out, text);
+	putc('\n', trace->text_out);
+}
+
+void ip_trace_add_others(struct ip_trace *trace, const struct ip_modules *modules)
+{
+	char id[2 * IP_BUILD_ID_MAX + 1];
+
+	for (size_t i = 0; i < modules->n; i++) {
+		const struct ip_module *m = &modules->items[i];
+
+		if (m->list || !m->elf || !m->elf->build_id_size)
+			continue;
+		ip_build_id_format(m->elf->build_id, m->elf->build_id_size, id);
+		fprintf(trace->text_out, "other\t%lu\t%s\t", m->load_bias, id);
+		ip_trace_put_value(trace->text_out, m->path);
+		putc('\n', trace->text_out);
+	}
+}
+
+void ip_trace_add_filtered(struct ip_trace *trace, uint64_t events)
+{
+	fprintf(trace->text_out, "filtered\t%lu\n", events);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session file and the metadata on disk, each whole or not at all.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "trace_writer/writer_private.h"
+
+#define RESERVE	   65536u /* of the disk, for the last words */
+#define LABEL_ROOM 128u	  /* of the metadata, a label */
+
+static void put_line(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, "%s\t", key);
+	ip_trace_put_value(out, value);
+	putc('\n', out);
+}
+
+static FILE *open_new(struct ip_trace *trace, const char *name, char **ret_temporary)
+{
+	int fd;
+	FILE *out;
+
+	if (asprintf(ret_temporary, "%s.new", name) < 0) {
+		*ret_temporary = NULL;
+		return NULL;
+	}
+	unlinkat(trace->dirfd, *ret_temporary, 0); /* of one that was killed */
+	fd = ip_file_make(trace->dirfd, *ret_temporary, O_WRONLY);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out && fd >= 0)
+		close(fd);
+	return out;
+}
+
+/* Flushes, checks and renames over name. */
+static int commit(struct ip_trace *trace, FILE *out, const char *temporary, const char *name)
+{
+	bool bad = ferror(out) | (fflush(out) != 0);
+	int error = errno;
+
+	fclose(out);
+	if (!bad && renameat(trace->dirfd, temporary, trace->dirfd, name) == 0)
+		return 0;
+	error = bad ? error : errno;
+	unlinkat(trace->dirfd, temporary, 0);
+	errno = error;
+	return ip_error_errno("cannot write %s/%s", trace->dir, name);
+}
+
+static int write_session(struct ip_trace *trace)
+{
+	_cleanup_free_ char *temporary = NULL;
+	FILE *out = open_new(trace, IP_TRACE_SESSION, &temporary);
+	struct utsname u = {0};
+	char kernel[sizeof(u.sysname) + sizeof(u.release) + sizeof(u.version) + sizeof(u.machine) + 8];
+
+	if (!out)
+		return ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_SESSION);
+	uname(&u);
+	snprintf(kernel, sizeof(kernel), "%s %s %s %s", u.sysname, u.release, u.version, u.machine);
+	fprintf(out, "iprobe-session\t1\n");
+	put_line(out, "host", u.nodename);
+	put_line(out, "kernel", kernel);
+	put_line(out, "command", trace->command);
+	fprintf(out, "pid\t%d\nstart_realtime\t%lu\ntsc_start\t%lu\n", trace->pid, trace->start.realtime_ns,
+		trace->start.tsc);
+	if (trace->tsc_end)
+		fprintf(out, "tsc_end\t%lu\n", trace->tsc_end);
+	fprintf(out, "tsc_hz\t%lu\nends\tpackets\n", trace->hz);
+	fflush(trace->text_out);
+	if (trace->text_size)
+		fwrite(trace->text, 1, trace->text_size, out);
+	if (trace->more_stops.n)
+		fprintf(out, "more_stops\t%lu\nmore_stops_ns\t%lu\nmore_stops_longest_ns\t%lu\n",
+			trace->more_stops.n, trace->more_stops.ns, trace->more_stops.longest_ns);
+	if (trace->ending)
+		fputs(trace->ending, out);
+	return commit(trace, out, temporary, IP_TRACE_SESSION);
+}
+
+static int write_metadata(struct ip_trace *trace)
+{
+	_cleanup_free_ char *temporary = NULL;
+	FILE *out;
+	struct utsname u = {0};
+	struct ip_ctf_metadata m = {.tsc_hz = trace->hz,
+				    .tsc_start = trace->start.tsc,
+				    .start_realtime_ns = trace->start.realtime_ns,
+				    .host = u.nodename,
+				    .command = trace->command,
+				    .labels = trace->labels,
+				    .nlabels = trace->nlabels};
+
+	/* the temporary lies in the sub-directory: a CTF reader stumbles over strange files beside the
+	 * streams */
+	out = open_new(trace, IP_TRACE_SUBDIR "/metadata", &temporary);
+	if (!out)
+		return ip_error_errno("cannot write %s/metadata", trace->dir);
+	uname(&u); /* m.host points into u */
+	memcpy(m.uuid, trace->uuid, sizeof(m.uuid));
+	if (ip_ctf_metadata_write(out, &m) < 0) {
+		fclose(out);
+		unlinkat(trace->dirfd, temporary, 0);
+		return -1;
+	}
+	return commit(trace, out, temporary, "metadata");
+}
+
+int ip_trace_save(struct ip_trace *trace, const char *name, const void *data, size_t size)
+{
+	_cleanup_free_ char *temporary = NULL;
+	FILE *out = open_new(trace, name, &temporary);
+
+	if (!out)
+		return ip_error_errno("cannot write %s/%s", trace->dir, name);
+	fwrite(data, 1, size, out);
+	return commit(trace, out, temporary, name);
+}
+
+int ip_trace_sync(struct ip_trace *trace)
+{
+	struct ip_clock_reading now;
+
+	trace->hz = ip_clock_hz(&trace->start, &now, 2000000);
+	fflush(trace->text_out);
+	trace->synced_size = trace->text_size;
+	if (trace->journal)
+		ip_journal_reserve(trace->journal,
+				   RESERVE + 2 * trace->text_size + LABEL_ROOM * trace->nlabels);
+	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
+}
+
+int ip_trace_sync_new(struct ip_trace *trace)
+{
+	fflush(trace->text_out);
+	return trace->text_size == trace->synced_size ? 0 : ip_trace_sync(trace);
+}
+
+int ip_trace_finish(struct ip_trace *trace, uint64_t events, uint64_t lost, uint64_t unserved,
+		    uint64_t invalid, const char *reason)
+{
+	struct ip_clock_reading now;
+
+	ip_clock_read(&now);
+	trace->tsc_end = now.tsc;
+	trace->hz = ip_clock_hz(&trace->start, &now, 50000000);
+	if (asprintf(&trace->ending, "events\t%lu\nlost\t%lu\nunserved\t%lu\ninvalid\t%lu\nend\t%s\n", events,
+		     lost, unserved, invalid, reason) < 0) {
+		trace->ending = NULL;
+		return ip_error("out of memory");
+	}
+	/* nobody needs to go on with it; and its descriptor would keep what was reserved */
+	if (trace->journal && unlinkat(trace->dirfd, IP_TRACE_JOURNAL, 0) == 0) {
+		ip_journal_close(trace->journal);
+		trace->journal = NULL;
+	}
+	return write_metadata(trace) < 0 || write_session(trace) < 0 ? -1 : 0;
+}
