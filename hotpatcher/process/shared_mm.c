@@ -18,8 +18,9 @@
 #include "common/error.h"
 #include "common/grow.h"
 
-#define LOOKS  8
-#define ENOUGH 3 /* looks that say the same */
+#define LOOKS 96
+#define ENOUGH                                                                                               \
+	24 /* looks that say the same: of a memory that has two sizes by turns, one in 2^24 does so many times by chance */
 #define SIZES  1024
 
 enum answer {

@@ -27,6 +27,9 @@
 #include "hotpatcher/process/image.h"
 #include "hotpatcher/process/target_files.h"
 
+#define START_NS      5000000000ull /* that a program may take to be mapped, where it hardly gets a CPU */
+#define START_LOOK_NS 1000000ull
+
 static void maps_clear(struct ip_maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++)
@@ -289,6 +292,24 @@ static void explain_refusal(pid_t pid)
 			 pid);
 }
 
+/* A process in the midst of execve(2) has its new memory, and its mappings come one by one: the kernel lays down the auxiliary vector when
+ * all are there. Waits for that, as long as it may take where there is hardly any CPU; who has no memory has no vector. */
+static void await_image(pid_t pid)
+{
+	const struct timespec nap = {.tv_nsec = START_LOOK_NS};
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
+	for (unsigned i = 0; i < START_NS / START_LOOK_NS; i++) {
+		_cleanup_close_ int fd = ip_permit_open(name, O_RDONLY); /* anew: it is bound to a memory */
+		uint32_t first;
+
+		if (fd < 0 || read(fd, &first, sizeof(first)) != sizeof(first) || first != AT_NULL)
+			return;
+		nanosleep(&nap, NULL);
+	}
+}
+
 int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 {
 	struct ip_target *target;
@@ -316,6 +337,8 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 		ip_target_close(target);
 		return -1;
 	}
+	if (allowed)
+		await_image(pid);
 	if (!allowed || ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
 		ip_target_close(target);
 		return -1;

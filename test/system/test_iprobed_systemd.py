@@ -110,7 +110,7 @@ rules:
 """
 
 SCENARIO = r'''
-import glob, json, os, subprocess, sys, time
+import glob, json, os, shutil, subprocess, sys, time
 out, build, program, uid = sys.argv[1:]
 saw = {}
 me = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
@@ -195,7 +195,12 @@ main = int(saw["running"]["MainPID"])
 saw["main"] = status(main)
 
 # fperf by a user, and rules: one that watches, and two that are fired. All of it with what the unit leaves them.
-saw["fperf"] = run(build + "/cli/fperf", "--json", "-e", "TASK-CLOCK", "--duration", "1s", "-p", target.pid)
+# fperf has a process to itself: whom a rule watches has a session already.
+shutil.copy(program, out + "/uncounted")
+uncounted = subprocess.Popen([*me, out + "/uncounted", "plain"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+uncounted.stdout.readline()
+saw["fperf"] = run(build + "/cli/fperf", "--json", "-e", "TASK-CLOCK", "--duration", "1s", "-p", uncounted.pid)
+uncounted.kill()
 saw["rules found"] = wait_for(lambda: all(target.pid in {p["pid"] for p in rules()[name]["processes"]} for name in ("look", "count", "watch")))
 saw["rules' process"] = status(named(main, "iprobed-rules"))
 saw["watch"] = recorded("watch")

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "fperf/leaky_bucket.h"
-#include "test.h"
+#include "test/unit/test.h"
 
 #define COUNT_NS  7.0
 #define SAMPLE_NS 1500.0

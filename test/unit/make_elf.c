@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "make_elf.h"
+#include "test/unit/make_elf.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "config/probes_d.h"
-#include "test.h"
+#include "test/unit/test.h"
 
 /* A text, and a part of what is to be said. */
 struct refused {

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules of probes.d: what is taken, where what is refused is wrong, which processes they are for, and the arithmetic of their conditions.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/condition.h"
+#include "config/probes_d.h"
+#include "hotpatcher/ptrace/stop.h"
+#include "iprobed/rules/cmdline_reader.h"
+#include "iprobed/rules/job.h"
+#include "iprobed/rules/match.h"
+#include "iprobed/rules/rate_limit.h"
+#include "iprobed/rules/rules.h"
+#include "test/unit/probes_d_text.h"
+#include "test/unit/test.h"
+
+#define SECOND 1000000000ull
+
+static void test_what_is_taken(void **state)
+{
+	struct ip_probes_d p = {0};
+	const struct ip_rules_rule *r;
+
+	(void)state;
+	if (add(&p, "selections: {some: x}\n"
+		    "profiles: {faults: {}}\n"
+		    "rules:\n"
+		    "  slow:\n"
+		    "    description: what it is for\n"
+		    "    match: {exe: [server, '/opt/*'], user: 1000, cmdline: '*-x*', cgroup: '/a/*', unit: "
+		    "b.service}\n"
+		    "    when:\n"
+		    "      latency: {functions: ['@some', f], p99: '> 10ms', over: 2s}\n"
+		    "      cpu: '> 90% for 5s'\n"
+		    "    do: {trace: {functions: '*', args: true, memory: 16M}}\n"
+		    "    for: 200ms\n"
+		    "    at_most: 3 per 2h\n"
+		    "    overhead: 1.5%\n"
+		    "    disk: 100M\n"
+		    "    processes: 4\n"
+		    "  short: {match: {exe: x}, when: start, do: trace}\n"
+		    "  asked: {match: {exe: x}, when: request, do: {fperf: faults}, enabled: no}\n"
+		    "  flight:\n"
+		    "    match: {exe: x}\n"
+		    "    when: {every: 10m, signal: SIGUSR2, pressure: {memory: '> 10%', io_full: '>1% for "
+		    "1m'}, memory: '>2G'}\n"
+		    "    do: {snapshot: '@some'}\n") < 0)
+		fail_msg("%s", ip_error_message());
+	assert_int_equal(ip_probes_d_check(&p), 0);
+	assert_int_equal(p.nrules, 4);
+	r = ip_probes_d_rule(&p, "slow");
+	assert_true(r->enabled && r->args && !r->retval && r->action == IP_RULES_TRACE);
+	assert_int_equal(r->exe.n, 2);
+	assert_string_equal(r->exe.items[1], "/opt/*");
+	assert_string_equal(r->until, "p99>10ms/2s:@some,f");
+	assert_string_equal(r->latency, "@some,f");
+	assert_true(r->cpu.set && r->cpu.limit == 90 && r->cpu.for_ns == 5 * SECOND);
+	assert_string_equal(r->functions, "*");
+	assert_int_equal(r->ring, 16 << 20);
+	assert_int_equal(r->for_ns, SECOND / 5);
+	assert_true(r->at_most == 3 && r->per_ns == 7200 * SECOND);
+	assert_true(r->overhead_percent == 1.5 && r->disk == 100 << 20 && r->processes == 4);
+	assert_int_equal(r->line, 4);
+	assert_true(ip_rules_watches(r));
+	r = ip_probes_d_rule(&p, "short");
+	assert_true(r->start && !r->functions && r->for_ns == IP_RULES_FOR && r->disk == IP_RULES_DISK);
+	assert_true(r->at_most == 10 &&
+		    r->per_ns == 3600 * SECOND); /* a condition that may come again and again */
+	assert_false(ip_rules_watches(r));
+	r = ip_probes_d_rule(&p, "asked");
+	assert_true(r->request && !r->enabled && !r->at_most && r->action == IP_RULES_FPERF);
+	assert_string_equal(r->profile, "faults");
+	r = ip_probes_d_rule(&p, "flight");
+	assert_true(r->every_ns == 600 * SECOND && r->signal == SIGUSR2 &&
+		    r->memory.limit == 2.0 * (1u << 30));
+	assert_true(r->pressure[IP_RULES_PRESSURE_MEMORY].set && !r->pressure[IP_RULES_PRESSURE_IO].set);
+	assert_true(r->pressure[IP_RULES_PRESSURE_IO_FULL].for_ns == 60 * SECOND);
+	assert_true(r->action == IP_RULES_SNAPSHOT && ip_rules_watches(r));
+	assert_int_equal(add(&p, "rules: {slow: {}}"), -1);
+	assert_error("f.yaml:1:9: there is a rule 'slow' already, at f.yaml:4");
+	ip_probes_d_clear(&p);
+}
+
+#define RULE(match, when, do, more) "rules: {a: {match: {" match "}, when: {" when "}, do: " do "" more "}}"
+
+static void test_what_is_wrong_and_where(void **state)
+{
+	static const struct refused cases[] = {
+		{"rules: [a]", "f.yaml:1:8: rules are written by name"},
+		{"rules: {a: b}", "f.yaml:1:12: a rule is written as lines of"},
+		{"rules:\n  'a b': {}", "f.yaml:2:3: 'a b' is no name for a rule"},
+		{"rules:\n  a:\n    wen: start\n",
+		 "f.yaml:3:5: unknown key 'wen'; a rule has description, enabled, match, when, do, for"},
+		{"rules: {a: {when: start, do: trace}}", "f.yaml:1:9: the rule 'a' has no match"},
+		{"rules: {a: {match: {exe: x}, do: trace}}", "the rule 'a' has no when"},
+		{"rules: {a: {match: {exe: x}, when: start}}", "the rule 'a' has no do"},
+		{"rules: {a: {match: {}, when: start, do: trace}}", "f.yaml:1:20: match names no process"},
+		{RULE("exe: []", "start: true", "trace", ""), "f.yaml:1:26: exe is empty"},
+		{RULE("pid: 1", "start: true", "trace", ""),
+		 "f.yaml:1:21: unknown key 'pid'; match has exe, cmdline, user"},
+		{RULE("exe: x", "", "trace", ""), "f.yaml:1:36: when is never"},
+		{"rules: {a: {match: {exe: x}, when: now, do: trace}}", "f.yaml:1:36: when is written as"},
+		{RULE("exe: x", "start: maybe", "trace", ""), "f.yaml:1:44: start is true or false"},
+		{RULE("exe: x", "every: 10ms", "trace", ""), "f.yaml:1:44: every second at the most"},
+		{RULE("exe: x", "cpu: 90%", "trace", ""), "f.yaml:1:42: cpu: a level is written as '> 90%'"},
+		{RULE("exe: x", "cpu: '> 90'", "trace", ""), "f.yaml:1:42: cpu: '90' is no share"},
+		{RULE("exe: x", "cpu: '> nan%'", "trace", ""), "is no share"},
+		{RULE("exe: x", "cpu: '> 0%'", "trace", ""), "is no share"},
+		{RULE("exe: x", "cpu: '> 90% since 5s'", "trace", ""), "cpu: 'since 5s' is not understood"},
+		{RULE("exe: x", "cpu: '> 90% for'", "trace", ""), "'for' is not understood"},
+		{RULE("exe: x", "cpu: '> 90% for 5y'", "trace", ""), "f.yaml:1:42: cpu: "},
+		{RULE("exe: x", "memory: '> 90%'", "trace", ""), "f.yaml:1:45: memory: "},
+		{RULE("exe: x", "memory: '> 0'", "trace", ""), "will never be passed, or always is"},
+		{RULE("exe: x", "pressure: {}", "trace", ""), "f.yaml:1:47: pressure of what?"},
+		{RULE("exe: x", "pressure: {disk: '> 1%'}", "trace", ""),
+		 "unknown key 'disk'; pressure has cpu, memory, io, memory_full, io_full"},
+		{RULE("exe: x", "pressure: {io: '> 101%'}", "trace", ""), "will never be passed"},
+		{RULE("exe: x", "latency: {p99: '> 10ms'}", "trace", ""),
+		 "f.yaml:1:46: latency of which functions?"},
+		{RULE("exe: x", "latency: {functions: f}", "trace", ""), "latency has no limit"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', p50: '> 1ms'}", "trace", ""),
+		 "p50 and p99: one of them"},
+		{RULE("exe: x", "latency: {functions: f, p99: 10ms}", "trace", ""),
+		 "p99 is written as '> 10ms'"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> x'}", "trace", ""), "f.yaml:1:66: p99: "},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 0s'}", "trace", ""), "a limit of 0"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms/2s'}", "trace", ""),
+		 "a number and its unit"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', over: 1ms}", "trace", ""),
+		 "f.yaml:1:81: over: latency is judged over 100ms to 60s"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms', over: x}", "trace", ""),
+		 "f.yaml:1:81: over: 'x' is no duration"},
+		{RULE("exe: x", "latency: {functions: f, calls: '> 1ms'}", "trace", ""),
+		 "is no number of calls"},
+		{RULE("exe: x", "latency: {functions: 'x,,y', p99: '> 1ms'}", "trace", ""),
+		 "f.yaml:1:58: selection: empty item"},
+		{RULE("exe: x", "signal: KILL", "trace", ""), "f.yaml:1:45: signal is USR1 or USR2"},
+		{RULE("exe: x", "start: true", "dance", ""),
+		 "f.yaml:1:55: do is one of trace, hist, fperf and snapshot"},
+		{RULE("exe: x", "start: true", "{trace: x, hist: y}", ""), "do is one of"},
+		{RULE("exe: x", "start: true", "{trace: {function: x}}", ""),
+		 "unknown key 'function'; trace has functions, args, retval, memory"},
+		{RULE("exe: x", "start: true", "{hist: 'x,,y'}", ""), "selection: empty item"},
+		{RULE("exe: x", "start: true", "fperf", ""), "fperf by which profile?"},
+		{RULE("exe: x", "start: true", "{snapshot: {memory: 1k}}", ""), "memory: 1.0 MiB at least"},
+		{RULE("exe: x", "start: true", "{snapshot: {memory: 16M}}", ", disk: 20M"),
+		 "memory is more than half of disk"},
+		{RULE("exe: x", "start: true", "snapshot", ", overhead: 1%"),
+		 "a flight recorder records all the time"},
+		{RULE("exe: x", "latency: {functions: f, p99: '> 1ms'}", "snapshot", ", overhead: 1%"),
+		 "a flight recorder records all the time"},
+		{RULE("exe: x", "start: true", "trace", ", for: 0s"), "for is nothing"},
+		{RULE("exe: x", "start: true", "trace", ", for: 2h"), "for is an hour at most"},
+		{RULE("exe: x", "start: true", "trace", ", at_most: 3"),
+		 "at_most: how often is written as '3 per 1h'"},
+		{RULE("exe: x", "start: true", "trace", ", at_most: 0 per 1h"), "at_most: how often"},
+		{RULE("exe: x", "start: true", "trace", ", at_most: 3 per 0s"), "at_most: how often"},
+		{RULE("exe: x", "start: true", "trace", ", overhead: 0%"), "overhead is a share"},
+		{RULE("exe: x", "start: true", "{fperf: x}", ", overhead: 0.001%"),
+		 "f.yaml:1:77: fperf's budget is 0.01% at least"},
+		{RULE("exe: x", "start: true", "trace", ", disk: 1k"), "disk: 1.0 MiB at least"},
+		{RULE("exe: x", "start: true", "trace", ", processes: 0"),
+		 "processes is a number from 1 to 1000"},
+		{RULE("exe: x", "start: true", "trace", ", processes: 1.5"),
+		 "processes is a number from 1 to 1000"},
+		{RULE("exe: x", "start: false, request: false", "trace", ""), "f.yaml:1:36: when is never"},
+	};
+
+	(void)state;
+	assert_refused(cases, N_ELEMENTS(cases));
+}
+
+static void test_references(void **state)
+{
+	static const struct refused bad[] = {
+		{RULE("exe: x", "start: true", "{fperf: none}", ""), "f.yaml:1:9: no profile 'none'"},
+		{RULE("exe: x", "start: true", "{trace: '@none'}", ""),
+		 "f.yaml:1:9: selection: '@none': no selection of that name"},
+		{RULE("exe: x", "latency: {functions: '@none', p99: '> 1ms'}", "trace", ""),
+		 "'@none': no selection of that name"},
+	};
+
+	(void)state;
+	assert_unresolved(bad, N_ELEMENTS(bad));
+}
+
+static bool matches(const char *match, const struct ip_rules_process *process)
+{
+	struct ip_probes_d p = {0};
+	char text[512];
+	bool is;
+
+	snprintf(text, sizeof(text), "rules: {a: {match: {%s}, when: start, do: trace}}", match);
+	if (add(&p, text) < 0)
+		fail_msg("%s: %s", text, ip_error_message());
+	is = ip_rules_match(&p.rules[0], process);
+	ip_probes_d_clear(&p);
+	return is;
+}
+
+static void test_matching(void **state)
+{
+	const struct ip_rules_process p = {
+		.pid = 1,
+		.uid = 0,
+		.exe = (char *)"/usr/sbin/nginx",
+		.cmdline = (char *)"nginx: worker process",
+		.cgroup = (char *)"2:cpu:/old\n0::/system.slice/nginx.service/part\n"};
+	static const char *const good[] = {"exe: nginx",
+					   "exe: '/usr/*'",
+					   "exe: [a, 'ngin?']",
+					   "cmdline: '*worker*'",
+					   "user: 0",
+					   "user: root",
+					   "user: [x-none, root]",
+					   "cgroup: '/system.slice/*'",
+					   "cgroup: /old",
+					   "unit: nginx.service",
+					   "unit: 'part'",
+					   "exe: nginx, user: root, unit: 'nginx*'"};
+	static const char *const bad[] = {
+		"exe: ngin",	      "exe: usr",    "exe: /usr/sbin",
+		"cmdline: worker",    "user: 1",     "user: x-none",
+		"cgroup: nginx*",     "unit: nginx", "unit: system.slice/nginx.service",
+		"exe: nginx, user: 1"};
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(good); i++)
+		if (!matches(good[i], &p))
+			fail_msg("does not match: %s", good[i]);
+	for (size_t i = 0; i < N_ELEMENTS(bad); i++)
+		if (matches(bad[i], &p))
+			fail_msg("matches: %s", bad[i]);
+}
+
+static void test_processes(void **state)
+{
+	struct ip_rules_reader reader = {0};
+	struct ip_rules_process p;
+	struct ip_rules_stat stat;
+
+	(void)state;
+	assert_int_equal(
+		ip_rules_stat_parse(
+			"1 (a b) S) R 2 3 4 5 6 7 8 9 10 11 200 100 14 15 16 17 18 19 4711 20 300 21 22\n",
+			&stat),
+		0);
+	assert_int_equal(stat.state, 'R');
+	assert_int_equal(stat.start, 4711);
+	assert_int_equal(stat.cpu_ns, 300 * (SECOND / sysconf(_SC_CLK_TCK)));
+	assert_int_equal(stat.resident, 300 * sysconf(_SC_PAGESIZE));
+	assert_int_equal(ip_rules_stat_parse("1 (a", &stat), -1);
+	assert_int_equal(ip_rules_stat_parse("1 (a) S 1 2", &stat), -1);
+	assert_int_equal(ip_rules_process_read(getpid(), &p), 0);
+	assert_null(p.cmdline);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p), 0);
+	assert_true(p.start && p.uid == getuid() && strstr(p.exe, "test_hotpatcher_rules") &&
+		    strstr(p.cmdline, "test_hotpatcher_rules"));
+	ip_rules_process_clear(&p);
+	assert_int_equal(ip_rules_process_read(0x7fffffff, &p), -1);
+	ip_rules_reader_close(&reader);
+}
+
+/* One child for all of them; where it is stopped it is given up, where it has gone it is replaced, and nothing is left of it. */
+static void test_command_lines(void **state)
+{
+	struct ip_rules_reader reader = {0};
+	struct ip_rules_process p[4] = {
+		{.pid = getpid()}, {.pid = getpid()}, {.pid = getpid()}, {.pid = 0x7fffffff}};
+	pid_t first;
+
+	(void)state;
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[0]), 0);
+	first = reader.pid;
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[3]), 0);
+	assert_string_equal(p[3].cmdline, "");
+	assert_int_equal(reader.pid, first);
+	kill(first, SIGSTOP);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[1]), -1);
+	assert_error("its command line cannot be read in time");
+	assert_true(!reader.pid && !p[1].cmdline);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[1]), 0);
+	assert_string_equal(p[1].cmdline, p[0].cmdline);
+	kill(reader.pid, SIGKILL);
+	assert_int_equal(ip_rules_cmdline_read(&reader, &p[2]), 0);
+	assert_string_equal(p[2].cmdline, p[0].cmdline);
+	ip_rules_reader_close(&reader);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	for (size_t i = 0; i < N_ELEMENTS(p); i++)
+		ip_rules_process_clear(&p[i]);
+}
+
+static void test_pressure(void **state)
+{
+	static const char text[] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\n"
+				   "full avg10=0.00 avg60=0.00 avg300=0.00 total=99\n";
+	uint64_t us;
+
+	(void)state;
+	assert_int_equal(ip_rules_pressure_parse(text, false, &us), 0);
+	assert_int_equal(us, 1234);
+	assert_int_equal(ip_rules_pressure_parse(text, true, &us), 0);
+	assert_int_equal(us, 99);
+	assert_int_equal(ip_rules_pressure_parse("some avg10=0.00\nfull total=1\n", false, &us), -1);
+	assert_int_equal(ip_rules_pressure_parse("some total=1\n", true, &us), -1);
+	assert_int_equal(ip_rules_pressure_parse("some total=x\n", false, &us), -1);
+	assert_int_equal(ip_rules_pressure_parse("", false, &us), -1);
+}
+
+static void test_levels(void **state)
+{
+	const struct ip_rules_level level = {.set = true, .limit = 90, .for_ns = 5 * SECOND},
+				    once = {.set = true, .limit = 90};
+	struct ip_rules_hold hold = {0};
+
+	(void)state;
+	/* the value is of the time between two looks, so what is above begins with the first of them */
+	assert_false(ip_rules_hold(&level, &hold, 95, 10 * SECOND, 11 * SECOND));
+	assert_false(ip_rules_hold(&level, &hold, 91, 11 * SECOND, 14 * SECOND));
+	assert_true(ip_rules_hold(&level, &hold, 91, 14 * SECOND, 15 * SECOND));
+	assert_true(ip_rules_hold(&level, &hold, 91, 15 * SECOND, 16 * SECOND));
+	assert_false(ip_rules_hold(&level, &hold, 90, 16 * SECOND, 17 * SECOND)); /* not above */
+	assert_false(ip_rules_hold(&level, &hold, 99, 17 * SECOND, 21 * SECOND));
+	assert_true(ip_rules_hold(&level, &hold, 99, 21 * SECOND, 22 * SECOND));
+	hold = (struct ip_rules_hold){0};
+	assert_true(ip_rules_hold(&once, &hold, 90.1, SECOND, SECOND));
+}
+
+static void test_how_often(void **state)
+{
+	struct ip_rules_history h = {0};
+	unsigned times;
+	uint64_t per;
+
+	(void)state;
+	assert_int_equal(ip_rules_rate_parse("3  per 1h", &times, &per), 0);
+	assert_true(times == 3 && per == 3600 * SECOND);
+	assert_int_equal(ip_rules_wait(&h, 2, 10 * SECOND, 100 * SECOND), 0);
+	ip_rules_history_add(&h, 100 * SECOND);
+	assert_int_equal(ip_rules_wait(&h, 2, 10 * SECOND, 101 * SECOND), 0);
+	ip_rules_history_add(&h, 104 * SECOND);
+	assert_int_equal(ip_rules_wait(&h, 2, 10 * SECOND, 105 * SECOND), 5 * SECOND);
+	assert_int_equal(ip_rules_wait(&h, 2, 10 * SECOND, 110 * SECOND), 0);
+	assert_int_equal(ip_rules_wait(&h, 0, 0, 105 * SECOND), 0); /* no limit */
+	for (unsigned i = 0; i < 3 * IP_RULES_AT_MOST; i++)
+		ip_rules_history_add(&h, (200 + i) * SECOND);
+	assert_int_equal(h.n, IP_RULES_AT_MOST);
+	/* the newest are kept */
+	assert_int_equal(
+		ip_rules_wait(&h, IP_RULES_AT_MOST, 5000 * SECOND, (200 + 3 * IP_RULES_AT_MOST) * SECOND),
+		(5000 - IP_RULES_AT_MOST) * SECOND);
+	ip_rules_history_clear(&h);
+	assert_int_equal(ip_rules_pay_back(0.02 * SECOND, 1), 2 * SECOND);
+	assert_int_equal(ip_rules_pay_back(0.02 * SECOND, 0), 0);
+}
+
+static void test_until(void **state)
+{
+	static const char *const bad[] = {"p99",	  "p99>10ms",	 "p99>10ms:",	"p98>10ms:x",
+					  ">1ms:x",	  "p99>:x",	 "p99>0s:x",	"p99>1ms/1ms:x",
+					  "p99>1ms/2m:x", "p99>1ms/x:x", "calls>1ms:x", "calls>-1:x",
+					  "p99>1ms:x,,y", "x:p99>1ms"};
+	struct ip_condition_durations d = {0};
+	struct ip_condition c;
+	char buffer[512];
+	double value;
+
+	(void)state;
+	for (size_t i = 0; i < N_ELEMENTS(bad); i++)
+		if (ip_condition_parse(bad[i], &c) != -1)
+			fail_msg("taken: %s", bad[i]);
+	assert_int_equal(ip_condition_parse("p99>10us:f,g:h", &c), -1); /* no such prefix */
+	assert_int_equal(ip_condition_parse("p99>10us:f,lib:g", &c), 0);
+	assert_true(c.measure == IP_CONDITION_SHARE && c.share == 0.99 && c.limit == 10000 &&
+		    c.over_ns == SECOND);
+	assert_true(ip_selection_match(c.selection, "f", NULL, NULL) &&
+		    !ip_selection_match(c.selection, "p99", NULL, NULL));
+
+	/* 99 calls below 2^10 ticks, one of 2^14 to 2^15; a tick is a nanosecond */
+	d.buckets[10 - IP_HIST_SHIFT] = 99;
+	d.buckets[15 - IP_HIST_SHIFT] = 1;
+	d.calls = 100;
+	d.sum = 99 * 1000 + 20000;
+	assert_true(ip_condition_percentile(&d, 0.99) == 1024);
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	assert_true(value == 1024);
+	d.buckets[15 - IP_HIST_SHIFT]++;
+	d.calls++;
+	/* of 101 the hundredth: the first of two in the bucket, in its middle */
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	assert_true(value == 16384 + 8192);
+	assert_string_equal(ip_condition_say(&c, "f", 16.8e6, 412, buffer),
+			    "p99 of f was 16.8 ms over 1.00 s (412 calls)");
+	assert_false(ip_condition_holds(&c, &d, 0.1, &value)); /* of a faster clock */
+	d = (struct ip_condition_durations){.calls = IP_CONDITION_CALLS - 1};
+	d.buckets[IP_HIST_BUCKETS - 1] = d.calls; /* too few to tell */
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	d.buckets[IP_HIST_BUCKETS - 1] = ++d.calls;
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	ip_condition_clear(&c);
+
+	assert_int_equal(ip_condition_parse("calls>100/2s:f", &c), 0);
+	d = (struct ip_condition_durations){.calls = 100};
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	d.calls++;
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	assert_string_equal(ip_condition_say(&c, "f", value, d.calls, buffer),
+			    "f was called 101 times in 2.00 s");
+	ip_condition_clear(&c);
+
+	assert_int_equal(ip_condition_parse("mean>1us:f", &c), 0);
+	d = (struct ip_condition_durations){.calls = 10, .sum = 10000};
+	assert_false(ip_condition_holds(&c, &d, 1, &value));
+	d.sum++;
+	assert_true(ip_condition_holds(&c, &d, 1, &value));
+	ip_condition_clear(&c);
+}
+
+/* What a command for a rule starts with: somewhere to write where a unit has made /tmp read-only, no memory without end, no core. */
+static void test_jobs(void **state)
+{
+	char *const argv[] = {(char *)"/bin/sh", (char *)"-c",
+			      (char *)"echo $TMPDIR $MORE `ulimit -v` `ulimit -d` `ulimit -c`; pwd; exit 3",
+			      NULL};
+	char *const more[] = {(char *)"MORE=more", NULL};
+	const struct timespec nap = {.tv_nsec = 1000000};
+	unsigned long space, data;
+	struct ip_rules_job job;
+	int length = 0;
+
+	(void)state;
+	assert_int_equal(ip_rules_job_start(&job, argv, "/", -1, more), 0);
+	while (!ip_rules_job_turn(&job, ip_now_ns()))
+		nanosleep(&nap, NULL);
+	assert_int_equal(WEXITSTATUS(job.status), 3);
+	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length), 2);
+	assert_true(length && space <= 16 << 20 && data <= 2 << 20); /* KiB; less where we have less */
+	ip_rules_job_clear(&job);
+}
+
+static void test_plain(void **state)
+{
+	char *text = ip_rules_plain("a\033]0;x\007\n\t\177\303\244 \233", true);
+
+	(void)state;
+	assert_string_equal(text, "a\\x1b]0;x\\x07\n\\x09\\x7f\\xc3\\xa4 \\x9b");
+	free(text);
+	text = ip_rules_plain("a\033\303\244\n", false);
+	assert_string_equal(text, "a\\x1b\303\244\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_taken), cmocka_unit_test(test_what_is_wrong_and_where),
+		cmocka_unit_test(test_references),    cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_processes),     cmocka_unit_test(test_command_lines),
+		cmocka_unit_test(test_pressure),      cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_how_often),     cmocka_unit_test(test_until),
+		cmocka_unit_test(test_jobs),	      cmocka_unit_test(test_plain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
