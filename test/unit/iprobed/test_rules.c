@@ -260,8 +260,8 @@ static void test_processes(void **state)
 	assert_int_equal(ip_rules_process_read(getpid(), &p), 0);
 	assert_null(p.cmdline);
 	assert_int_equal(ip_rules_cmdline_read(&reader, &p), 0);
-	assert_true(p.start && p.uid == getuid() && strstr(p.exe, "test_hotpatcher_rules") &&
-		    strstr(p.cmdline, "test_hotpatcher_rules"));
+	assert_true(p.start && p.uid == getuid() && strstr(p.exe, "iprobed_test_rules") &&
+		    strstr(p.cmdline, "iprobed_test_rules"));
 	ip_rules_process_clear(&p);
 	assert_int_equal(ip_rules_process_read(0x7fffffff, &p), -1);
 	ip_rules_reader_close(&reader);

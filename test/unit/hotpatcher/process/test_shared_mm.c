@@ -137,7 +137,8 @@ static void others_are_not_while_it_grows(void **state)
 		not += !ip_kin_may_be(getpid(), getppid());
 	ended = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(not, 100);
+	/* when it is just as large as the other one has been at most, there is no telling: that is once */
+	assert_in_range(not, 98, 100);
 }
 
 /* Who cannot look does not take others for strangers. */
