@@ -166,13 +166,15 @@ void ip_family_allow(struct ip_family *f, bool allow)
 static bool has_image(const struct ip_family *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
+	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
 	bool has_gate = false, has_another = false;
-	char name[64], line[4300], perms[5];
 	uint64_t inode, start, end;
+	char name[64], perms[5];
+	size_t size = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file)) {
+	while (file && getline(&line, &size, file) > 0) {
 		if (sscanf(line, "%lx-%lx %4s %*s %*s %lu", &start, &end, perms, &inode) != 4)
 			continue;
 		has_gate |= start == f->gate && end == start + GATE_SIZE && !inode && !strcmp(perms, "rw-p");
@@ -188,12 +190,14 @@ static bool has_image(const struct ip_family *f, pid_t pid)
 static bool has_area(const struct ip_family *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	char name[64], line[4300];
+	_cleanup_free_ char *line = NULL;
 	uint64_t inode;
+	size_t size = 0;
+	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file))
+	while (file && getline(&line, &size, file) > 0)
 		if (strstr(line, "/memfd:iprobe") && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
 		    inode == f->inode)
 			return true;

@@ -35,14 +35,16 @@ static uint64_t end_of(const struct ip_change *c)
 static bool is_locked(pid_t pid, uint64_t address)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	char name[64], line[4300];
+	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
 	bool here = false;
+	char name[64];
+	size_t size = 0;
 
 	if (ip_proc_status(pid, "VmLck") <= 0)
 		return false;
 	snprintf(name, sizeof(name), "/proc/%d/smaps", pid);
 	file = fopen(name, "re");
-	while (file && fgets(line, sizeof(line), file)) {
+	while (file && getline(&line, &size, file) > 0) {
 		uint64_t start, end;
 
 		if (sscanf(line, "%lx-%lx ", &start, &end) == 2)

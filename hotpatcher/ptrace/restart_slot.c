@@ -122,12 +122,14 @@ static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
 {
 	_cleanup_fclose_ FILE *file = NULL;
-	char name[64], line[512], perms[5];
+	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
+	char name[64], perms[5];
 	uint64_t from, to;
+	size_t size = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
 	file = ip_permit_fopen(name);
-	while (file && fgets(line, sizeof(line), file))
+	while (file && getline(&line, &size, file) > 0)
 		if (sscanf(line, "%lx-%lx %4s", &from, &to, perms) == 3 && from <= start && end <= to)
 			return !strcmp(perms, "r-xp");
 	return false;
