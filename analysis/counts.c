@@ -135,6 +135,20 @@ static int parse_self(struct reader *r)
 	return 0;
 }
 
+/* Traces of older versions have none, and functions without tail exits. */
+static int parse_tailed(struct reader *r)
+{
+	uint64_t number, tailed;
+	struct ip_count *c;
+
+	if (!take(r, '\t', &number) || !take(r, '\t', &tailed))
+		return bad(r, "ends at tail exits need a number and calls");
+	c = function_of(r, number);
+	c->tailed = add(c->tailed, tailed);
+	c->has_tailed = true;
+	return 0;
+}
+
 static int parse_buckets(struct reader *r)
 {
 	uint64_t n, shift;
@@ -154,6 +168,8 @@ static int parse_line(struct reader *r)
 		return parse_hist(r);
 	if (is(r, "self"))
 		return parse_self(r);
+	if (is(r, "tailed"))
+		return parse_tailed(r);
 	if (is(r, "buckets"))
 		return parse_buckets(r);
 	if (is(r, "time") && !take(r, '\t', &r->counts->tsc))

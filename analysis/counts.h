@@ -23,6 +23,8 @@ struct ip_count {
 	uint64_t
 		self; /* the same without what other measured calls in them took; has_self: the trace tells */
 	bool has_self;
+	uint64_t tailed; /* of ended: those whose time ends at a tail exit; has_tailed: the trace tells */
+	bool has_tailed;
 	uint64_t buckets[IP_COUNT_BUCKETS];
 };
 

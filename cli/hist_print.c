@@ -106,10 +106,13 @@ static void print_head(const struct cli_hist *h, uint32_t function, const struct
 		 ip_format_ns((double)f->total / f->count, mean));
 	if (f->has_self)
 		ip_print(stdout, ", of which %s its own", ip_format_ns((double)f->self / f->count, self));
-	if (f->until_tail)
-		ip_print(stdout, " (%s)", cli_tail_mark(f->until_tail, f->count, mark));
-	else if (!f->logged && h->session->functions[function].tails)
-		ip_print(stdout, " (" CLI_TAIL_MARK_SOME ")");
+	if (f->logged)
+		cli_tail_mark(f->until_tail, f->count, mark);
+	else
+		cli_tail_mark_counted(&h->counts->functions[function], h->session->functions[function].tails,
+				      mark);
+	if (mark[0])
+		ip_print(stdout, " (%s)", mark);
 	ip_print(stdout, "\n");
 }
 
@@ -228,10 +231,11 @@ void cli_hist_json(const struct cli_hist *h)
 		ip_json_uint(&j, "total_ns", f.total);
 		if (f.has_self)
 			ip_json_uint(&j, "self_ns", f.self);
-		if (!f.logged && s->functions[h->order[i]].tails)
-			cli_tail_json_some(&j);
-		else
+		if (f.logged)
 			cli_tail_json(&j, f.until_tail, f.count);
+		else
+			cli_tail_json_counted(&j, &h->counts->functions[h->order[i]],
+					      s->functions[h->order[i]].tails);
 		ip_json_array(&j, "buckets");
 		for (unsigned b = 0; b < f.nbuckets; b++) {
 			if (!f.calls[b])

@@ -64,8 +64,11 @@ void cli_report_csv(const struct cli_report *r)
 		}
 		drop = row->function ? ip_names_drop(s, row->function - s->functions) : NULL;
 		cli_csv_uint(&csv, drop, drop ? ip_recording_since_start(s, drop->tsc) : 0);
-		/* of what is measured in the process nobody counts them */
-		cli_csv_uint(&csv, row->logged, row->logged ? row->stats->until_tail : 0);
+		if (row->counted && !row->logged)
+			cli_csv_uint(&csv, row->counted->has_tailed && row->function && row->function->tails,
+				     row->counted->tailed);
+		else
+			cli_csv_uint(&csv, row->logged, row->logged ? row->stats->until_tail : 0);
 		cli_csv_end(&csv);
 	}
 }

@@ -65,10 +65,8 @@ void cli_report_tail_json(struct ip_json *j, const struct cli_report_row *row)
 {
 	if (row->logged)
 		cli_tail_json(j, row->stats->until_tail, row->stats->calls);
-	else if (row->counted && row->counted->measured && row->function && row->function->tails)
-		cli_tail_json_some(j);
 	else if (row->counted && row->counted->measured)
-		cli_tail_json(j, 0, row->counted->ended);
+		cli_tail_json_counted(j, row->counted, row->function && row->function->tails);
 }
 
 static void json_bounds(struct ip_json *j, const struct cli_report *r, const struct cli_report_row *row,

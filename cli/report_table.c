@@ -195,8 +195,8 @@ static char *name_of(const struct cli_report *r, const struct cli_report_row *ro
 
 const char *cli_report_tail_mark(const struct cli_report_row *row, char mark[CLI_TAIL_MARK_MAX])
 {
-	if (!row->logged && row->counted && row->function && row->function->tails)
-		return CLI_TAIL_MARK_SOME;
+	if (!row->logged && row->counted && row->counted->measured)
+		return cli_tail_mark_counted(row->counted, row->function && row->function->tails, mark);
 	return row->logged ? cli_tail_mark(row->stats->until_tail, row->stats->calls, mark) : "";
 }
 

@@ -26,8 +26,21 @@ const char *cli_tail_mark(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK
 	return ret;
 }
 
-void cli_tail_json_some(struct ip_json *j)
+const char *cli_tail_mark_counted(const struct ip_count *c, bool tells, char ret[CLI_TAIL_MARK_MAX])
 {
+	if (tells && !c->has_tailed) {
+		snprintf(ret, CLI_TAIL_MARK_MAX, "until its tail call, in some of the calls");
+		return ret;
+	}
+	return cli_tail_mark(tells ? c->tailed : 0, c->ended, ret);
+}
+
+void cli_tail_json_counted(struct ip_json *j, const struct ip_count *c, bool tells)
+{
+	if (!tells || c->has_tailed) {
+		cli_tail_json(j, tells ? c->tailed : 0, c->ended);
+		return;
+	}
 	ip_json_string(j, "until_tail_call", NULL);
 	ip_json_string(j, "until_tail_call_share", NULL);
 }

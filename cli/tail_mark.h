@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "analysis/counts.h"
 #include "common/json.h"
 
 #define CLI_TAIL_MARK_MAX 64
@@ -14,9 +15,10 @@
 /* "until its tail call, in 83 % of the calls"; empty where tails is 0. */
 const char *cli_tail_mark(uint64_t tails, uint64_t calls, char ret[CLI_TAIL_MARK_MAX]);
 
-/* The same where it is not known how many. */
-#define CLI_TAIL_MARK_SOME "until its tail call, in some of the calls"
-void cli_tail_json_some(struct ip_json *j);
+/* The same of durations that were measured in the process; tells: whether the function has such ends (struct ip_recording_function).
+ * A trace of an older version does not know how many. */
+const char *cli_tail_mark_counted(const struct ip_count *c, bool tells, char ret[CLI_TAIL_MARK_MAX]);
+void cli_tail_json_counted(struct ip_json *j, const struct ip_count *c, bool tells);
 
 /* "until_tail_call": how many, "until_tail_call_share": of 1. */
 void cli_tail_json(struct ip_json *j, uint64_t tails, uint64_t calls);

@@ -87,7 +87,9 @@ struct cli_top_row {
 	const char *name, *shown; /* shown: to people, with what its figures are about */
 	bool timed;		  /* durations are known: of those below */
 	bool has_self;
-	bool tails; /* of some calls the durations end at a tail call */
+	bool tails; /* of some calls the durations end at a tail call: */
+	bool has_tailed;
+	uint64_t tailed;			    /* of so many */
 	uint64_t calls, all_calls;		    /* in the interval; since the session began */
 	double rate;				    /* calls a second */
 	uint64_t total_ns, self_ns, avg_ns, max_ns; /* max: since the session began */

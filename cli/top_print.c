@@ -174,7 +174,11 @@ static void json_row(struct ip_json *j, const struct cli_top_snapshot *s, const 
 	ip_json_uint(j, "all_calls", r->all_calls);
 	ip_json_double(j, "rate", r->rate);
 	if (r->tails)
-		cli_tail_json_some(j);
+		cli_tail_json_counted(j,
+				      &(struct ip_count){.ended = r->timed,
+							 .tailed = r->tailed,
+							 .has_tailed = r->has_tailed},
+				      true);
 	if (r->timed) {
 		ip_json_uint(j, "total_ns", r->total_ns);
 		if (r->has_self)

@@ -58,6 +58,7 @@ static struct ip_count difference(const struct ip_count *now, const struct ip_co
 	d.ended = since(now->ended, before->ended);
 	d.sum = since(now->sum, before->sum);
 	d.self = since(now->self, before->self);
+	d.tailed = since(now->tailed, before->tailed);
 	for (unsigned i = 0; i < IP_COUNT_BUCKETS; i++)
 		d.buckets[i] = since(now->buckets[i], before->buckets[i]);
 	return d;
@@ -74,6 +75,8 @@ static void fill(struct cli_top_row *row, const struct cli_top_snapshot *s, cons
 	row->timed = d->ended;
 	row->has_self = d->ended && d->has_self;
 	row->tails = d->measured && r->functions[row->function].tails;
+	row->tailed = d->tailed;
+	row->has_tailed = d->has_tailed;
 	if (!d->ended)
 		return;
 	row->total_ns = ip_recording_ns(r, d->sum);

@@ -33,6 +33,8 @@ struct meter {
 	uint64_t calls;	 /* IP_DUTY_HIST: of which a duration is known */
 	uint64_t sum, self, min, max, unmeasured;
 	uint64_t buckets[IP_HIST_BUCKETS];
+	bool tail_exits; /* it has a struct ip_hist_tails */
+	uint64_t tailed;
 	uint32_t cell;	/* IP_DUTY_USER: distance from offset; */
 	uint64_t *sums; /* of threads that have ended; */
 	char *name, *module;
@@ -90,6 +92,9 @@ void ip_counters_needs(const struct ip_plan *plan, const struct ip_payload_rules
 
 	ret->modes |= IP_MODE_PAYLOADS;
 	ret->room = plan->ncounts * sizeof(uint64_t) + plan->nhists * sizeof(struct ip_hist) + MORE_ROOM;
+	for (size_t i = 0; i < plan->nfunctions; i++)
+		if (plan->functions[i].tail_exits && ip_plan_measures(&plan->functions[i]))
+			ret->room += sizeof(struct ip_hist_tails) - sizeof(struct ip_hist);
 	for (size_t i = 0; user && i < plan->nfunctions; i++)
 		if (plan->functions[i].duty == IP_DUTY_USER)
 			ret->room += user_room(user, name_of(&plan->functions[i]), &cell);
@@ -170,7 +175,14 @@ static bool measures(uint32_t duty)
 	return duty == IP_DUTY_HIST || duty == IP_DUTY_TIMED;
 }
 
-int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
+static size_t size_of(uint32_t duty, bool tail_exits)
+{
+	if (duty == IP_DUTY_COUNT)
+		return sizeof(uint64_t);
+	return tail_exits ? sizeof(struct ip_hist_tails) : sizeof(struct ip_hist);
+}
+
+int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool tail_exits)
 {
 	HOLD(c);
 	struct meter *m;
@@ -184,14 +196,17 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty)
 	}
 	/* one that was taken away and comes back goes on where it was */
 	if (!c->meter_of[number] || c->meters[c->meter_of[number] - 1].duty != duty) {
-		offset = ip_blocks_place(c->area,
-					 duty == IP_DUTY_COUNT ? sizeof(uint64_t) : sizeof(struct ip_hist));
+		offset = ip_blocks_place(c->area, size_of(duty, tail_exits));
 		if (!offset)
 			return no_room(c);
 		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters++];
-		*m = (struct meter){.number = number, .duty = duty, .min = UINT64_MAX, .offset = offset};
+		*m = (struct meter){.number = number,
+				    .duty = duty,
+				    .min = UINT64_MAX,
+				    .offset = offset,
+				    .tail_exits = tail_exits && measures(duty)};
 		c->meter_of[number] = c->nmeters;
 	}
 	m = &c->meters[c->meter_of[number] - 1];
@@ -298,7 +313,8 @@ int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct i
 		return -1;
 	for (size_t i = 0; !c->kind && i < plan->nfunctions; i++)
 		if (plan->functions[i].duty != IP_DUTY_USER &&
-		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty) < 0)
+		    ip_counters_set(c, plan->functions[i].number, plan->functions[i].duty,
+				    plan->functions[i].tail_exits) < 0)
 			return -1;
 	warn_of_tails(plan);
 	return ip_trace_add_payloads(trace, plan);
@@ -377,6 +393,9 @@ static bool collect_block(struct ip_counters *c, uint32_t block)
 			m->calls += since64((const uint64_t *)now, (uint64_t *)seen);
 		else if (measures(m->duty))
 			collect_hist(m, (const struct ip_hist *)now, (struct ip_hist *)seen);
+		if (m->tail_exits)
+			m->tailed += since64(&((const struct ip_hist_tails *)now)->tailed,
+					     &((struct ip_hist_tails *)seen)->tailed);
 	}
 	return true;
 }
@@ -506,6 +525,8 @@ static void write_hist(FILE *out, const struct meter *m)
 	for (unsigned i = 0; i < IP_HIST_BUCKETS; i++)
 		fprintf(out, "%s%lu", i ? "," : "", m->buckets[i]);
 	fprintf(out, "\nself\t%u\t%lu\n", m->number, m->self);
+	if (m->tail_exits)
+		fprintf(out, "tailed\t%u\t%lu\n", m->number, m->tailed);
 }
 
 int ip_counters_save(struct ip_counters *c, struct ip_trace *trace)

@@ -50,8 +50,8 @@ void ip_counters_set_kind(struct ip_counters *c, const struct ip_meter_kind *kin
  * trace. -1 with an error: there is no room for so many. */
 int ip_counters_plan(struct ip_counters *c, const struct ip_plan *plan, struct ip_trace *trace);
 
-/* The same for one number, whose probes may be live. 0, or -1 with an error. */
-int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty);
+/* The same for one number, whose probes may be live. tail_exits: as in struct ip_plan_function. 0, or -1 with an error. */
+int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool tail_exits);
 
 /* Takes over what threads have counted by now. c may be NULL. */
 void ip_counters_collect(struct ip_counters *c);

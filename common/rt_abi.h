@@ -59,7 +59,7 @@
 
 #define IP_RT_MAGIC   0x545265626f727069ull /* "iprobeRT" */
 #define IP_AREA_MAGIC 0x414165626f727069ull /* "iprobeAA" */
-#define IP_RT_ABI     10
+#define IP_RT_ABI     11
 
 #define IP_ANCHOR_SYMBOL "iprobe_rt_anchor"
 #define IP_RT_SONAME	 "libiprobe-rt.so"
@@ -130,7 +130,7 @@ struct ip_rt_anchor {
  * session: so what must never be wrong, end and nsubbufs, only grows. */
 struct ip_rt_private {
 	uint64_t end;	     /* of the area's file: what lies below is memory. It never gets shorter */
-	uint64_t place_last; /* the last address where a struct ip_hist still lies below end */
+	uint64_t place_last; /* the last address where a struct ip_hist_tails still lies below end */
 	uint64_t
 		frames; /* bytes of frames that a block of meters has room for; 0: no durations are measured */
 	uint32_t nsubbufs;	       /* that lie below end */
@@ -422,6 +422,14 @@ struct ip_hist {
 	uint32_t
 		recent; /* what hooks.S makes of the last duration: its most significant bit, at least IP_HIST_SHIFT - 1 */
 	uint32_t buckets[IP_HIST_BUCKETS];
+};
+
+/* That of a function that has tail exits (IP_PROBE_TAIL_EXIT, also ones that are followed): a line more, which only they touch. */
+struct ip_hist_tails {
+	struct ip_hist hist;
+	uint64_t
+		tailed; /* calls that ended at a tail exit, their own or that of a function that they had jumped to */
+	uint64_t reserved[7];
 };
 
 /* Ticks in 32 bits, in their order: below 2^31 as they are, above with the 27 bits that count most. */

@@ -97,6 +97,7 @@
  *   buckets N SHIFT                       (of all histograms)
  *   count   NUMBER CALLS
  *   self    NUMBER SUM                    (behind its "hist": of the durations without what other measured calls in them took)
+ *   tailed  NUMBER CALLS                  (behind its "hist": of these calls the time ends at a tail exit; of functions that have some)
  *   hist    NUMBER CALLS UNMEASURED SUM MIN MAX B0,B1,...
  *            (CALLS that have ended, of which the sum, the shortest and the longest duration follow, and UNMEASURED ones, of which nothing
  *            more is known. Durations are in TSC ticks; MIN and MAX of 2^31 and more are rounded down and up, to 27 bits. B0 calls took less than 2^SHIFT ticks, Bi from 2^(SHIFT+i-1) up to 2^(SHIFT+i), the last one that or more)

@@ -67,6 +67,11 @@ static struct ip_hist *hist_of(struct ip_meters *m, uint64_t duty)
 	return rt_room(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist));
 }
 
+static struct ip_hist_tails *tails_of(struct ip_meters *m, uint64_t duty)
+{
+	return rt_room(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist_tails));
+}
+
 /* Whether the call goes on in a function that it has jumped to. */
 static int is_jumped(const struct ip_meters_frame *f)
 {
@@ -236,8 +241,8 @@ static void add(struct ip_hist *h, uint64_t ticks, uint64_t inner)
 	raise(&h->min, ~packed);
 }
 
-/* The call of the frame at ends; sp: its own, whatever stands there now. */
-static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now)
+/* The call of the frame at ends; sp: its own, whatever stands there now. tailed: at a tail exit. */
+static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int tailed)
 {
 	struct ip_meters_frame *f = frame_at(m, at);
 	uint64_t duty = f->duty, time = f->time, ticks = now > time ? now - time : 0;
@@ -248,19 +253,23 @@ static void end(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now)
 	if (is_jumped(f))
 		cpu_add_local(&m->jumped, -1ull);
 	take_out(m, at);
-	if (is_measured(duty))
-		add(hist_of(m, duty), ticks, inner);
+	if (!is_measured(duty))
+		return;
+	add(hist_of(m, duty), ticks, inner);
+	/* who ends so has tail exits, and room for that */
+	if (tailed)
+		cpu_add_local(&tails_of(m, duty)->tailed, 1);
 }
 
 /* Rule 9: those below at that have jumped to the call that has just ended there, with stack pointer sp. */
-static void end_chain(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now)
+static void end_chain(struct ip_meters *m, uint64_t at, uint64_t sp, uint64_t now, int tailed)
 {
 	while (at) {
 		const struct ip_meters_frame *f = frame_at(m, at -= FRAME);
 
 		if (f->sp != JUMPED(sp) || f->duty >> 32 != returns_to(sp))
 			return;
-		end(m, at, sp, now);
+		end(m, at, sp, now, tailed);
 	}
 }
 
@@ -303,10 +312,11 @@ static void leave(struct ip_meters *m, uint32_t duty, uint32_t kind, uint64_t sp
 	if (at == ~0ull ||
 	    (!is_measured(duty) && frame_at(m, at)->sp != (kind == IP_PROBE_EXIT ? sp : sp - sizeof(long))))
 		return;
-	end(m, at, frame_at(m, at)->sp, now);
+	end(m, at, frame_at(m, at)->sp, now, kind == IP_PROBE_TAIL_EXIT);
 	/* by the hook's own stack pointer: the frame is shared memory */
 	if (m->jumped)
-		end_chain(m, at, kind == IP_PROBE_EXIT ? sp : sp - sizeof(long), now);
+		end_chain(m, at, kind == IP_PROBE_EXIT ? sp : sp - sizeof(long), now,
+			  kind == IP_PROBE_TAIL_EXIT);
 }
 
 #endif

@@ -76,6 +76,7 @@ _Static_assert(offsetof(struct ip_rt_private, place_last) == PRIVATE_PLACE_LAST 
 		       offsetof(struct ip_hist, min) == HIST_MIN &&
 		       offsetof(struct ip_hist, recent) == HIST_RECENT &&
 		       offsetof(struct ip_hist, buckets) == HIST_BUCKETS &&
+		       offsetof(struct ip_hist_tails, tailed) == HIST_TAILED &&
 		       IP_HIST_BUCKETS == HIST_LAST + 1 && IP_HIST_SHIFT == HIST_SHIFT,
 	       "layout.h");
 _Static_assert(offsetof(struct ip_slot, cur) == SLOT_CUR && offsetof(struct ip_slot, guard) == SLOT_GUARD &&

@@ -149,7 +149,8 @@ static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t
 static int set_duties(struct ip_session *s, uint32_t first, uint32_t duty)
 {
 	for (uint32_t i = 0; i < IP_NUMBERS_PER_FUNCTION; i++)
-		if (ip_trace_knows(s->trace, first + i) && ip_counters_set(s->counters, first + i, duty) < 0)
+		if (ip_trace_knows(s->trace, first + i) &&
+		    ip_counters_set(s->counters, first + i, duty, false) < 0)
 			return -1;
 	return 0;
 }

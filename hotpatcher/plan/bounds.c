@@ -51,7 +51,7 @@ int ip_bounds_write(const struct ip_target *target, struct ip_area *area, const 
 	if (end < (off_t)IP_AREA_DATA_OFFSET)
 		return ip_error("pid %d: the runtime's ring memory is damaged", target->pid);
 	own.end = (uint64_t)end < area->window ? (uint64_t)end : area->window;
-	own.place_last = target->anchor.area + own.end - sizeof(struct ip_hist);
+	own.place_last = target->anchor.area + own.end - sizeof(struct ip_hist_tails);
 	own.nsubbufs = (own.end - IP_AREA_DATA_OFFSET) / IP_SUBBUF_SIZE;
 	if (own.nsubbufs > IP_AREA_SUBBUFS)
 		own.nsubbufs = IP_AREA_SUBBUFS;

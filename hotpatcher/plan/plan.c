@@ -213,6 +213,7 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 			plan->functions[function].frame = probe->frame;
 		if (probe->flags & IP_PROBE_ENTRY_ONLY)
 			plan->functions[function].entry_only = 1;
+		plan->functions[function].tail_exits |= probe->kind == IP_PROBE_TAIL_EXIT;
 		if (probe->kind == IP_PROBE_TAIL_EXIT && probe->form == IP_FORM_RETURN)
 			plan->functions[function].returns = 1;
 		if (plan->functions[function].duty == IP_DUTY_COUNT &&

@@ -25,6 +25,7 @@ struct ip_plan_function {
 	uint8_t tails;	    /* it has tail exits that lead nobody knows where, or to where no sites are */
 	uint8_t returns;    /* its tail exits are returns (IP_FORM_RETURN): no call of it ends by a jump */
 	uint8_t entry_only; /* it has no exit probes */
+	uint8_t tail_exits; /* it has tail exits of whichever kind */
 	uint8_t duty;	    /* enum ip_duty */
 	uint32_t frame;	    /* of its entry sites (ip_pl_probe); where they differ the least, 0: unknown */
 };

@@ -156,14 +156,14 @@ def test_every_view_has_the_mark(me, program):
 
 
 def test_top_has_the_mark(me, targets, program):
-    """Nobody counts how many; those whose jumps are followed have none."""
+    """Those whose jumps are followed have none."""
     target = targets.start(me, [program, 1, 300, 600])
     shown = ["-f", "direct,indirect,nobody", "-b", "-n", 3, "-d", "500ms", target.pid]
     assert_marked(me.iprobe("top", *shown).stdout, {"indirect", "nobody"}, "top")
     rows = [row for line in me.iprobe("top", "--json", *shown).stdout.splitlines() for row in json.loads(line)["functions"]]
     assert {row["function"] for row in rows} == {"direct", "indirect", "nobody"}
     assert {row["function"] for row in rows if "until_tail_call" in row} == {"indirect", "nobody"}
-    assert all(row["until_tail_call"] is None for row in rows if row["function"] != "direct")
+    assert all(row["until_tail_call"] == MARKED[row["function"]] * row["calls"] for row in rows if row["function"] != "direct" and "avg_ns" in row)
 
 
 @pytest.mark.parametrize("options", [["--depth", "2"], ["--min-duration", "100us"], ["--sample", "1"]], ids=lambda o: o[0])
@@ -201,13 +201,28 @@ def test_measured_times_of_all(me, program):
     for name in UNWOUND:
         assert functions[name]["calls"] == functions[name]["unmeasured"] == ROUNDS, functions[name]
     assert "may end by a tail call to where no probes are: what is measured ends there (IPROBE_SIBLING_CALLS=no builds without)" in done.stderr
-    mark = "until its tail call, in some of the calls"
+    mark = "until its tail call, in "
     marked = {line.split("  (")[0].split()[-1] for line in me.iprobe("report", directory).stdout.splitlines() if mark in line}
     assert marked == set(MARKED)
-    assert all(functions[name]["until_tail_call_share"] is None for name in MARKED)
-    assert mark in me.iprobe("hist", "-f", "indirect", directory).stdout
     shown = {f["function"]: f for f in json.loads(me.iprobe("hist", "--json", directory).stdout)["functions"]}
-    assert shown["indirect"]["until_tail_call"] is None and shown["direct"]["until_tail_call"] == 0
+    for name, share in MARKED.items():
+        for f in (functions[name], shown[name]):
+            assert f["until_tail_call_share"] == share and f["until_tail_call"] == share * ROUNDS, f
+    assert "until its tail call, in 100 % of the calls" in me.iprobe("hist", "-f", "indirect", directory).stdout
+    assert shown["direct"]["until_tail_call"] == functions["direct"]["until_tail_call_share"] == 0
+    rows = csv.DictReader(io.StringIO(me.iprobe("report", "--csv", directory).stdout))
+    assert {row["function"]: float(row["until_tail_call"]) for row in rows if row["until_tail_call"]} == {
+        name: share * ROUNDS for name, share in MARKED.items()}
+
+
+def test_a_trace_that_does_not_tell_how_many(me, program):
+    """Of an older version."""
+    _, directory, _ = record(me, program, "--payload", "hist", "-f", "indirect")
+    counts = directory / "iprobe" / "counts"
+    counts.write_text("".join(line for line in counts.read_text().splitlines(keepends=True) if not line.startswith("tailed\t")))
+    assert report(me, directory)["indirect"]["until_tail_call_share"] is None
+    for view in ("report", "hist"):
+        assert "until its tail call, in some of the calls" in me.iprobe(view, directory).stdout, view
 
 
 @pytest.mark.parametrize("name", MEASURED)

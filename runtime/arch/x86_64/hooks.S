@@ -499,6 +499,7 @@
 	.else
 	leave_frame (\up - 8)
 	.endif
+	incq HIST_TAILED - DUTY_HIST(%rsi)
 	.endif
 	movq $0, SLOT_GUARD(%rcx)
 	.endif

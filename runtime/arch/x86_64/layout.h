@@ -46,6 +46,7 @@
 #define HIST_MIN      20
 #define HIST_RECENT   28
 #define HIST_BUCKETS  32
+#define HIST_TAILED   128 /* of struct ip_hist_tails */
 #define HIST_SHIFT    7
 #define HIST_LAST     23 /* bucket */
 

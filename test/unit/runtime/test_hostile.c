@@ -170,7 +170,7 @@ static void begin(uint32_t modes)
 	*(struct ip_gate *)rt_gate = (struct ip_gate){SESSION, getpid(), SESSION, 0};
 	rt_private = (struct ip_rt_private){
 		.end = area_end,
-		.place_last = (uint64_t)(uintptr_t)area + area_end - sizeof(struct ip_hist),
+		.place_last = (uint64_t)(uintptr_t)area + area_end - sizeof(struct ip_hist_tails),
 		.frames = DEPTH * sizeof(struct ip_meters_frame),
 		.nsubbufs = (area_end - IP_AREA_DATA_OFFSET) / IP_SUBBUF_SIZE,
 		.modes = modes,
