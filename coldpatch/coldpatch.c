@@ -9,14 +9,14 @@
  */
 #include "coldpatch/coldpatch.h"
 
-#include "coldpatch/arch.h"
-#include "coldpatch/attribute.h"
-#include "coldpatch/debug.h"
-#include "coldpatch/find.h"
-#include "coldpatch/leftovers.h"
-#include "coldpatch/list_place.h"
-#include "coldpatch/new_file.h"
-#include "coldpatch/rewrite.h"
+#include "coldpatch/sites/arch.h"
+#include "coldpatch/sites/attribute.h"
+#include "coldpatch/elf/debug.h"
+#include "coldpatch/sites/find.h"
+#include "coldpatch/write/emit_relocs.h"
+#include "coldpatch/write/list_path.h"
+#include "coldpatch/write/atomic_file.h"
+#include "coldpatch/write/rewrite.h"
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
@@ -143,7 +143,7 @@ static int analyse(struct cold_module *m, const struct ip_coldpatch_options *o, 
 	if (!found->sites.n)
 		return 0;
 	cold_sites_sort(&found->sites);
-	if (check_build_id(m) || cold_rewrite_check(m, &found->sites))
+	if (check_build_id(m) || cold_sites_check(m, &found->sites))
 		return -1;
 	if (ip_probe_list_builder_create(m->elf->ehdr.e_machine, found->placement, m->elf->build_id,
 					 m->elf->build_id_size, &builder))
@@ -324,7 +324,7 @@ int ip_coldpatch(const char *path, const struct ip_coldpatch_options *options,
 	int result;
 
 	memset(ret, 0, sizeof(*ret));
-	if (cold_module_open(path, &m))
+	if (cold_module_open(path, cold_arch_module_code, &m))
 		return -1;
 	result = patch(&m, options, ret);
 	cold_module_destroy(&m);
@@ -339,7 +339,7 @@ int ip_coldpatch_drop_relocs(const char *path, bool strip)
 	struct stat before;
 	int result = 0;
 
-	if (cold_module_open(path, &m))
+	if (cold_module_open(path, cold_arch_module_code, &m))
 		return -1;
 	if (strip || cold_leftovers_exist(&m)) {
 		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)

@@ -3,8 +3,8 @@
  * The coldpatch command: options and printing.
  */
 #include "coldpatch/coldpatch.h"
-#include "coldpatch/exclude.h"
-#include "coldpatch/list_place.h"
+#include "coldpatch/sites/exclude.h"
+#include "coldpatch/write/list_path.h"
 #include "common/error.h"
 #include "common/json.h"
 #include "common/print.h"

@@ -7,8 +7,8 @@
  * We stay its parent while we write. Were it the other way round, the death of the writer would look like the end of
  * the text, and half an object file like a whole one.
  */
-#include "coldpatch/exclude.h"
-#include "coldpatch/stage/naked.h"
+#include "coldpatch/sites/exclude.h"
+#include "coldpatch/stage/naked_attr.h"
 #include "coldpatch/stage/rewrite.h"
 #include "common/print.h"
 

@@ -29,15 +29,15 @@
  * Placement inline marks its sites in the text of the hooks' asm (include/iprobe_inline.h), after which they get the same.
  *
  * Around the call of a nested function gcc saves r10, its static chain; the stub keeps it anyway, so the push and pop go.
- * A naked function (naked.h) gets no site: its registers follow no convention that we know.
+ * A naked function (naked_attr.h) gets no site: its registers follow no convention that we know.
  */
 #include "coldpatch/stage/rewrite.h"
 
 #include "coldpatch/stage/instruction.h"
-#include "coldpatch/stage/naked.h"
+#include "coldpatch/stage/naked_attr.h"
 #include "coldpatch/stage/output.h"
 #include "coldpatch/stage/section.h"
-#include "coldpatch/table.h"
+#include "coldpatch/sites/site_table.h"
 #include "common/probe_list.h"
 
 #include <stdlib.h>

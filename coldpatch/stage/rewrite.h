@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rewriting the assembler text that gcc made: what marks a site becomes the site's NOP, and a record of it in the table
- * (coldpatch/table.h). Everything else is copied as it is, and no line moves to another number, so that the assembler's
+ * (coldpatch/sites/site_table.h). Everything else is copied as it is, and no line moves to another number, so that the assembler's
  * messages fit the text that gcc wrote.
  */
 #ifndef COLD_STAGE_REWRITE_H

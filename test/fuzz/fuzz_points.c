@@ -3,12 +3,13 @@
  * The records of points and scopes: any bytes as section .iprobe.points of a module that is fine otherwise. What is found
  * are sites of that module, with names, and arguments that the probe list's reader takes.
  *
- * covers: coldpatch/points.c
+ * covers: coldpatch/sites/points.c
  */
 #include <elf.h>
 
-#include "coldpatch/find.h"
-#include "coldpatch/points.h"
+#include "coldpatch/sites/arch.h"
+#include "coldpatch/sites/find.h"
+#include "coldpatch/sites/points.h"
 #include "common/point_args.h"
 #include "fuzz.h"
 
@@ -136,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	length = make_module(file, data, size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fuzz_file(file, length));
 	free(file);
-	fuzz_assert(cold_module_open(path, &module) == 0);
+	fuzz_assert(cold_module_open(path, cold_arch_module_code, &module) == 0);
 	if (cold_points_find(&module, &found))
 		fuzz_check_error();
 	else

@@ -6,7 +6,7 @@
  */
 #define S(x) #x
 
-/* The table of sites as iprobe's compilers write it (coldpatch/table.h). */
+/* The table of sites as iprobe's compilers write it (coldpatch/sites/site_table.h). */
 #define SITE(bytes, kind, length, form, regs)                                                                \
 	"1:	.byte " bytes "\n"                                                                            \
 	"	.pushsection .pdr.iprobe, \"o\", @progbits, .text\n"                                         \

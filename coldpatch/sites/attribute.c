@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Naming sites. In order of trust: the function whose address the code hands to the hook; the innermost
+ * function, inlined ones included, that debug information puts there; the symbol that holds the site.
+ */
+#include "coldpatch/sites/attribute.h"
+
+#include "coldpatch/sites/arch.h"
+#include "coldpatch/elf/debug.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/selection.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct namer {
+	const struct cold_module *m;
+	const struct cold_hooks *hooks;
+	const struct cold_arch *arch;
+	struct cold_debug *debug;
+	const struct ip_selection *exclude; /* NULL: nothing */
+	uint32_t *owners; /* by root range: the member that is the function proper; COLD_NONE */
+	bool *early;	  /* by root range: is run while the module is not relocated yet */
+	bool *entered;	  /* by root range: has an entry */
+	char made_up[32]; /* name of a function that has none */
+};
+
+struct function {
+	const char *name;
+	size_t length; /* of the name that counts */
+	uint64_t address;
+};
+
+static const char *make_up_name(struct namer *n, uint64_t address)
+{
+	snprintf(n->made_up, sizeof(n->made_up), "sub_%" PRIx64, address);
+	return n->made_up;
+}
+
+static bool is_code(const struct cold_module *m, uint64_t address)
+{
+	const struct cold_section *s = cold_module_section(m, address, 1);
+
+	return s && s->exec && !s->plt;
+}
+
+/* 1 and the address of the function (0: in another module) and where that is so its name; 0: unknown. */
+static int argument_address(const struct cold_module *m, const struct cold_hooks *hooks,
+			    const struct cold_arch *arch, const struct cold_site *site, uint64_t *ret_address,
+			    const char **ret_name)
+{
+	uint64_t address = site->argument;
+
+	*ret_name = NULL;
+	if (site->argument_kind == COLD_ARGUMENT_UNKNOWN)
+		return 0;
+	if (site->argument_kind == COLD_ARGUMENT_SLOT) {
+		const struct cold_reloc *r = cold_module_reloc(m, site->argument);
+		const uint8_t *bytes = cold_module_bytes(m, site->argument, m->bits / 8);
+
+		if (r && r->symbol && arch->reloc_is_slot(r->type)) {
+			*ret_name = r->symbol;
+			*ret_address = r->defined ? r->value : 0;
+			return *r->symbol != '\0';
+		}
+		if (r && !arch->module.reloc_is_relative(r->type))
+			return 0;
+		address = 0;
+		if (r)
+			address = (uint64_t)r->addend;
+		else if (bytes)
+			memcpy(&address, bytes, m->bits / 8);
+		else
+			return 0;
+	}
+	if (is_code(m, address)) {
+		*ret_address = address;
+		return 1;
+	}
+	/* the address of a function of another module is that of our own stub for it */
+	*ret_name = cold_stub_name(m, hooks, address);
+	*ret_address = 0;
+	return *ret_name != NULL;
+}
+
+bool cold_site_is_known(const struct cold_module *m, const struct cold_hooks *hooks,
+			const struct cold_site *site)
+{
+	uint64_t address;
+	const char *name;
+
+	return argument_address(m, hooks, cold_arch_for_machine(m->elf->ehdr.e_machine), site, &address,
+				&name);
+}
+
+static struct function named(const char *name, size_t length, uint64_t address)
+{
+	return (struct function){.name = name, .length = length, .address = address};
+}
+
+static struct function function_at(struct namer *n, uint64_t address)
+{
+	const struct cold_symbol *symbol = cold_module_symbol(n->m, address);
+	const struct cold_debug_function *known;
+	const char *name;
+
+	if (symbol)
+		return named(symbol->name, strcspn(symbol->name, "@"), address);
+	known = cold_debug_by_address(n->debug, address);
+	name = known ? known->name : make_up_name(n, address);
+	return named(name, strlen(name), address);
+}
+
+/* Whether one of the symbols at address is called that, but for what compilers append. */
+static bool has_name(const struct cold_module *m, uint64_t address, const char *name, size_t length)
+{
+	const struct cold_symbol *s = cold_module_symbol(m, address);
+
+	for (; s && s < m->symbols + m->nsymbols && s->address == address; s++)
+		if (ip_base_name_length(s->name) == length && !memcmp(s->name, name, length))
+			return true;
+	return false;
+}
+
+/* The function whose code holds the site, cold parts under the name of the function; of clones by what the compiler calls them. */
+static struct function owner_of(struct namer *n, const struct cold_site *site)
+{
+	struct function f = {0};
+	const char *name;
+	uint32_t proper;
+
+	if (site->range == COLD_NONE)
+		return f;
+	proper = n->owners[cold_range_root(n->m, site->range)];
+	name = cold_range_name(n->m, site->range);
+	if (!cold_range_is_cold(n->m, site->range)) {
+		if (!name)
+			return function_at(n, n->m->ranges[site->range].start);
+		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
+	}
+	if (!name)
+		return function_at(n, n->m->ranges[proper == COLD_NONE ? site->range : proper].start);
+	/* clang's cold parts are functions, which others call */
+	if (proper == COLD_NONE && n->entered[cold_range_root(n->m, site->range)])
+		return named(name, strcspn(name, "@"), n->m->ranges[site->range].start);
+	f = named(name, ip_base_name_length(name), 0);
+	if (proper == COLD_NONE || !has_name(n->m, n->m->ranges[proper].start, f.name, f.length))
+		return f;
+	/* the name that the other sites have: a constructor has several */
+	name = cold_range_name(n->m, proper);
+	if (!name)
+		return function_at(n, n->m->ranges[proper].start);
+	return named(name, strcspn(name, "@"), n->m->ranges[proper].start);
+}
+
+static bool same_function(struct function a, struct function b)
+{
+	size_t la = ip_base_name_length(a.name), lb = ip_base_name_length(b.name);
+
+	if (a.address && a.address == b.address)
+		return true;
+	return la == lb && !memcmp(a.name, b.name, la);
+}
+
+static bool is_excluded(const struct namer *n, const char *name, const char *file,
+			struct cold_attribution *count)
+{
+	if (!n->exclude || !ip_selection_match(n->exclude, name, file, n->m->path))
+		return false;
+	count->excluded++;
+	return true;
+}
+
+/* A point or a scope is a function of its own, one for all sites of a name, in the file of the first of them. A scope is
+ * like an inlined instance: its frame is its host's. */
+static int add_given(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
+		     struct cold_attribution *count)
+{
+	struct ip_pl_probe probe = {
+		.offset = site->address,
+		.kind = site->kind,
+		.length = site->length,
+		.form = site->form,
+		.regs = site->regs,
+	};
+	const char *file = NULL;
+	int64_t function;
+
+	if (!cold_debug_line(n->debug, site->address, &file, &probe.line))
+		probe.line = 0;
+	if (is_excluded(n, site->name, probe.line ? file : NULL, count))
+		return 0;
+	function =
+		ip_probe_list_builder_function(builder, site->name, 0, probe.line ? file : NULL, probe.line);
+	if (function < 0)
+		return -1;
+	probe.function = (uint32_t)function;
+	if (site->kind != IP_PROBE_POINT)
+		probe.flags |= IP_PROBE_INLINED;
+	if (site->entry_only)
+		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	if (site->flags_dead)
+		probe.flags |= IP_PROBE_FLAGS_DEAD;
+	return ip_probe_list_builder_probe(builder, &probe, site->args);
+}
+
+static int add_probe(struct namer *n, const struct cold_site *site, struct ip_probe_list_builder *builder,
+		     struct cold_attribution *count)
+{
+	struct function owner = owner_of(n, site), f = {0};
+	const struct cold_debug_function *known = NULL;
+	_cleanup_free_ char *own_name = NULL, *name = NULL;
+	const char *stated, *file = NULL, *row_file = NULL;
+	uint32_t line = 0, row_line = 0;
+	uint64_t address;
+	struct ip_pl_probe probe;
+	int64_t function;
+	bool inlined, unsure = false, scope_inlined = false;
+
+	if (site->range != COLD_NONE && n->early[cold_range_root(n->m, site->range)])
+		return 0;
+	/* made-up names share one buffer */
+	if (owner.name == n->made_up) {
+		own_name = strdup(owner.name);
+		if (!own_name)
+			return ip_error("out of memory");
+		owner.name = own_name;
+	}
+	if (site->naming == COLD_NAME_BY_SYMBOL && owner.name) {
+		f = owner;
+		count->by_symbol++;
+	} else if (site->naming == COLD_NAME_BY_ARGUMENT &&
+		   argument_address(n->m, n->hooks, n->arch, site, &address, &stated)) {
+		f = address ? function_at(n, address) : named(stated, strcspn(stated, "@"), 0);
+		count->by_code++;
+	} else if ((stated = cold_debug_scope(n->debug, site->address, &scope_inlined)) && *stated) {
+		known = cold_debug_by_name(n->debug, stated);
+		f = named(stated, strlen(stated), known ? known->address : 0);
+		if (owner.name && !own_name && site->naming == COLD_NAME_BY_DEBUG && !scope_inlined)
+			f = owner; /* the symbol says more: a function that is local to its file has no linker name there */
+		else if (owner.name && same_function(f, owner))
+			f.address = owner.address;
+		count->by_debug++;
+	} else {
+		f = owner;
+		if (!f.name) {
+			stated = make_up_name(n, site->address);
+			f = named(stated, strlen(stated), site->address);
+		}
+		/*
+		 * Most likely an exit of several inlined functions that an optimiser made one. Taken for the
+		 * owner's it would close the owner's frame.
+		 */
+		unsure = site->depth == COLD_DEPTH_UNKNOWN;
+		count->by_symbol++;
+	}
+	name = strndup(f.name, f.length);
+	if (!name)
+		return ip_error("out of memory");
+	f.name = name;
+	inlined = unsure || (site->naming == COLD_NAME_BY_DEBUG && scope_inlined) ||
+		  (owner.name && !same_function(f, owner));
+	if (site->depth != COLD_DEPTH_UNKNOWN && site->depth >= (site->kind == IP_PROBE_ENTRY ? 1 : 2))
+		inlined = true;
+
+	known = cold_debug_by_address(n->debug, f.address);
+	if (!known || !known->file)
+		known = cold_debug_by_name(n->debug, name);
+	if (!known || !known->file) {
+		_cleanup_free_ char *base = strndup(name, ip_base_name_length(name));
+
+		known = base ? cold_debug_by_name(n->debug, base) : NULL;
+	}
+	if (known && known->file) {
+		file = known->file;
+		line = known->line;
+	} else if (f.address) {
+		cold_debug_line(n->debug, f.address, &file, &line);
+	}
+	/* a line counts only in the function's own file: the probe has no file of its own */
+	if (!cold_debug_line(n->debug, site->address, &row_file, &row_line) || !file ||
+	    strcmp(file, row_file))
+		row_line = 0;
+	if (is_excluded(n, name, file, count))
+		return 0;
+	count->inlined += inlined;
+	function = ip_probe_list_builder_function(builder, name, f.address, file, line);
+	if (function < 0)
+		return -1;
+	probe = (struct ip_pl_probe){
+		.offset = site->address,
+		.function = (uint32_t)function,
+		.line = row_line,
+		.kind = site->kind,
+		.length = site->length,
+		.flags = inlined ? IP_PROBE_INLINED : 0,
+		.form = site->form,
+		.regs = site->regs,
+		.frame = inlined ? 0 : site->frame,
+	};
+	if (site->entry_only)
+		probe.flags |= IP_PROBE_ENTRY_ONLY;
+	if (site->flags_dead)
+		probe.flags |= IP_PROBE_FLAGS_DEAD;
+	return ip_probe_list_builder_probe(builder, &probe, site->args);
+}
+
+static void note_early(struct namer *n, uint64_t address)
+{
+	uint32_t range = cold_module_range(n->m, address);
+
+	if (range != COLD_NONE)
+		n->early[cold_range_root(n->m, range)] = true;
+}
+
+/* Resolvers of ifuncs: no hook may run there, since nothing that it needs is there yet. Of those that are local and stripped
+ * the relocations still tell. */
+static void find_early(struct namer *n)
+{
+	for (size_t i = 0; i < n->m->nsymbols; i++)
+		if (n->m->symbols[i].resolver)
+			note_early(n, n->m->symbols[i].address);
+	for (size_t i = 0; i < n->m->nrelocs && n->arch->reloc_is_resolved; i++)
+		if (n->arch->reloc_is_resolved(n->m->relocs[i].type))
+			note_early(n, n->m->relocs[i].addend);
+}
+
+static void find_entered(struct namer *n, const struct cold_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->sites[i].kind == IP_PROBE_ENTRY && sites->sites[i].range != COLD_NONE)
+			n->entered[cold_range_root(n->m, sites->sites[i].range)] = true;
+}
+
+/* In some of the thunks that it makes for virtual functions gcc marks the exit and not the entry. They are nobody's function. */
+static bool is_of_thunk(const struct namer *n, const struct cold_site *site)
+{
+	return site->naming == COLD_NAME_BY_SYMBOL && site->kind != IP_PROBE_ENTRY &&
+	       site->range != COLD_NONE && !cold_range_is_cold(n->m, site->range) &&
+	       !n->entered[cold_range_root(n->m, site->range)];
+}
+
+int cold_attribute(const struct cold_module *m, const struct cold_hooks *hooks,
+		   const struct cold_sites *sites, const struct ip_selection *exclude,
+		   struct ip_probe_list_builder *builder, struct cold_attribution *ret)
+{
+	struct namer n = {.m = m,
+			  .hooks = hooks,
+			  .arch = cold_arch_for_machine(m->elf->ehdr.e_machine),
+			  .exclude = exclude};
+	int result = -1;
+
+	memset(ret, 0, sizeof(*ret));
+	n.owners = malloc((m->nranges + 1) * sizeof(*n.owners));
+	n.early = calloc(m->nranges + 1, sizeof(*n.early));
+	n.entered = calloc(m->nranges + 1, sizeof(*n.entered));
+	if (!n.owners || !n.early || !n.entered) {
+		free(n.owners);
+		free(n.early);
+		free(n.entered);
+		return ip_error("out of memory");
+	}
+	find_early(&n);
+	find_entered(&n, sites);
+	memset(n.owners, 0xff, (m->nranges + 1) * sizeof(*n.owners));
+	for (uint32_t i = 0; i < m->nranges; i++) {
+		uint32_t root = cold_range_root(m, i);
+
+		if (n.owners[root] == COLD_NONE && !cold_range_is_cold(m, i))
+			n.owners[root] = i;
+	}
+	if (cold_debug_open(m, &n.debug))
+		goto out;
+	for (size_t i = 0; i < sites->n; i++) {
+		const struct cold_site *site = &sites->sites[i];
+
+		if (is_of_thunk(&n, site))
+			continue;
+		if (site->naming == COLD_NAME_GIVEN ? add_given(&n, site, builder, ret)
+						    : add_probe(&n, site, builder, ret))
+			goto out;
+	}
+	result = 0;
+out:
+	cold_debug_close(n.debug);
+	free(n.owners);
+	free(n.early);
+	free(n.entered);
+	return result;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records of include/iprobe/probe.h, as they lie in section .iprobe.points of a linked module.
+ */
+#ifndef COLD_POINTS_H
+#define COLD_POINTS_H
+
+#include "coldpatch/elf/module.h"
+
+#define COLD_POINTS_SECTION ".iprobe.points"
+
+enum cold_point_kind {
+	COLD_POINT = 0,
+	COLD_SCOPE_BEGIN = 1,
+	COLD_SCOPE_END = 2,
+};
+
+struct cold_point {
+	uint64_t address; /* of the site */
+	uint8_t kind;	  /* enum cold_point_kind */
+	uint8_t strings;  /* mask of the arguments that are strings */
+	/* in the section. name: "" for the end of a scope that only identity, an operand, tells; */
+	const char *name, *args, *identity;
+};
+
+/* Checks the record at bytes (size bytes left), and how long it is. 0, or -1 with an error without the module's name. */
+int cold_point_read(const uint8_t *bytes, size_t size, struct cold_point *ret, size_t *ret_length);
+
+/* The text of the probe list for a record's arguments (malloc'ed; NULL: out of memory, with an error). Symbols become addresses;
+ * what cannot be told becomes "?". */
+char *cold_point_places(const struct cold_module *module, const struct cold_point *point);
+
+/* What an end without name names as its scope (probe.h: IPROBE_HASH_). */
+uint64_t cold_scope_hash(const char *name);
+
+#endif

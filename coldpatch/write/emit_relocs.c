@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Removing what -q left. See emit_relocs.h.
+ */
+#include "coldpatch/write/emit_relocs.h"
+
+static bool is_leftover(const Elf64_Shdr *h)
+{
+	return (h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC);
+}
+
+bool cold_leftovers_exist(const struct cold_module *m)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	while ((scn = elf_nextscn(m->elf->elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && is_leftover(&shdr))
+			return true;
+	return false;
+}
+
+void cold_leftovers_drop(struct cold_tail *t)
+{
+	for (size_t i = 1; i < t->n; i++)
+		if (is_leftover(&t->headers[i])) {
+			cold_tail_drop(t, i);
+			t->relocs_gone = true;
+		}
+}
