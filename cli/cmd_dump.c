@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/focus.h"
-#include "analysis/merge.h"
-#include "analysis/names.h"
-#include "analysis/places.h"
+#include "analysis/profile/interest.h"
+#include "analysis/profile/merge.h"
+#include "analysis/read/names.h"
+#include "analysis/read/symbolize.h"
 #include "cli/cli.h"
 #include "cli/dump_options.h"
 #include "cli/reader.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/export.h"
+#include "analysis/export/export.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/reader.h"

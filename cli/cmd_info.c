@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/names.h"
+#include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
 #include "cli/reader.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/names.h"
+#include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/elf_file.h"

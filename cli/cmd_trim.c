@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/trim.h"
+#include "analysis/trim/trim.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/reader.h"

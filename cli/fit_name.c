@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analysis/names.h"
+#include "analysis/read/names.h"
 #include "common/print.h"
 #include "common/utf8.h"
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/calltree.h"
-#include "analysis/names.h"
+#include "analysis/profile/calltree.h"
+#include "analysis/read/names.h"
 
 struct cli_graph {
 	struct ip_trace_reader *trace;

@@ -5,9 +5,9 @@
 #ifndef IP_CLI_HIST_H
 #define IP_CLI_HIST_H
 
-#include "analysis/counts.h"
-#include "analysis/latency.h"
-#include "analysis/names.h"
+#include "analysis/profile/counts.h"
+#include "analysis/profile/latency.h"
+#include "analysis/read/names.h"
 #include "cli/filter_options.h"
 
 struct cli_hist {

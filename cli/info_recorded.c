@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/names.h"
+#include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/print.h"

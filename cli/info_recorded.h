@@ -5,7 +5,7 @@
 #ifndef IP_CLI_INFO_RECORDED_H
 #define IP_CLI_INFO_RECORDED_H
 
-#include "analysis/session.h"
+#include "analysis/read/session.h"
 #include "common/json.h"
 
 void cli_info_recorded(const struct ip_recording *session);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/names.h"
+#include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "common/cleanup.h"
 #include "common/error.h"

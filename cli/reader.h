@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "analysis/trace.h"
+#include "analysis/callstack/trace.h"
 #include "common/selection.h"
 
 #define CLI_DEFAULT_DIR "iprobe.data"

@@ -5,9 +5,9 @@
 #ifndef IP_CLI_REPORT_H
 #define IP_CLI_REPORT_H
 
-#include "analysis/counts.h"
-#include "analysis/names.h"
-#include "analysis/stats.h"
+#include "analysis/profile/counts.h"
+#include "analysis/read/names.h"
+#include "analysis/profile/stats.h"
 #include "cli/filter_options.h"
 #include "cli/tail_mark.h"
 
@@ -91,7 +91,7 @@ int cli_report_parse(int argc, char **argv, struct cli_report_options *ret);
 /* Reads the trace and makes a row for each group with calls that is wanted, sorted. To be cleared even if it fails. 0, or -1 with an
  * error. report_rows.c */
 int cli_report_load(const char *dir, const struct cli_report_options *options, struct cli_report *ret);
-/* The same, to be compared (analysis/compare.h) with one that has been loaded; base NULL: this is the first. */
+/* The same, to be compared (analysis/profile/compare.h) with one that has been loaded; base NULL: this is the first. */
 int cli_report_load_compared(const char *dir, const struct cli_report_options *options,
 			     const struct cli_report *base, struct cli_report *ret);
 void cli_report_clear(struct cli_report *report);

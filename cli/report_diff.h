@@ -5,7 +5,7 @@
 #ifndef IP_CLI_REPORT_DIFF_H
 #define IP_CLI_REPORT_DIFF_H
 
-#include "analysis/compare.h"
+#include "analysis/profile/compare.h"
 #include "cli/report.h"
 
 enum cli_verdict {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "analysis/counts.h"
+#include "analysis/profile/counts.h"
 #include "common/json.h"
 
 #define CLI_TAIL_MARK_MAX 64

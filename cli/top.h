@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/counts.h"
-#include "analysis/names.h"
+#include "analysis/profile/counts.h"
+#include "analysis/read/names.h"
 #include "session/session.h"
 
 /* In the order in which people step through them; names in top_rows.c. */

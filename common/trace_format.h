@@ -46,7 +46,7 @@
  *   time = (previous time with its low 29 bits replaced)                       exactly
  *   sp   = previous sp moved by the signed 11-bit difference, in units of 8     exactly (to 8 bytes)
  * The stack pointer is that of the site, before its call (for a tail exit the caller's, before its call): it closes frames that longjmp or an
- * exception left without an exit event (analysis/frames.c).
+ * exception left without an exit event (analysis/callstack/frames.c).
  *
  * Why units of 8: the ABI aligns the stack to 16 bytes at calls, and there units of 16 would do. But at a function's first instruction
  * (placement fentry) the return address has been pushed; gcc leaves out the alignment in front of calls of local functions that do not

@@ -3,7 +3,7 @@
  * The stack of frames that a careful thread has: what lies in its memory, which call an event belongs to, and what is to be put right
  * where a hook was left in the middle. Part of filter.c.
  *
- * Rules as in analysis/frames.c, but for what comes back after it was left: of that the last few are remembered. Where a call goes on in
+ * Rules as in analysis/callstack/frames.c, but for what comes back after it was left: of that the last few are remembered. Where a call goes on in
  * a function that it has jumped to (IP_RULE_JUMP), the jump stands on top of it, and the function on top of that, with the same stack
  * pointer: a chain, which is recorded or left out by what its outermost call is.
  */

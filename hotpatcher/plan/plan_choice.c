@@ -83,7 +83,7 @@ static bool is_followed(const struct ip_choice *choice, uint8_t duty)
 }
 
 /* Whether the jump leads to a part of the function itself: where events are logged the analysis takes that for the same call
- * (analysis/frames_part.c). */
+ * (analysis/callstack/frames_part.c). */
 static bool is_own_part(const struct ip_module *from, uint32_t function, const struct ip_module *to,
 			uint32_t part)
 {

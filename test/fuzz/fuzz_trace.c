@@ -4,16 +4,16 @@
  * for both. What is read goes through the call stack machine of one thread, whose promises are checked: each
  * frame that was opened is closed once, not before it began. What stands behind 0x1e is read as counts of that session, too.
  *
- * covers: analysis/session.c analysis/session_lines.c analysis/session_functions.c analysis/stream.c analysis/unpack.c
- * covers: analysis/values.c analysis/counts.c
+ * covers: analysis/read/session.c analysis/read/session_lines.c analysis/read/session_functions.c analysis/read/stream.c analysis/read/unpack.c
+ * covers: analysis/read/values.c analysis/profile/counts.c
  */
 #include <sys/stat.h>
 
-#include "analysis/counts.h"
-#include "analysis/frames.h"
-#include "analysis/session.h"
-#include "analysis/stream.h"
-#include "analysis/values.h"
+#include "analysis/profile/counts.h"
+#include "analysis/callstack/frames.h"
+#include "analysis/read/session.h"
+#include "analysis/read/stream.h"
+#include "analysis/read/values.h"
 #include "common/pieces.h"
 #include "common/trace_format.h"
 #include "fuzz.h"

@@ -27,7 +27,7 @@ def test_layout(prefix, root, builddir, sh):
     assert (prefix / "share" / "doc" / "iprobe" / "how-it-works.md").exists()
     assert {p.name for p in (prefix / "share" / "doc" / "iprobe" / "examples").iterdir()} == {"callers.c", "orders.c", "points.c",
                                                                                                       "shapes.cc"}
-    assert (prefix / "share" / "iprobe" / "tracecompass.xml").read_bytes() == (root / "analysis" / "tracecompass.xml").read_bytes()
+    assert (prefix / "share" / "iprobe" / "tracecompass.xml").read_bytes() == (root / "analysis" / "export" / "tracecompass.xml").read_bytes()
     for name in ("probe.h", "payload.h"):
         assert (prefix / "include" / "iprobe" / name).read_bytes() == (root / "include" / "iprobe" / name).read_bytes()
     pages = {p.name for p in (root / "docs" / "man").iterdir()}

@@ -12,8 +12,8 @@ import pytest
 # What writes by itself, and why it may.
 ALLOWED = {
     # formats with escapes of their own, for programs
-    "analysis/export_chrome.c", "analysis/export_html.c", "analysis/export_perfetto.c", "analysis/export_pprof.c",
-    "analysis/export_stacks.c", "analysis/trim_write.c",
+    "analysis/export/export_chrome.c", "analysis/export/export_html.c", "analysis/export/export_perfetto.c", "analysis/export/export_pprof.c",
+    "analysis/export/export_stacks.c", "analysis/trim/trim_write.c",
     "cli/top_screen.c",  # puts a screen that was composed by ip_print() to its place, line by line
     "iprobed/authorize.c",  # one line of the log by one write, in which nothing but plain ASCII stands as it is
 }

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "analysis/stream.h"
+#include "analysis/read/stream.h"
 #include "common/error.h"
 
 static uint64_t packets, events;

@@ -14,7 +14,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-ANALYSIS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "tracecompass.xml"
+ANALYSIS = pathlib.Path(__file__).resolve().parents[2] / "analysis" / "export" / "tracecompass.xml"
 
 
 @pytest.fixture

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chained hash table over an array without holes: an entry that is taken out is replaced by the last one.
+ */
+#include "analysis/callstack/abandoned_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/trace_format.h"
+
+#define CAPACITY_MIN 64u
+
+static uint32_t *chain_of(const struct ip_limbo *limbo, uint32_t function, uint64_t sp)
+{
+	uint64_t h = (sp >> IP_SP_SHIFT ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
+
+	return &limbo->heads[(h >> 32) & (limbo->capacity - 1)];
+}
+
+/* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's end. */
+static uint32_t *find(const struct ip_limbo *limbo, uint32_t function, uint64_t sp)
+{
+	uint32_t *link = chain_of(limbo, function, sp);
+
+	while (*link) {
+		struct ip_limbo_entry *e = &limbo->entries[*link - 1];
+
+		if (e->function == function && e->frame.sp == sp)
+			break;
+		link = &e->next;
+	}
+	return link;
+}
+
+static bool grow(struct ip_limbo *limbo)
+{
+	size_t capacity = limbo->capacity ? 2 * limbo->capacity : CAPACITY_MIN;
+	struct ip_limbo_entry *entries;
+	uint32_t *heads;
+
+	if (capacity > IP_LIMBO_MAX)
+		return false;
+	heads = calloc(capacity, sizeof(*heads));
+	if (!heads)
+		return false;
+	entries = reallocarray(limbo->entries, capacity, sizeof(*entries));
+	if (!entries) {
+		free(heads);
+		return false;
+	}
+	free(limbo->heads);
+	*limbo = (struct ip_limbo){entries, heads, limbo->n, capacity};
+	for (size_t i = 0; i < limbo->n; i++) {
+		uint32_t *head = chain_of(limbo, entries[i].function, entries[i].frame.sp);
+
+		entries[i].next = *head;
+		*head = i + 1;
+	}
+	return true;
+}
+
+void ip_limbo_deinit(struct ip_limbo *limbo)
+{
+	free(limbo->entries);
+	free(limbo->heads);
+	*limbo = (struct ip_limbo){0};
+}
+
+int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, struct ip_limbo_entry *ret_old)
+{
+	uint32_t *link, next;
+
+	if (limbo->n) {
+		link = find(limbo, entry->function, entry->frame.sp);
+		if (*link) {
+			struct ip_limbo_entry *e = &limbo->entries[*link - 1];
+
+			next = e->next;
+			*ret_old = *e;
+			*e = *entry;
+			e->next = next;
+			return 1;
+		}
+	}
+	if (limbo->n == limbo->capacity && !grow(limbo))
+		return -1;
+	link = chain_of(limbo, entry->function, entry->frame.sp);
+	limbo->entries[limbo->n] = *entry;
+	limbo->entries[limbo->n].next = *link;
+	*link = ++limbo->n;
+	return 0;
+}
+
+/* Takes out the entry that link leads to. */
+static void take(struct ip_limbo *limbo, uint32_t *link, struct ip_limbo_entry *ret)
+{
+	size_t hole = *link - 1, last = limbo->n - 1;
+
+	*ret = limbo->entries[hole];
+	*link = ret->next;
+	if (hole != last) {
+		const struct ip_limbo_entry *e = &limbo->entries[last];
+
+		link = find(limbo, e->function, e->frame.sp);
+		limbo->entries[hole] = limbo->entries[last];
+		*link = hole + 1;
+	}
+	limbo->n--;
+}
+
+bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint64_t group,
+		   struct ip_limbo_entry *ret)
+{
+	uint32_t *link;
+
+	if (!limbo->n)
+		return false;
+	link = find(limbo, function, sp);
+	if (!*link || (group && limbo->entries[*link - 1].group != group))
+		return false;
+	take(limbo, link, ret);
+	return true;
+}
+
+bool ip_limbo_take_any(struct ip_limbo *limbo, struct ip_limbo_entry *ret)
+{
+	const struct ip_limbo_entry *e;
+
+	if (!limbo->n)
+		return false;
+	e = &limbo->entries[limbo->n - 1];
+	take(limbo, find(limbo, e->function, e->frame.sp), ret);
+	return true;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of a thread that have been left without an exit: most are gone (longjmp, exception), some come
+ * back (a coroutine is resumed). They are found again by what an exit event has: function and stack pointer.
+ */
+#ifndef IP_LIMBO_H
+#define IP_LIMBO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/callstack/frames.h"
+
+struct ip_limbo_entry {
+	struct ip_frame frame;
+	uint32_t function; /* whose exit brings it back: the frame's, or the one that it has jumped to */
+	uint64_t left;	   /* TSC */
+	uint64_t group;	   /* frames of one stack that were left together */
+	/* the frame below it in its group */
+	bool has_parent;
+	uint32_t parent_function;
+	uint64_t parent_sp;
+	uint32_t next; /* private */
+};
+
+struct ip_limbo {
+	struct ip_limbo_entry *entries;
+	uint32_t *heads; /* index + 1 of the first entry of each chain */
+	size_t n, capacity;
+};
+
+/* Frames that are kept at most. */
+#define IP_LIMBO_MAX 65536u
+
+void ip_limbo_deinit(struct ip_limbo *limbo);
+
+/* Adds an entry. An older one with the same function and sp is given out instead: its memory has been used
+ * again, it cannot come back. 1: *ret_old is that one; 0: there was none; -1: it is full or memory ran out,
+ * nothing was added. */
+int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, struct ip_limbo_entry *ret_old);
+
+/* Takes out the entry of a function at a stack pointer. group 0: of any group. */
+bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint64_t group,
+		   struct ip_limbo_entry *ret);
+
+/* Takes out any entry; false: it is empty. */
+bool ip_limbo_take_any(struct ip_limbo *limbo, struct ip_limbo_entry *ret);
+
+#endif

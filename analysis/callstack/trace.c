@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a trace directory, and reading it thread by thread.
+ */
+#include "analysis/callstack/trace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/pieces.h"
+
+#define BATCH 256u
+
+int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
+{
+	if (!line)
+		return 0;
+	for (size_t i = 0; i < t->ndamages; i++)
+		if (!strcmp(t->damages[i], line))
+			return 0;
+	if (ip_grow(&t->damages, t->ndamages, sizeof(*t->damages)) < 0)
+		return -1;
+	t->damages[t->ndamages] = strdup(line);
+	if (!t->damages[t->ndamages])
+		return ip_error("out of memory");
+	t->ndamages++;
+	return 0;
+}
+
+/* Of one that list_streams() has taken. */
+static struct ip_stream_name name_of(const char *path)
+{
+	struct ip_stream_name name;
+
+	ip_stream_name_parse(strrchr(path, '/') + 1, &name);
+	return name;
+}
+
+/* stream-9 before stream-10; the pieces of a stream lie together. */
+static int by_number(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	struct ip_stream_name nx = name_of(x), ny = name_of(y);
+
+	if (nx.slot != ny.slot)
+		return nx.slot < ny.slot ? -1 : 1;
+	if (nx.in_pieces != ny.in_pieces || nx.compressed != ny.compressed)
+		return 2 * nx.in_pieces + nx.compressed < 2 * ny.in_pieces + ny.compressed ? -1 : 1;
+	return nx.piece != ny.piece ? (nx.piece < ny.piece ? -1 : 1) : strcmp(x, y);
+}
+
+static bool are_pieces_of_one(const char *x, const char *y)
+{
+	struct ip_stream_name nx = name_of(x), ny = name_of(y);
+
+	return nx.slot == ny.slot && nx.in_pieces && ny.in_pieces && nx.compressed == ny.compressed;
+}
+
+static int list_streams(struct ip_trace_reader *t)
+{
+	_cleanup_closedir_ DIR *dir = opendir(t->dir);
+	struct dirent *entry;
+
+	if (!dir)
+		return ip_error_errno("%s: cannot read the trace directory", t->dir);
+	while ((entry = readdir(dir))) {
+		struct ip_stream_name name;
+
+		/* what a recording that was cut off has not come to remove does not count any more */
+		if (!ip_stream_name_parse(entry->d_name, &name) ||
+		    (name.in_pieces && name.piece < t->session->rotated_pieces))
+			continue;
+		if (ip_grow(&t->names, t->nnames, sizeof(*t->names)) < 0)
+			return -1;
+		if (asprintf(&t->names[t->nnames], "%s/%s", t->dir, entry->d_name) < 0)
+			return ip_error("out of memory");
+		t->nnames++;
+	}
+	if (t->nnames)
+		qsort(t->names, t->nnames, sizeof(*t->names), by_number);
+	for (size_t i = 0; i < t->nnames; i++) {
+		if (i && are_pieces_of_one(t->names[i - 1], t->names[i]))
+			continue;
+		if (ip_grow(&t->first, t->nstreams, sizeof(*t->first)) < 0)
+			return -1;
+		t->first[t->nstreams++] = i;
+	}
+	return 0;
+}
+
+/* While it is recorded the oldest pieces may go. */
+static int has_gone(const struct ip_trace_reader *t, const char *path)
+{
+	if (t->session->rotates && access(path, F_OK) < 0 && errno == ENOENT)
+		return ip_error(
+			"%s: it has been rotated away (--rotate) while the trace was being read: try again",
+			path);
+	return -1;
+}
+
+/* Behind the first file of a stream come its others. */
+static int opened(const struct ip_trace_reader *t, uint32_t stream, int done, struct ip_stream *s)
+{
+	size_t first = t->first[stream], end = stream + 1 < t->nstreams ? t->first[stream + 1] : t->nnames;
+
+	if (done < 0)
+		return has_gone(t, t->names[first]);
+	ip_stream_go_on(s, (const char *const *)t->names + first + 1, end - first - 1);
+	return 0;
+}
+
+int ip_trace_reader_stream(const struct ip_trace_reader *t, uint32_t stream, struct ip_stream **ret)
+{
+	int done = ip_stream_open(t->names[t->first[stream]], ret);
+
+	return opened(t, stream, done, done < 0 ? NULL : *ret);
+}
+
+int ip_trace_reader_stream_small(const struct ip_trace_reader *t, uint32_t stream, struct ip_unpack **unpack,
+				 struct ip_stream **ret)
+{
+	int done = ip_stream_open_small(t->names[t->first[stream]], unpack, ret);
+
+	return opened(t, stream, done, done < 0 ? NULL : *ret);
+}
+
+/* When the process of a packet became another program, the last time before the packet; 0: never. */
+static uint64_t last_exec(const struct ip_recording *s, const struct ip_packet *p)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < s->nexecs; i++)
+		if (s->execs[i].pid == p->pid && s->execs[i].tsc <= p->begin && s->execs[i].tsc > last)
+			last = s->execs[i].tsc;
+	return last;
+}
+
+static int scan_stream(struct ip_trace_reader *t, uint32_t index)
+{
+	struct ip_stream *stream;
+	struct ip_run *run = NULL;
+	struct ip_packet p;
+	int more;
+
+	if (ip_trace_reader_stream(t, index, &stream) < 0)
+		return -1;
+	while ((more = ip_stream_next_packet(stream, &p)) > 0) {
+		uint64_t exec = last_exec(t->session, &p);
+
+		p.ended &= t->session->ends;
+		/* an iprobe that was killed in between may have told an end, and its successor again */
+		if (!run || run->pid != p.pid || run->tid != p.tid ||
+		    (!p.ended && (exec > run->begin || run->gone))) {
+			if (ip_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
+				more = -1;
+				break;
+			}
+			run = &t->runs[t->nruns++];
+			*run = (struct ip_run){.stream = index, .pid = p.pid, .tid = p.tid, .begin = p.begin};
+		}
+		run->packets++;
+		run->bytes += p.bytes;
+		if (!p.ended)
+			run->end = p.end;
+		else if (p.begin > run->end)
+			run->end = p.begin;
+		run->gone = p.ended ? p.end : 0;
+		t->lost += p.lost;
+		t->missing += p.missing;
+		if (!t->begin || p.begin < t->begin)
+			t->begin = p.begin;
+		if (p.end > t->end)
+			t->end = p.end;
+	}
+	if (more == 0)
+		more = ip_trace_reader_damaged(t, ip_stream_damage(stream));
+	ip_stream_close(stream);
+	return more;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct ip_run *x = *(const struct ip_run *const *)a, *y = *(const struct ip_run *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Counts the threads and finds out up to when each run may have lasted. */
+static int bound_runs(struct ip_trace_reader *t)
+{
+	_cleanup_free_ struct ip_run **sorted = calloc(t->nruns ? t->nruns : 1, sizeof(*sorted));
+	const struct ip_recording *s = t->session;
+
+	if (!sorted)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < t->nruns; i++)
+		sorted[i] = &t->runs[i];
+	qsort(sorted, t->nruns, sizeof(*sorted), by_thread);
+	for (size_t i = 0; i < t->nruns; i++) {
+		struct ip_run *run = sorted[i];
+		const struct ip_run *next = i + 1 < t->nruns ? sorted[i + 1] : NULL;
+		const struct ip_run *later = run + 1 < t->runs + t->nruns ? run + 1 : NULL;
+		uint64_t last = run->end;
+
+		run->end = run->gone || !s->ends ? last : t->end;
+		if (!i || sorted[i - 1]->pid != run->pid || sorted[i - 1]->tid != run->tid)
+			t->threads++;
+		t->processes += !i || sorted[i - 1]->pid != run->pid;
+		if (next && next->pid == run->pid && next->tid == run->tid && next->begin < run->end)
+			run->end = next->begin;
+		/* another thread has the stream now: this one had gone before */
+		if (later && later->stream == run->stream && later != next)
+			run->end = last;
+		for (size_t k = 0; k < s->nexecs; k++)
+			if (s->execs[k].pid == run->pid && s->execs[k].tsc > run->begin &&
+			    s->execs[k].tsc < run->end)
+				run->end = s->execs[k].tsc;
+		if (run->end < last)
+			run->end = last;
+		if (!run->gone)
+			continue;
+		t->ended++;
+		if (run->gone > run->end && run->gone - run->end > t->ended_within)
+			t->ended_within = run->gone - run->end;
+	}
+	return 0;
+}
+
+int ip_trace_reader_open(const char *dir, struct ip_trace_reader **ret)
+{
+	struct ip_trace_reader *t = calloc(1, sizeof(*t));
+	int bad;
+
+	if (!t)
+		return ip_error("out of memory");
+	t->dir = strdup(dir);
+	bad = t->dir ? ip_recording_load(dir, &t->session) : ip_error("out of memory");
+	if (bad == 0)
+		bad = list_streams(t);
+	for (size_t i = 0; bad == 0 && i < t->nstreams; i++)
+		bad = scan_stream(t, i);
+	if (bad < 0) {
+		ip_trace_reader_close(t);
+		return -1;
+	}
+	if (t->session->tsc_start && !(t->session->rotated_packets && t->begin > t->session->tsc_start))
+		t->begin = t->session->tsc_start;
+	if (t->session->tsc_end)
+		t->end = t->session->tsc_end;
+	if (t->session->trimmed) {
+		t->begin = t->session->trimmed_from;
+		t->end = t->session->trimmed_to;
+	}
+	if (t->end < t->begin)
+		t->end = t->begin;
+	if (bound_runs(t) < 0) {
+		ip_trace_reader_close(t);
+		return -1;
+	}
+	/* what was overwritten is discarded to CTF readers, and no loss to people */
+	t->lost -= t->session->overwritten < t->lost ? t->session->overwritten : t->lost;
+	/* losses behind the last packet of a stream that was cut off are known to the session only, if at all
+	 */
+	if (t->session->lost > t->lost)
+		t->lost = t->session->lost;
+	if (t->session->rotated_lost > t->lost)
+		t->lost = t->session->rotated_lost;
+	t->lost += t->session->unserved;
+	*ret = t;
+	return 0;
+}
+
+void ip_trace_reader_close(struct ip_trace_reader *t)
+{
+	if (!t)
+		return;
+	ip_recording_destroy(t->session);
+	for (size_t i = 0; i < t->nnames; i++)
+		free(t->names[i]);
+	for (size_t i = 0; i < t->ndamages; i++)
+		free(t->damages[i]);
+	free(t->names);
+	free(t->first);
+	free(t->damages);
+	free(t->runs);
+	free(t->dir);
+	free(t);
+}
+
+int ip_trace_reader_next_packet(struct ip_stream *stream, struct ip_packet *ret)
+{
+	int more = ip_stream_next_packet(stream, ret);
+
+	return more ? more : ip_error("%s: changed while it was being read", ip_stream_path(stream));
+}
+
+/* All events of one run; frames NULL: counts them only. */
+static int visit_run(struct ip_stream *stream, const struct ip_run *run, struct ip_frames *frames,
+		     uint64_t *events)
+{
+	struct ip_event batch[BATCH];
+	struct ip_packet p;
+
+	for (uint32_t i = 0; i < run->packets; i++) {
+		ssize_t n;
+
+		if (ip_trace_reader_next_packet(stream, &p) < 0)
+			return -1;
+		if (frames && (p.lost || p.missing))
+			ip_frames_loss(frames);
+		while ((n = ip_stream_read(stream, batch, BATCH)) > 0) {
+			*events += n;
+			if (frames)
+				ip_frames_set_payloads(frames, ip_stream_payloads(stream));
+			if (frames && ip_frames_feed(frames, batch, n) < 0)
+				return -1;
+		}
+		if (n < 0)
+			return -1;
+	}
+	if (frames)
+		ip_frames_finish(frames, run->end);
+	return 0;
+}
+
+/* visitor, frames NULL: counts only. */
+static int visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor, struct ip_frames *frames,
+		 uint64_t *ret_events)
+{
+	struct ip_stream *stream = NULL;
+	int ret = 0;
+
+	*ret_events = 0;
+	for (size_t i = 0; ret == 0 && i < t->nruns; i++) {
+		struct ip_run *run = &t->runs[i];
+		uint64_t before = *ret_events;
+
+		if (!stream)
+			ret = ip_trace_reader_stream(t, run->stream, &stream);
+		if (ret == 0) {
+			if (visitor)
+				visitor->run(visitor->context, run);
+			ret = visit_run(stream, run, frames, ret_events);
+			run->events = *ret_events - before;
+		}
+		if (ret == 0 && (i + 1 == t->nruns || t->runs[i + 1].stream != run->stream)) {
+			ret = ip_trace_reader_damaged(t, ip_stream_damage(stream));
+			ip_stream_close(stream);
+			stream = NULL;
+		}
+	}
+	ip_stream_close(stream);
+	return ret;
+}
+
+int ip_trace_reader_visit(struct ip_trace_reader *t, const struct ip_trace_visitor *visitor,
+			  uint64_t *ret_events)
+{
+	struct ip_frames *frames = ip_frames_create(t->session, visitor->ops, visitor->context);
+	int ret = frames ? visit(t, visitor, frames, ret_events) : -1;
+
+	ip_frames_destroy(frames);
+	return ret;
+}
+
+int ip_trace_reader_count(struct ip_trace_reader *t, uint64_t *ret_events)
+{
+	return visit(t, NULL, NULL, ret_events);
+}

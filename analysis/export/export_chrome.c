@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trace Event Format, one event a line.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/export/export_events.h"
+#include "analysis/read/names.h"
+#include "common/error.h"
+#include "common/json.h"
+
+struct chrome {
+	struct ip_trace_reader *trace;
+	struct ip_names *names;
+	FILE *out;
+	char **names_json; /* by function, quoted, made when first needed */
+	uint32_t pid, tid;
+};
+
+static const char *quoted(struct chrome *c, uint32_t function)
+{
+	struct ip_json j;
+	size_t size;
+	FILE *memory;
+
+	if (c->names_json[function])
+		return c->names_json[function];
+	memory = open_memstream(&c->names_json[function], &size);
+	if (memory) {
+		ip_json_init(&j, memory);
+		ip_json_string(&j, NULL, ip_names_get(c->names, function));
+		if (fclose(memory) == 0 && c->names_json[function])
+			c->names_json[function][strcspn(c->names_json[function], "\n")] = '\0';
+	}
+	return c->names_json[function];
+}
+
+/* Microseconds with nanoseconds behind the point. */
+static void print_head(struct chrome *c, char kind, uint64_t ts)
+{
+	uint64_t ns = ip_recording_since_start(c->trace->session, ts);
+
+	fprintf(c->out, ",\n{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%03u", kind, c->pid,
+		c->tid, ns / 1000, (unsigned)(ns % 1000));
+}
+
+/* Arguments, or the only value of an end: its result. */
+static void print_values(const struct chrome *c, const struct ip_export_event *e)
+{
+	const struct ip_signature *signature = ip_recording_signature(c->trace->session, e->payload);
+	struct ip_json j;
+
+	if (!signature && !e->until_tail)
+		return;
+	ip_json_init_inside(&j, c->out);
+	ip_json_object(&j, "args");
+	if (signature && e->kind == IP_EXPORT_END)
+		ip_value_json(&j, "retval", signature, e->payload);
+	else if (signature)
+		ip_values_json(&j, signature, e->payload);
+	if (e->until_tail)
+		ip_json_bool(&j, "until_tail_call", true);
+	ip_json_end_object(&j);
+}
+
+/* An end has its name too: where several events have one stamp, speedscope finds out by it which comes first. */
+static bool on_event(void *context, const struct ip_export_event *e)
+{
+	static const char kinds[] = {
+		[IP_EXPORT_BEGIN] = 'B', [IP_EXPORT_END] = 'E', [IP_EXPORT_INSTANT] = 'i'};
+	struct chrome *c = context;
+	const struct ip_recording *s = c->trace->session;
+	const char *name = quoted(c, e->function);
+
+	if (!name)
+		return false;
+	print_head(c, kinds[e->kind], e->ts);
+	fprintf(c->out, ",\"name\":%s", name);
+	if (e->kind == IP_EXPORT_INSTANT)
+		fputs(",\"s\":\"t\"", c->out);
+	if (e->kind != IP_EXPORT_END && s->functions[e->function].module != IP_NO_MODULE) {
+		struct ip_json j;
+
+		ip_json_init_inside(&j, c->out);
+		ip_json_string(&j, "cat", ip_recording_module_name(s, &s->functions[e->function]));
+	}
+	print_values(c, e);
+	putc('}', c->out);
+	return !ferror(c->out);
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct chrome *c = context;
+
+	c->pid = run->pid;
+	c->tid = run->tid;
+}
+
+static void print_metadata(struct chrome *c, const char *what, uint32_t tid, const char *name)
+{
+	struct ip_json j;
+
+	fprintf(c->out, ",\n{\"ph\":\"M\",\"pid\":%" PRIu64 ",\"tid\":%u,\"name\":\"%s\"",
+		c->trace->session->pid, tid, what);
+	ip_json_init_inside(&j, c->out);
+	ip_json_object(&j, "args");
+	ip_json_string(&j, "name", name);
+	ip_json_end_object(&j);
+	putc('}', c->out);
+}
+
+/* What stands around the events. otherData is where people look for where a trace comes from. */
+static void print_top(struct chrome *c)
+{
+	const struct ip_recording *s = c->trace->session;
+	struct ip_json j;
+
+	fputs("{\"displayTimeUnit\":\"ns\"", c->out);
+	ip_json_init_inside(&j, c->out);
+	ip_json_object(&j, "otherData");
+	ip_json_string(&j, "tool", "iprobe");
+	ip_json_string(&j, "command", s->command);
+	ip_json_string(&j, "host", s->host);
+	ip_json_uint(&j, "lost", c->trace->lost);
+	ip_json_uint(&j, "invalid", s->invalid);
+	ip_json_end_object(&j);
+	fputs(",\n\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"trace\",\"args\":{}}",
+	      c->out);
+	print_metadata(c, "process_name", s->pid, s->command ? s->command : "?");
+	for (size_t i = 0; i < s->nthreads; i++)
+		print_metadata(c, "thread_name", s->threads[i].tid, s->threads[i].name);
+}
+
+int ip_export_chrome(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+{
+	static const struct ip_export_writer writer = {on_run, on_event};
+	struct chrome c = {.trace = trace, .out = out, .names = ip_names_create(trace->session)};
+	int ret = -1;
+
+	c.names_json = calloc(trace->session->nfunctions, sizeof(*c.names_json));
+	if (!c.names || !c.names_json) {
+		ip_error("out of memory");
+	} else {
+		print_top(&c);
+		ret = ip_export_events(trace, options, &writer, &c, out);
+		fputs("\n]}\n", out);
+	}
+	for (size_t i = 0; c.names_json && i < trace->session->nfunctions; i++)
+		free(c.names_json[i]);
+	free(c.names_json);
+	ip_names_destroy(c.names);
+	return ret;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From frames to beginnings and ends.
+ */
+#include "analysis/export/export_events.h"
+
+#include "analysis/profile/merge.h"
+#include "common/error.h"
+
+struct walk {
+	const struct ip_export_options *options;
+	const struct ip_export_writer *writer;
+	void *context;
+	const uint64_t *payload; /* of the event that is being fed */
+	bool stop;
+};
+
+static void write_event(struct walk *w, const struct ip_export_event *e)
+{
+	if (!w->stop && w->options->selected[e->function])
+		w->stop = !w->writer->event(w->context, e);
+}
+
+static void tell(struct walk *w, enum ip_export_kind kind, uint32_t function, uint64_t ts,
+		 const uint64_t *payload)
+{
+	write_event(w, &(struct ip_export_event){kind, function, ts, payload, false});
+}
+
+/* A function without exit probes is a moment. */
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct walk *w = context;
+
+	tell(w, frame->flags & IP_FRAME_ENTRY_ONLY ? IP_EXPORT_INSTANT : IP_EXPORT_BEGIN, frame->function,
+	     frame->start, w->payload);
+}
+
+/* Values that come with the event which shows that a frame was left, or is back, are not the frame's. */
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	tell(context, IP_EXPORT_END, frame->function, ts, NULL);
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	tell(context, IP_EXPORT_BEGIN, frame->function, ts, NULL);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts,
+		      enum ip_frame_end how)
+{
+	struct walk *w = context;
+	const struct ip_export_event e = {IP_EXPORT_END, frame->function, ts,
+					  how == IP_END_EXIT ? w->payload : NULL,
+					  frame->flags & IP_FRAME_TAIL};
+
+	/* the others were left before, or were told as moments */
+	if (how == IP_END_EXIT || how == IP_END_UNFINISHED)
+		write_event(w, &e);
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct walk *w = context;
+
+	tell(w, IP_EXPORT_INSTANT, function, ts, w->payload);
+}
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	((struct walk *)context)->payload = payload;
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct walk *w = context;
+
+	w->writer->run(w->context, run);
+}
+
+int ip_export_events(struct ip_trace_reader *trace, const struct ip_export_options *options,
+		     const struct ip_export_writer *writer, void *context, FILE *out)
+{
+	static const struct ip_frames_ops ops = {.opened = on_opened,
+						 .left = on_left,
+						 .resumed = on_resumed,
+						 .closed = on_closed,
+						 .point = on_point,
+						 .values = on_values};
+	struct walk w = {.options = options, .writer = writer, .context = context};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &w, .run = on_run};
+	uint64_t events;
+
+	if (ip_merge(trace, options->tid, &visitor, &w.stop, &events) < 0)
+		return -1;
+	return w.stop && !ferror(out) ? ip_error("out of memory") : 0;
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A page of its own: the parts of analysis/html/ around one JSON document, what the page draws. It is bounded, whatever the size of the
+ * trace: the longest stays, sums of all others, the heaviest ways of calls and functions; what was left out is counted, and the page
+ * says so.
+ *
+ * The document stands in a script element: no '<' may be in it as such, since names come from outside.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "analysis/profile/calltree.h"
+#include "analysis/export/export.h"
+#include "analysis/export/html/parts.h"
+#include "analysis/profile/latency.h"
+#include "analysis/read/names.h"
+#include "analysis/profile/tree_compare.h"
+#include "analysis/profile/stats.h"
+#include "analysis/export/timeline.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/json.h"
+
+#define STAYS	  100000u
+#define SLICES	  1024u
+#define NODES	  50000u
+#define LATENCIES 200u /* functions with a histogram */
+#define HEAT	  96u  /* columns of a heat map */
+#define UNUSED	  UINT32_MAX
+
+struct page {
+	struct ip_trace_reader *trace;
+	const struct ip_export_options *options;
+	struct ip_names *names, *other_names;
+	FILE *out;
+	struct ip_stats *stats;
+	struct ip_calltree *tree;
+	struct ip_timeline *timeline;
+	struct ip_latencies *latencies;
+	struct ip_overlay *other; /* the trace that it is compared with; NULL: none */
+	uint32_t nfunctions;	  /* the session's, and behind them those that only the other trace has */
+	uint32_t *shown;	  /* by function: its index in the page; UNUSED: it is not there */
+	bool *ranked;		  /* by function of the session: it has a histogram */
+	uint32_t unranked;	  /* functions that have none, since there are too many */
+	const char *separator;
+};
+
+static uint64_t ns(const struct page *p, uint64_t ticks)
+{
+	return ip_recording_ns(p->trace->session, ticks);
+}
+
+static void put_string(struct page *p, const char *text)
+{
+	_cleanup_free_ char *quoted = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&quoted, &size);
+	struct ip_json j;
+
+	if (memory) {
+		ip_json_init(&j, memory);
+		ip_json_string(&j, NULL, text);
+	}
+	if (!memory || fclose(memory) != 0 || !quoted) {
+		fputs("null", p->out);
+		return;
+	}
+	for (const char *c = quoted; *c && *c != '\n'; c++)
+		if (*c == '<')
+			fputs("\\u003c", p->out);
+		else
+			putc(*c, p->out);
+}
+
+static void put_field(struct page *p, const char *key, const char *text)
+{
+	fprintf(p->out, "%s\"%s\":", p->separator, key);
+	put_string(p, text);
+	p->separator = ",";
+}
+
+static void put_number(struct page *p, const char *key, uint64_t value)
+{
+	fprintf(p->out, "%s\"%s\":%" PRIu64, p->separator, key, value);
+	p->separator = ",";
+}
+
+static bool is_used(const struct page *p, uint32_t function)
+{
+	const struct ip_call_stats *f;
+
+	if (function >= p->trace->session->nfunctions)
+		return true;
+	f = &p->stats->items[function];
+	return p->options->selected[function] && (f->calls || f->points);
+}
+
+static int choose_functions(struct page *p)
+{
+	uint32_t n = 0;
+
+	p->shown = malloc((p->nfunctions + 1) * sizeof(*p->shown));
+	if (!p->shown)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < p->nfunctions; i++)
+		p->shown[i] = UNUSED;
+	for (uint32_t i = 0; i < p->nfunctions; i++)
+		if (is_used(p, i))
+			p->shown[i] = n++;
+	/* ways of calls lead through functions that were not selected */
+	for (uint32_t i = 1; i < p->tree->n; i++)
+		if (p->shown[p->tree->nodes[i].function] == UNUSED)
+			p->shown[p->tree->nodes[i].function] = n++;
+	return 0;
+}
+
+/* Functions were called that were not asked for. */
+static bool is_selection(const struct page *p)
+{
+	for (size_t i = 0; i < p->stats->nitems; i++)
+		if (p->stats->items[i].calls && !p->options->selected[i])
+			return true;
+	return false;
+}
+
+static void put_meta(struct page *p)
+{
+	const struct ip_recording *s = p->trace->session;
+	time_t start = s->start_realtime / 1000000000;
+	char when[64] = "";
+	struct tm tm;
+
+	if (s->start_realtime && gmtime_r(&start, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	fputs("{\"meta\":{", p->out);
+	p->separator = "";
+	put_field(p, "dir", p->trace->dir);
+	put_field(p, "host", s->host);
+	put_field(p, "command", s->command);
+	put_field(p, "start", when);
+	put_field(p, "version", IP_VERSION);
+	put_number(p, "pid", s->pid);
+	put_number(p, "duration", ns(p, p->timeline->ticks));
+	put_number(p, "events", p->stats->events);
+	put_number(p, "lost", p->trace->lost);
+	put_number(p, "invalid", s->invalid);
+	put_number(p, "threads", p->trace->threads);
+	put_number(p, "late", s->coarse ? ns(p, s->late) : 0);
+	put_number(p, "damaged", p->trace->ndamages);
+	put_number(p, "summed", p->timeline->summed);
+	put_number(p, "deeper", p->timeline->deeper);
+	put_number(p, "beyond", p->timeline->beyond);
+	put_number(p, "unranked", p->unranked);
+	put_number(p, "selected", is_selection(p));
+	if (p->options->other) {
+		put_field(p, "other", p->options->other->dir);
+		put_number(p, "other_ns", ip_recording_ns(p->options->other->session, p->other->ticks));
+	}
+	putc('}', p->out);
+}
+
+static const struct ip_recording_function *
+function_of(const struct page *p, uint32_t i, const struct ip_recording **ret_session, const char **ret_name)
+{
+	uint32_t own = p->trace->session->nfunctions;
+
+	*ret_session = i < own ? p->trace->session : p->options->other->session;
+	*ret_name = i < own ? ip_names_shown(p->names, i)
+			    : ip_names_shown(p->other_names, p->other->functions[i - own]);
+	return &(*ret_session)->functions[i < own ? i : p->other->functions[i - own]];
+}
+
+static void put_function(struct page *p, uint32_t i)
+{
+	const struct ip_recording *session;
+	const char *name;
+	const struct ip_recording_function *f = function_of(p, i, &session, &name);
+
+	fputs(p->separator, p->out);
+	p->separator = "";
+	putc('{', p->out);
+	put_field(p, "name", name);
+	put_field(p, "module", ip_recording_module_name(session, f));
+	put_field(p, "file", f->file);
+	put_number(p, "line", f->line);
+	if (i < p->trace->session->nfunctions && is_used(p, i)) {
+		const struct ip_call_stats *stats = &p->stats->items[i];
+		struct ip_stats_summary sum;
+
+		ip_stats_summarize(session, stats, &sum);
+		put_number(p, "calls", stats->calls + stats->points);
+		put_number(p, "total", sum.total);
+		put_number(p, "self", sum.self);
+		put_number(p, "min", sum.min);
+		put_number(p, "avg", sum.avg);
+		put_number(p, "p50", sum.p50);
+		put_number(p, "p90", sum.p90);
+		put_number(p, "p99", sum.p99);
+		put_number(p, "p999", sum.p999);
+		put_number(p, "max", sum.max);
+		put_number(p, "threads", stats->threads);
+		put_number(p, "untilTail", stats->until_tail);
+	}
+	putc('}', p->out);
+	p->separator = ",\n";
+}
+
+static int put_functions(struct page *p)
+{
+	uint32_t n = 0;
+	_cleanup_free_ uint32_t *order = malloc((p->nfunctions + 1) * sizeof(*order));
+
+	if (!order)
+		return ip_error("out of memory");
+	for (uint32_t i = 0; i < p->nfunctions; i++)
+		if (p->shown[i] != UNUSED) {
+			order[p->shown[i]] = i;
+			n++;
+		}
+	fputs(",\n\"functions\":[", p->out);
+	p->separator = "";
+	for (uint32_t i = 0; i < n; i++)
+		put_function(p, order[i]);
+	putc(']', p->out);
+	return 0;
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static uint64_t weight(const struct page *p, uint32_t node)
+{
+	uint64_t other = p->other ? p->other->nodes[node].total : 0;
+
+	return p->tree->nodes[node].total > other ? p->tree->nodes[node].total : other;
+}
+
+/* Which nodes are in the page, and as which; *ret_n: how many. */
+static uint32_t *choose_nodes(const struct page *p, size_t *ret_n)
+{
+	size_t n = p->tree->n, kept = 0, ties = 0;
+	_cleanup_free_ uint64_t *weights = malloc(n * sizeof(*weights));
+	uint32_t *index = malloc(n * sizeof(*index));
+	uint64_t least = 0;
+
+	if (!weights || !index) {
+		free(index);
+		ip_error("out of memory");
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		weights[i] = i ? weight(p, i) : UINT64_MAX;
+	if (n > NODES) {
+		qsort(weights, n, sizeof(*weights), by_weight);
+		least = weights[NODES];
+		/* of those that weigh as much as the first one that has no room, so many have */
+		for (ties = NODES; ties && weights[NODES - ties] > least;)
+			ties--;
+	}
+	/* a parent stands before its children */
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t own = i ? weight(p, i) : UINT64_MAX;
+
+		index[i] = UNUSED;
+		if ((i && index[p->tree->nodes[i].parent] == UNUSED) || own < least ||
+		    (own == least && n > NODES && !ties))
+			continue;
+		ties -= own == least && n > NODES;
+		index[i] = kept++;
+	}
+	*ret_n = kept;
+	return index;
+}
+
+static int put_tree(struct page *p)
+{
+	size_t n;
+	_cleanup_free_ uint32_t *index = choose_nodes(p, &n);
+	const char *separator = "";
+
+	if (!index)
+		return -1;
+	/* one after the other: function, parent, calls, total, self; with a comparison total and self of the other trace too */
+	fprintf(p->out, ",\n\"tree\":{\"left_out\":%zu,\"width\":%d,\"nodes\":[", p->tree->n - n,
+		p->other ? 7 : 5);
+	for (uint32_t i = 1; i < p->tree->n; i++) {
+		const struct ip_call_node *node = &p->tree->nodes[i];
+
+		if (index[i] == UNUSED)
+			continue;
+		fprintf(p->out, "%s%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64, separator,
+			p->shown[node->function], index[node->parent], node->calls, ns(p, node->total),
+			ns(p, node->self));
+		if (p->other) {
+			const struct ip_recording *s = p->options->other->session;
+
+			fprintf(p->out, ",%" PRIu64 ",%" PRIu64, ip_recording_ns(s, p->other->nodes[i].total),
+				ip_recording_ns(s, p->other->nodes[i].self));
+		}
+		separator = ",";
+	}
+	fputs("]}", p->out);
+	return 0;
+}
+
+static void put_latency(struct page *p, uint32_t function)
+{
+	const struct ip_latency *l = &p->latencies->functions[function];
+	const char *separator = "";
+
+	fprintf(p->out, "%s\"%u\":{\"buckets\":[", p->separator, p->shown[function]);
+	for (unsigned b = 0; b < IP_LATENCY_BUCKETS; b++)
+		if (l->calls[b]) {
+			fprintf(p->out, "%s%u,%" PRIu64, separator, b, l->calls[b]);
+			separator = ",";
+		}
+	fputs("],\"heat\":[", p->out);
+	separator = "";
+	for (size_t i = 0; l->over_time && i < p->latencies->nslices * IP_LATENCY_BUCKETS; i++)
+		if (l->over_time[i]) {
+			fprintf(p->out, "%s%zu,%u", separator, i, l->over_time[i]);
+			separator = ",";
+		}
+	fputs("]}", p->out);
+	p->separator = ",\n";
+}
+
+static void put_latencies(struct page *p)
+{
+	fprintf(p->out, ",\n\"latency\":{\"slices\":%zu,\"buckets\":%u,\"functions\":{",
+		p->latencies->nslices, IP_LATENCY_BUCKETS);
+	p->separator = "";
+	for (uint32_t i = 0; i < p->latencies->nfunctions; i++)
+		if (p->ranked[i] && p->latencies->functions[i].count && p->shown[i] != UNUSED)
+			put_latency(p, i);
+	fputs("}}", p->out);
+}
+
+static void put_row(struct page *p, uint32_t at, size_t *stay)
+{
+	const struct ip_timeline *t = p->timeline;
+	const struct ip_timeline_row *row = &t->rows[at];
+	uint64_t last = 0;
+
+	fprintf(p->out, "%s{\"pid\":%u,\"tid\":%u,\"depth\":%u,\"name\":", p->separator, row->pid, row->tid,
+		row->depth);
+	put_string(p, ip_recording_thread_name(p->trace->session, row->tid));
+	/* each stay: time since the last one's start, duration, function */
+	fputs(",\"stays\":[", p->out);
+	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;
+	     (*stay)++, p->separator = ",") {
+		const struct ip_stay *s = &t->stays[*stay];
+		uint64_t start = ns(p, s->start);
+
+		fprintf(p->out, "%s%" PRIu64 ",%" PRIu64 ",%u", p->separator, start - last,
+			ns(p, s->end) - start, p->shown[s->function]);
+		last = start;
+	}
+	/* each sum: slice, time, calls, function */
+	fputs("],\"sums\":[", p->out);
+	p->separator = "";
+	for (size_t i = 0; row->sums && i < t->nslices; i++) {
+		const struct ip_stay_sum *sum = &row->sums[i];
+
+		if ((!sum->vote && !sum->covered && !sum->calls) || p->shown[sum->function] == UNUSED)
+			continue;
+		fprintf(p->out, "%s%zu,%" PRIu64 ",%u,%u", p->separator, i, ns(p, sum->covered), sum->calls,
+			p->shown[sum->function]);
+		p->separator = ",";
+	}
+	fputs("]}", p->out);
+	p->separator = ",\n";
+}
+
+static void put_timeline(struct page *p)
+{
+	size_t stay = 0;
+
+	fprintf(p->out, ",\n\"timeline\":{\"slices\":%zu,\"rows\":[", p->timeline->nslices);
+	p->separator = "";
+	for (uint32_t i = 0; i < p->timeline->nrows; i++)
+		put_row(p, i, &stay);
+	fputs("]}}\n", p->out);
+}
+
+/* Longest first. */
+static int by_total(const void *a, const void *b)
+{
+	const struct ip_call_stats *x = *(const struct ip_call_stats *const *)a,
+				   *y = *(const struct ip_call_stats *const *)b;
+
+	return x->total != y->total ? (x->total < y->total ? 1 : -1) : (x > y) - (x < y);
+}
+
+/* Chooses the functions that have a histogram: of those selected whose calls have ended, those with the longest total. */
+static int rank(struct page *p)
+{
+	size_t n = p->stats->nitems, ended = 0;
+	_cleanup_free_ const struct ip_call_stats **order = calloc(n + 1, sizeof(*order));
+
+	p->ranked = calloc(n + 1, sizeof(*p->ranked));
+	if (!order || !p->ranked)
+		return ip_error("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const struct ip_call_stats *f = &p->stats->items[i];
+
+		if (p->options->selected[i] && (f->histogram.count || f->histogram.dropped))
+			order[ended++] = f;
+	}
+	qsort(order, ended, sizeof(*order), by_total);
+	for (size_t i = 0; i < ended && i < LATENCIES; i++)
+		p->ranked[order[i] - p->stats->items] = true;
+	p->unranked = ended > LATENCIES ? ended - LATENCIES : 0;
+	return 0;
+}
+
+static int collect(struct page *p)
+{
+	const struct ip_calltree_options tree = {.roots = p->options->selected, .tid = p->options->tid};
+	const struct ip_stats_options figures = {.by = IP_GROUP_BY_FUNCTION, .tid = p->options->tid};
+
+	if (ip_stats_collect(p->trace, &figures, &p->stats) < 0 || rank(p) < 0 ||
+	    ip_calltree_collect(p->trace, &tree, &p->tree) < 0 ||
+	    ip_timeline_collect(p->trace, p->options->selected, p->options->tid, STAYS, SLICES,
+				&p->timeline) < 0 ||
+	    ip_latencies_collect(p->trace, p->ranked, HEAT, p->options->tid, &p->latencies) < 0)
+		return -1;
+	p->nfunctions = p->trace->session->nfunctions;
+	if (p->options->other) {
+		if (ip_overlay_create(p->tree, p->trace->session, p->options->other,
+				      p->options->other_selected, &p->other) < 0)
+			return -1;
+		p->nfunctions += p->other->nfunctions;
+	}
+	return choose_functions(p);
+}
+
+static int put(struct page *p)
+{
+	fputs(ip_html_head, p->out);
+	put_meta(p);
+	if (put_functions(p) < 0 || put_tree(p) < 0)
+		return -1;
+	put_latencies(p);
+	put_timeline(p);
+	fputs(ip_html_tail, p->out);
+	return 0;
+}
+
+int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+{
+	struct page p = {
+		.trace = trace, .options = options, .out = out, .names = ip_names_create(trace->session)};
+	int ret = -1;
+
+	if (options->other)
+		p.other_names = ip_names_create(options->other->session);
+	if (p.names && (p.other_names || !options->other) && collect(&p) == 0)
+		ret = put(&p);
+	ip_stats_destroy(p.stats);
+	ip_calltree_destroy(p.tree);
+	ip_timeline_destroy(p.timeline);
+	ip_latencies_destroy(p.latencies);
+	ip_names_destroy(p.names);
+	ip_names_destroy(p.other_names);
+	ip_overlay_destroy(p.other);
+	free(p.shown);
+	free(p.ranked);
+	return ret;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile for pprof: profile.proto (github.com/google/pprof/proto), compressed by gzip as its readers expect. A sample is a way of
+ * calls, its values the calls that ended that way and the time that they spent themselves; a location is a function.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "analysis/profile/calltree.h"
+#include "analysis/profile/deep_paths.h"
+#include "analysis/export/export.h"
+#include "analysis/read/names.h"
+#include "analysis/export/protobuf.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/grow.h"
+#include "common/print.h"
+
+/* Numbers of fields. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING
+};
+enum { PROFILE_TIME = 9, PROFILE_DURATION, PROFILE_COMMENT = 13, PROFILE_DEFAULT_TYPE };
+enum { TYPE_TYPE = 1, TYPE_UNIT };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID,
+	MAPPING_HAS_FUNCTIONS,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_LINE };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_LINKER_NAME, FUNCTION_FILE, FUNCTION_LINE };
+
+/* The table of strings: each is put when it is first asked for, and is its number from then on. */
+struct strings {
+	struct ip_message *out;
+	char **texts; /* open addressing: NULL: free */
+	uint32_t *numbers;
+	size_t size, n;
+	bool failed;
+};
+
+static size_t string_slot(const struct strings *s, const char *text)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (const char *p = text; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+	for (size_t i = (h ^ h >> 29) & (s->size - 1);; i = (i + 1) & (s->size - 1))
+		if (!s->texts[i] || !strcmp(s->texts[i], text))
+			return i;
+}
+
+static int grow_strings(struct strings *s)
+{
+	struct strings old = *s;
+
+	s->size = old.size ? 2 * old.size : 1024;
+	s->texts = calloc(s->size, sizeof(*s->texts));
+	s->numbers = calloc(s->size, sizeof(*s->numbers));
+	if (!s->texts || !s->numbers) {
+		free(s->texts);
+		free(s->numbers);
+		*s = old;
+		s->failed = true;
+		return -1;
+	}
+	for (size_t i = 0; i < old.size; i++)
+		if (old.texts[i]) {
+			size_t at = string_slot(s, old.texts[i]);
+
+			s->texts[at] = old.texts[i];
+			s->numbers[at] = old.numbers[i];
+		}
+	free(old.texts);
+	free(old.numbers);
+	return 0;
+}
+
+static uint32_t string_number(struct strings *s, const char *text)
+{
+	_cleanup_free_ char *clean = strdup(text);
+	size_t at;
+
+	if (!clean || (2 * (s->n + 1) > s->size && grow_strings(s) < 0)) {
+		s->failed = true;
+		return 0;
+	}
+	ip_clean(clean); /* strings are UTF-8 */
+	at = string_slot(s, clean);
+	if (!s->texts[at]) {
+		ip_message_string(s->out, PROFILE_STRING, clean);
+		s->texts[at] = ip_steal_ptr(clean);
+		s->numbers[at] = s->n++;
+	}
+	return s->numbers[at];
+}
+
+static void clear_strings(struct strings *s)
+{
+	for (size_t i = 0; i < s->size; i++)
+		free(s->texts[i]);
+	free(s->texts);
+	free(s->numbers);
+}
+
+struct pprof {
+	const struct ip_recording *session;
+	struct ip_names *names;
+	struct strings strings;
+	struct ip_message out;		   /* the profile */
+	struct ip_message one, two, three; /* parts of it that are being made */
+	bool *used;			   /* by function */
+};
+
+/* 0 is what a field has that is not there. */
+static void put_field(struct ip_message *m, unsigned field, uint64_t n)
+{
+	if (n)
+		ip_message_number(m, field, n);
+}
+
+static void put_type(struct pprof *p, const char *type, const char *unit)
+{
+	uint32_t t = string_number(&p->strings, type), u = string_number(&p->strings, unit);
+
+	ip_message_reset(&p->one);
+	put_field(&p->one, TYPE_TYPE, t);
+	put_field(&p->one, TYPE_UNIT, u);
+	ip_message_message(&p->out, PROFILE_SAMPLE_TYPE, &p->one);
+}
+
+/* The leaf comes first. Locations have the numbers of their functions, from 1; one behind them stands for the calls that are left out
+ * where a way is cut. */
+static void put_sample(struct pprof *p, const struct ip_calltree *tree, uint32_t node, uint64_t calls,
+		       uint64_t self)
+{
+	struct ip_message *sample = &p->one, *way = &p->two, *values = &p->three;
+	unsigned left = IP_WAY_MAX;
+
+	ip_message_reset(sample);
+	ip_message_reset(way);
+	ip_message_reset(values);
+	for (uint32_t at = node; at; at = tree->nodes[at].parent) {
+		if (!left--) {
+			ip_message_element(way, p->session->nfunctions + 1ull);
+			break;
+		}
+		p->used[tree->nodes[at].function] = true;
+		ip_message_element(way, tree->nodes[at].function + 1ull);
+	}
+	ip_message_element(values, calls);
+	ip_message_element(values, ip_recording_ns(p->session, self));
+	ip_message_message(sample, SAMPLE_LOCATION, way);
+	ip_message_message(sample, SAMPLE_VALUE, values);
+	ip_message_message(&p->out, PROFILE_SAMPLE, sample);
+}
+
+static void put_mapping(struct pprof *p, uint32_t module)
+{
+	const struct ip_recording_module *recorded = &p->session->modules[module];
+	uint32_t path = string_number(&p->strings, recorded->path),
+		 id = string_number(&p->strings, recorded->build_id);
+
+	ip_message_reset(&p->one);
+	put_field(&p->one, MAPPING_ID, module + 1ull);
+	put_field(&p->one, MAPPING_FILE, path);
+	put_field(&p->one, MAPPING_BUILD_ID, id);
+	put_field(&p->one, MAPPING_HAS_FUNCTIONS, 1);
+	put_field(&p->one, MAPPING_HAS_FILES, 1);
+	put_field(&p->one, MAPPING_HAS_LINES, 1);
+	ip_message_message(&p->out, PROFILE_MAPPING, &p->one);
+}
+
+/* Number nfunctions is that of calls that are left out. */
+static void put_function(struct pprof *p, uint32_t function)
+{
+	static const struct ip_recording_function left_out = {.linker_name = "[...]", .module = IP_NO_MODULE};
+	bool cut = function == p->session->nfunctions;
+	const struct ip_recording_function *f = cut ? &left_out : &p->session->functions[function];
+	uint32_t name = string_number(&p->strings, cut ? f->linker_name : ip_names_shown(p->names, function));
+	uint32_t linker_name = string_number(&p->strings, f->linker_name),
+		 file = string_number(&p->strings, f->file ? f->file : "");
+
+	ip_message_reset(&p->one);
+	put_field(&p->one, FUNCTION_ID, function + 1ull);
+	put_field(&p->one, FUNCTION_NAME, name);
+	put_field(&p->one, FUNCTION_LINKER_NAME, linker_name);
+	put_field(&p->one, FUNCTION_FILE, file);
+	put_field(&p->one, FUNCTION_LINE, f->line);
+	ip_message_message(&p->out, PROFILE_FUNCTION, &p->one);
+	ip_message_reset(&p->one);
+	ip_message_reset(&p->two);
+	put_field(&p->one, LOCATION_ID, function + 1ull);
+	put_field(&p->one, LOCATION_MAPPING, f->module == IP_NO_MODULE ? 0 : f->module + 1ull);
+	put_field(&p->two, LINE_FUNCTION, function + 1ull);
+	put_field(&p->two, LINE_LINE, f->line);
+	ip_message_message(&p->one, LOCATION_LINE, &p->two);
+	ip_message_message(&p->out, PROFILE_LOCATION, &p->one);
+}
+
+static int put_samples(struct pprof *p, const struct ip_calltree *tree)
+{
+	struct ip_deep_ways deep;
+	int ret = ip_deep_ways_find(tree, &deep);
+
+	for (uint32_t i = 1; ret == 0 && i < tree->n; i++) {
+		const struct ip_call_node *node = &tree->nodes[i];
+
+		if (deep.depths[i] <= IP_WAY_MAX && (node->calls || node->self))
+			put_sample(p, tree, i, node->calls, node->self);
+	}
+	for (size_t i = 0; ret == 0 && i < deep.size; i++)
+		if (deep.ways[i].node)
+			put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls, deep.ways[i].self);
+	if (ret == 0 && deep.n)
+		put_function(p, p->session->nfunctions);
+	ip_deep_ways_clear(&deep);
+	return ret;
+}
+
+static int put_profile(struct pprof *p, const struct ip_calltree *tree, uint64_t ticks)
+{
+	const struct ip_recording *s = p->session;
+	uint32_t comment;
+	int ret = 0;
+
+	ip_names_mark_tails(p->names, tree->until_tail);
+	string_number(&p->strings, ""); /* the first one has to be that */
+	put_type(p, "calls", "count");
+	put_type(p, "time", "nanoseconds");
+	ret = put_samples(p, tree);
+	for (uint32_t i = 0; ret == 0 && i < s->nmodules; i++)
+		if (s->modules[i].present && s->modules[i].same_as == i)
+			put_mapping(p, i);
+	for (uint32_t i = 0; ret == 0 && i < s->nfunctions; i++)
+		if (p->used[i])
+			put_function(p, i);
+	put_field(&p->out, PROFILE_TIME, s->start_realtime);
+	put_field(&p->out, PROFILE_DURATION, ip_recording_ns(s, ticks));
+	comment = string_number(&p->strings, s->command ? s->command : "");
+	put_field(&p->out, PROFILE_COMMENT, comment);
+	put_field(&p->out, PROFILE_DEFAULT_TYPE, string_number(&p->strings, "time"));
+	return ret == 0 && (p->strings.failed || p->out.failed) ? ip_error("out of memory") : ret;
+}
+
+/* 16 more than the largest window: a gzip header and trailer around it (zlib.h). */
+static int write_compressed(const uint8_t *data, size_t size, FILE *out)
+{
+	z_stream z = {0};
+	uint8_t buffer[65536];
+	size_t at = 0;
+	int state;
+
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY) !=
+	    Z_OK)
+		return ip_error("out of memory");
+	do {
+		if (!z.avail_in && at < size) {
+			z.avail_in = size - at < 1u << 30 ? size - at : 1u << 30;
+			z.next_in = (uint8_t *)data + at;
+			at += z.avail_in;
+		}
+		z.next_out = buffer;
+		z.avail_out = sizeof(buffer);
+		state = deflate(&z, at == size ? Z_FINISH : Z_NO_FLUSH);
+		fwrite(buffer, 1, sizeof(buffer) - z.avail_out, out);
+	} while (state == Z_OK && !ferror(out));
+	deflateEnd(&z);
+	return 0; /* a write error is the stream's */
+}
+
+int ip_export_pprof(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+{
+	const struct ip_calltree_options wanted = {.roots = options->selected, .tid = options->tid};
+	const struct ip_recording *s = trace->session;
+	struct pprof p = {.session = s, .names = ip_names_create(s)};
+	_cleanup_free_ bool *used = calloc(s->nfunctions, sizeof(*used));
+	struct ip_calltree *tree = NULL;
+	int ret = -1;
+
+	p.strings.out = &p.out;
+	p.used = used;
+	if (!used)
+		ip_error("out of memory");
+	else if (p.names && ip_calltree_collect(trace, &wanted, &tree) == 0)
+		ret = put_profile(&p, tree, trace->end - trace->begin);
+	if (ret == 0)
+		ret = write_compressed(p.out.bytes, p.out.n, out);
+	ip_message_deinit(&p.out);
+	ip_message_deinit(&p.one);
+	ip_message_deinit(&p.two);
+	ip_message_deinit(&p.three);
+	clear_strings(&p.strings);
+	ip_calltree_destroy(tree);
+	ip_names_destroy(p.names);
+	return ret;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is made of the calling-context tree: folded stacks, callgrind's format.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/profile/calltree.h"
+#include "analysis/profile/deep_paths.h"
+#include "analysis/export/export.h"
+#include "analysis/read/names.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/print.h"
+
+static int collect(struct ip_trace_reader *trace, const struct ip_export_options *options, const bool *roots,
+		   struct ip_calltree **ret)
+{
+	const struct ip_calltree_options wanted = {.roots = roots, .tid = options->tid};
+
+	return ip_calltree_collect(trace, &wanted, ret);
+}
+
+/* A name on a line of its own, or before a ';': neither may be in it. */
+static void print_name(FILE *out, const char *name, char separator)
+{
+	_cleanup_free_ char *clean = strdup(name);
+
+	if (clean)
+		ip_clean(clean);
+	for (const char *p = clean ? clean : "?"; *p; p++)
+		putc(*p == separator ? ':' : *p, out);
+}
+
+/* A line, where there is time in it. depth: of the node; of one that is deeper than IP_WAY_MAX the innermost calls. */
+static void print_way(const struct ip_calltree *tree, struct ip_names *names, uint32_t node, uint32_t depth,
+		      uint64_t ns, FILE *out)
+{
+	uint32_t way[IP_WAY_MAX];
+	size_t n = 0;
+
+	if (!ns)
+		return;
+	for (uint32_t at = node; at && n < IP_WAY_MAX; at = tree->nodes[at].parent)
+		way[n++] = tree->nodes[at].function;
+	if (depth > IP_WAY_MAX)
+		fputs("[...];", out);
+	while (n) {
+		print_name(out, ip_names_shown(names, way[--n]), ';');
+		if (n)
+			putc(';', out);
+	}
+	fprintf(out, " %" PRIu64 "\n", ns);
+}
+
+static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree, FILE *out)
+{
+	struct ip_names *names = ip_names_create(trace->session);
+	struct ip_deep_ways deep = {0};
+	int ret = names ? ip_deep_ways_find(tree, &deep) : -1;
+
+	if (names)
+		ip_names_mark_tails(names, tree->until_tail);
+	for (uint32_t i = 1; ret == 0 && i < tree->n; i++)
+		if (deep.depths[i] <= IP_WAY_MAX)
+			print_way(tree, names, i, deep.depths[i],
+				  ip_recording_ns(trace->session, tree->nodes[i].self), out);
+	for (size_t i = 0; ret == 0 && i < deep.size; i++)
+		if (deep.ways[i].node)
+			print_way(tree, names, deep.ways[i].node, deep.depths[deep.ways[i].node],
+				  ip_recording_ns(trace->session, deep.ways[i].self), out);
+	ip_deep_ways_clear(&deep);
+	ip_names_destroy(names);
+	return ret;
+}
+
+int ip_export_folded(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+{
+	struct ip_calltree *tree;
+	int ret;
+
+	if (collect(trace, options, options->selected, &tree) < 0)
+		return -1;
+	ret = print_ways(trace, tree, out);
+	ip_calltree_destroy(tree);
+	return ret;
+}
+
+struct callgrind {
+	const struct ip_recording *session;
+	struct ip_names *names;
+	FILE *out;
+	bool *named; /* by function: name compression has seen it */
+};
+
+/* prefix: "fn", "cfn". A name is written once, with its number, and is the number from then on. */
+static void print_function(struct callgrind *c, const char *prefix, uint32_t function)
+{
+	const struct ip_recording_function *f = &c->session->functions[function];
+	bool called = *prefix == 'c';
+
+	/* the number of a function serves for its file and module, too: equal names under several numbers are no harm */
+	fprintf(c->out, "%s=(%u)", called ? "cob" : "ob", f->module == IP_NO_MODULE ? 0 : f->module + 1);
+	if (!c->named[function]) {
+		putc(' ', c->out);
+		print_name(c->out,
+			   f->module == IP_NO_MODULE ? "[unknown]" : c->session->modules[f->module].path,
+			   '\n');
+	}
+	fprintf(c->out, "\n%s=(%u)", called ? "cfi" : "fl", function + 1);
+	if (!c->named[function]) {
+		putc(' ', c->out);
+		print_name(c->out, f->file ? f->file : "???", '\n');
+	}
+	fprintf(c->out, "\n%s=(%u)", prefix, function + 1);
+	if (!c->named[function]) {
+		putc(' ', c->out);
+		print_name(c->out, ip_names_shown(c->names, function), '\n');
+	}
+	putc('\n', c->out);
+	c->named[function] = true;
+}
+
+static uint32_t line_of(const struct callgrind *c, uint32_t function)
+{
+	return c->session->functions[function].line;
+}
+
+static void print_arcs(struct callgrind *c, const struct ip_call_arc *arcs, size_t n, const uint64_t *self)
+{
+	const struct ip_recording *s = c->session;
+
+	for (uint32_t f = 0, at = 0; f < s->nfunctions; f++) {
+		while (at < n && arcs[at].caller < f)
+			at++;
+		if (self[f] == UINT64_MAX)
+			continue;
+		putc('\n', c->out);
+		print_function(c, "fn", f);
+		fprintf(c->out, "%u %" PRIu64 "\n", line_of(c, f), ip_recording_ns(s, self[f]));
+		for (size_t i = at; i < n && arcs[i].caller == f; i++) {
+			print_function(c, "cfn", arcs[i].callee);
+			fprintf(c->out, "calls=%" PRIu64 " %u\n%u %" PRIu64 "\n", arcs[i].calls,
+				line_of(c, arcs[i].callee), line_of(c, f), ip_recording_ns(s, arcs[i].total));
+		}
+	}
+}
+
+int ip_export_callgrind(struct ip_trace_reader *trace, const struct ip_export_options *options, FILE *out)
+{
+	const struct ip_recording *s = trace->session;
+	struct callgrind c = {.session = s, .out = out, .names = ip_names_create(s)};
+	_cleanup_free_ struct ip_call_arc *arcs = NULL;
+	_cleanup_free_ uint64_t *self = malloc(s->nfunctions * sizeof(*self));
+	_cleanup_free_ bool *named = calloc(s->nfunctions, sizeof(*named));
+	struct ip_calltree *tree = NULL;
+	ssize_t n = -1;
+	uint64_t all = 0;
+
+	c.named = named;
+	if (!self || !named)
+		ip_error("out of memory");
+	else if (c.names && collect(trace, options, options->selected, &tree) == 0)
+		n = ip_calltree_arcs(tree, &arcs);
+	if (n >= 0) {
+		ip_names_mark_tails(c.names, tree->until_tail);
+		/* UINT64_MAX: it was not called */
+		memset(self, 0xff, s->nfunctions * sizeof(*self));
+		for (uint32_t i = 1; i < tree->n; i++) {
+			uint64_t *sum = &self[tree->nodes[i].function];
+
+			*sum = (*sum == UINT64_MAX ? 0 : *sum) + tree->nodes[i].self;
+			all += tree->nodes[i].self;
+		}
+		fprintf(out,
+			"# callgrind format\nversion: 1\ncreator: iprobe\npid: %" PRIu64 "\ncmd: ", s->pid);
+		print_name(out, s->command ? s->command : "?", '\n');
+		fprintf(out, "\npositions: line\nevent: ns : Time (ns)\nevents: ns\nsummary: %" PRIu64 "\n",
+			ip_recording_ns(s, all));
+		print_arcs(&c, arcs, n, self);
+	}
+	ip_calltree_destroy(tree);
+	ip_names_destroy(c.names);
+	return n < 0 ? -1 : 0;
+}

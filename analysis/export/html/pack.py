@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""pack.py OUT.c page.html FILE...: the page as two strings of C, before and behind its data, with the files put in where it names them."""
+
+import pathlib
+import sys
+
+
+def quoted(text):
+    """As an array: strings of any length are no C."""
+    data = text.encode() + b"\0"
+    return "{" + ",".join(map(str, data)) + "}"
+
+
+def main(out, page, *files):
+    text = pathlib.Path(page).read_text(encoding="utf-8")
+    for file in map(pathlib.Path, files):
+        mark = f"@{file.name}@\n"
+        assert text.count(mark) == 1, f"{page} names {file.name} {text.count(mark)} times"
+        text = text.replace(mark, file.read_text(encoding="utf-8"))
+    head, tail = text.split("@@DATA@@\n")
+    pathlib.Path(out).write_text(f'#include "analysis/export/html/parts.h"\n\nconst char ip_html_head[] = {quoted(head)};\n'
+                                 f"const char ip_html_tail[] = {quoted(tail)};\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

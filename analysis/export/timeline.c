@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The longest stays are kept in a heap, the shortest of them on top: where it is full, the shorter of the newcomer and the top goes into the
+ * sums. What is in the heap at the end is exact, what is in the sums is everything else, nothing is in both.
+ *
+ * A row is made for each depth of each run of a thread (a thread whose process became another program has several). Where there may be more of
+ * them than there is room for, the trace is read twice: first it is found out how much time there is in each row, then those with the most are kept:
+ * as long as all functions are selected, no row without those above it.
+ */
+#include "analysis/export/timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/grow.h"
+
+#define NO_ROW	   UINT32_MAX
+#define LEFT_OUT   (UINT32_MAX - 1)
+#define SUMS_MAX   (2u << 20) /* of all rows together, 48 MiB; then the slices become longer */
+#define SLICES_MIN 16u
+
+struct ip_timeline_candidate {
+	uint64_t ticks;
+	uint32_t number, depth;
+	bool kept;
+};
+
+static uint64_t length(const struct ip_stay *stay)
+{
+	return stay->end - stay->start;
+}
+
+uint64_t ip_timeline_slice(const struct ip_timeline *t, size_t i)
+{
+	return (unsigned __int128)t->ticks * i / t->nslices;
+}
+
+static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
+{
+	size_t i = (unsigned __int128)ticks * t->nslices / t->ticks;
+
+	if (i >= t->nslices)
+		return t->nslices - 1;
+	/* both divisions round down */
+	while (i + 1 < t->nslices && ip_timeline_slice(t, i + 1) <= ticks)
+		i++;
+	return i;
+}
+
+/* Boyer and Moore's majority vote, weighted: exact where one function has more than half of the time. */
+static void vote(struct ip_stay_sum *sum, uint32_t function, uint64_t ticks)
+{
+	if (sum->function == function) {
+		sum->vote += ticks;
+	} else if (sum->vote >= ticks) {
+		sum->vote -= ticks;
+	} else {
+		sum->vote = ticks - sum->vote;
+		sum->function = function;
+	}
+}
+
+/* Makes the slices twice as long. */
+static void coarsen(struct ip_timeline *t)
+{
+	t->nslices /= 2;
+	for (size_t r = 0; r < t->nrows; r++) {
+		struct ip_stay_sum *sums = t->rows[r].sums;
+
+		for (size_t i = 0; sums && i < t->nslices; i++) {
+			struct ip_stay_sum sum = sums[2 * i];
+			const struct ip_stay_sum *next = &sums[2 * i + 1];
+
+			if (!sum.calls && !sum.covered && !sum.vote)
+				sum.function = next->function; /* it has none */
+			sum.covered += next->covered;
+			sum.calls =
+				sum.calls + next->calls < sum.calls ? UINT32_MAX : sum.calls + next->calls;
+			if (next->vote)
+				vote(&sum, next->function, next->vote);
+			sums[i] = sum;
+		}
+		if (sums) {
+			sums = reallocarray(sums, t->nslices, sizeof(*sums));
+			if (sums)
+				t->rows[r].sums = sums;
+		}
+	}
+}
+
+static struct ip_stay_sum *make_sums(struct ip_timeline *t)
+{
+	struct ip_stay_sum *sums;
+
+	while (++t->nsummed * t->nslices > SUMS_MAX && t->nslices > SLICES_MIN) {
+		t->nsummed--;
+		coarsen(t);
+	}
+	sums = calloc(t->nslices, sizeof(*sums));
+	t->failed |= !sums;
+	return sums;
+}
+
+static void sum_up(struct ip_timeline *t, const struct ip_stay *stay)
+{
+	struct ip_timeline_row *row = &t->rows[stay->row];
+	size_t i;
+
+	if (!row->sums)
+		row->sums = make_sums(t);
+	if (!row->sums)
+		return;
+	t->summed++;
+	i = slice_of(t, stay->start);
+	row->sums[i].calls += row->sums[i].calls != UINT32_MAX;
+	for (uint64_t at = stay->start;; i++) {
+		uint64_t to = i + 1 < t->nslices ? ip_timeline_slice(t, i + 1) : UINT64_MAX;
+
+		if (to > stay->end)
+			to = stay->end;
+		row->sums[i].covered += to - at;
+		/* one that took no time that could be measured has a voice, too */
+		vote(&row->sums[i], stay->function, to > at ? to - at : 1);
+		at = to;
+		if (at >= stay->end)
+			return;
+	}
+}
+
+/* Lets the one at i sink to its place. */
+static void sink(struct ip_stay *heap, size_t n, size_t i)
+{
+	const struct ip_stay stay = heap[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child < n && child + 1 < n && length(&heap[child + 1]) < length(&heap[child]))
+			child++;
+		if (child >= n || length(&heap[child]) >= length(&stay))
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = stay;
+}
+
+static void keep(struct ip_timeline *t, const struct ip_stay *stay)
+{
+	size_t i;
+
+	if (t->nstays == t->most) {
+		if (!t->most || length(stay) <= length(&t->stays[0])) {
+			sum_up(t, stay);
+			return;
+		}
+		sum_up(t, &t->stays[0]);
+		t->stays[0] = *stay;
+		sink(t->stays, t->nstays, 0);
+		return;
+	}
+	if (ip_grow(&t->stays, t->nstays, sizeof(*t->stays)) < 0) {
+		t->failed = true;
+		return;
+	}
+	for (i = t->nstays++; i && length(&t->stays[(i - 1) / 2]) > length(stay); i = (i - 1) / 2)
+		t->stays[i] = t->stays[(i - 1) / 2];
+	t->stays[i] = *stay;
+}
+
+static uint32_t row_of(struct ip_timeline *t, size_t depth)
+{
+	size_t number;
+
+	if (t->row_of_depth[depth] != NO_ROW)
+		return t->row_of_depth[depth];
+	number = t->wanted++;
+	if (t->weighing) {
+		if (ip_grow(&t->candidates, number, sizeof(*t->candidates)) < 0) {
+			t->failed = true;
+			return NO_ROW;
+		}
+		t->candidates[number] = (struct ip_timeline_candidate){.number = number, .depth = depth};
+		return t->row_of_depth[depth] = number;
+	}
+	if (t->candidates && !t->candidates[number].kept)
+		return t->row_of_depth[depth] = LEFT_OUT;
+	if (ip_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
+		t->failed = true;
+		return NO_ROW;
+	}
+	t->rows[t->nrows] = (struct ip_timeline_row){.pid = t->run_pid, .tid = t->run_tid, .depth = depth};
+	return t->row_of_depth[depth] = t->nrows++;
+}
+
+static void stay_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
+{
+	if (depth < IP_TIMELINE_DEPTHS)
+		t->since[depth] = ts;
+}
+
+static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stay stay;
+
+	if (t->skip || t->failed || !t->selected[function])
+		return;
+	if (depth >= IP_TIMELINE_DEPTHS) {
+		t->deeper += !t->weighing;
+		return;
+	}
+	stay = (struct ip_stay){
+		.start = t->since[depth], .end = ts, .function = function, .row = row_of(t, depth)};
+	if (stay.row == NO_ROW)
+		return;
+	if (stay.row == LEFT_OUT) {
+		t->beyond++;
+		return;
+	}
+	stay.start = stay.start > t->begin ? stay.start - t->begin : 0;
+	stay.end = stay.end > t->begin ? stay.end - t->begin : 0;
+	if (stay.end > t->ticks)
+		stay.end = t->ticks;
+	if (stay.start > stay.end)
+		stay.start = stay.end;
+	if (t->weighing)
+		t->candidates[stay.row].ticks += length(&stay);
+	else
+		keep(t, &stay);
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	stay_begins(context, depth, frame->start);
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	stay_ends(context, frame->function, depth, ts);
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	stay_begins(context, depth, ts);
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	if (how != IP_END_UNWOUND) /* else it was left before */
+		stay_ends(context, frame->function, depth, end);
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	stay_begins(context, depth, ts);
+	stay_ends(context, function, depth, ts);
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct ip_timeline *t = context;
+
+	t->skip = t->tid && t->tid != run->tid;
+	t->run_pid = run->pid;
+	t->run_tid = run->tid;
+	memset(t->row_of_depth, 0xff, IP_TIMELINE_DEPTHS * sizeof(*t->row_of_depth));
+}
+
+static int by_row_and_start(const void *a, const void *b)
+{
+	const struct ip_stay *x = a, *y = b;
+
+	if (x->row != y->row)
+		return x->row < y->row ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Those with the most time first, of equal ones the upper ones. */
+static int by_ticks(const void *a, const void *b)
+{
+	const struct ip_timeline_candidate *x = a, *y = b;
+
+	if (x->ticks != y->ticks)
+		return x->ticks < y->ticks ? 1 : -1;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct ip_timeline_candidate *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Finds out which rows to keep. 0, or -1 with an error. */
+static int choose_rows(struct ip_timeline *t, struct ip_trace_reader *trace,
+		       const struct ip_trace_visitor *visitor)
+{
+	if (trace->nruns * IP_TIMELINE_DEPTHS <= IP_TIMELINE_ROWS)
+		return 0;
+	t->weighing = true;
+	if (ip_trace_reader_visit(trace, visitor, &t->events) < 0 || t->failed)
+		return -1;
+	t->weighing = false;
+	if (t->wanted <= IP_TIMELINE_ROWS) {
+		free(t->candidates);
+		t->candidates = NULL;
+	} else {
+		qsort(t->candidates, t->wanted, sizeof(*t->candidates), by_ticks);
+		for (size_t i = 0; i < IP_TIMELINE_ROWS; i++)
+			t->candidates[i].kept = true;
+		qsort(t->candidates, t->wanted, sizeof(*t->candidates), by_number);
+	}
+	t->wanted = 0;
+	return 0;
+}
+
+int ip_timeline_collect(struct ip_trace_reader *trace, const bool *selected, uint32_t tid, size_t most,
+			size_t nslices, struct ip_timeline **ret)
+{
+	static const struct ip_frames_ops ops = {.opened = on_opened,
+						 .left = on_left,
+						 .resumed = on_resumed,
+						 .closed = on_closed,
+						 .point = on_point};
+	struct ip_timeline *t = calloc(1, sizeof(*t));
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = t, .run = on_run};
+
+	if (t) {
+		t->row_of_depth = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->row_of_depth));
+		t->since = calloc(IP_TIMELINE_DEPTHS, sizeof(*t->since));
+	}
+	if (!t || !t->row_of_depth || !t->since) {
+		ip_timeline_destroy(t);
+		return ip_error("out of memory");
+	}
+	t->selected = selected;
+	t->tid = tid;
+	t->most = most;
+	t->nslices = nslices;
+	t->begin = trace->begin;
+	t->ticks = trace->end > trace->begin ? trace->end - trace->begin : 1;
+	if (choose_rows(t, trace, &visitor) < 0 || ip_trace_reader_visit(trace, &visitor, &t->events) < 0 ||
+	    t->failed) {
+		if (t->failed)
+			ip_error("out of memory");
+		ip_timeline_destroy(t);
+		return -1;
+	}
+	if (t->nstays)
+		qsort(t->stays, t->nstays, sizeof(*t->stays), by_row_and_start);
+	*ret = t;
+	return 0;
+}
+
+void ip_timeline_destroy(struct ip_timeline *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nrows; i++)
+		free(t->rows[i].sums);
+	free(t->rows);
+	free(t->stays);
+	free(t->row_of_depth);
+	free(t->since);
+	free(t->candidates);
+	free(t);
+}

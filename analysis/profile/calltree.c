@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing the tree from frames. Each open frame has its node as tag, so that frames which are left and come back, or end late, are
+ * counted where they were called.
+ *
+ * A trace of 50 million events a second leaves 40 ns for a call, and a tree of many ways does not fit into a core's cache. So a call looks
+ * at one line that may not be there, near[its caller's node], and its end at another, sums[its node], which was asked for when it began.
+ * What is wanted rarely lies elsewhere: children of nodes with more than WAYS of them in a hash table (near has those called last), and how often a
+ * node is open, which is 0 or 1 unless frames of coroutines come back on top of others or ways are folded.
+ */
+#include "analysis/profile/calltree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/grow.h"
+
+/* In a tag: the frame is none of the tree's (above where ways begin, or of a thread that is not wanted), or lies within another
+ * frame of its node. */
+#define TAG_OUTSIDE UINT32_MAX
+#define TAG_INNER   (1u << 31)
+#define TAG_FIRST   (1u << 30) /* of a frame that is none of these: its node is where ways begin */
+#define TAG_NODE    (TAG_FIRST - 1)
+#define NODES_MAX   (TAG_NODE - 1)
+
+#define WAYS 4u
+
+/* Children of one node. Where the node has no more, these are all; else those found last, and the table has all. */
+struct ip_call_near {
+	uint32_t function[WAYS]; /* IP_NO_NODE: free */
+	uint32_t child[WAYS];
+} __attribute__((aligned(32)));
+
+/* What a node has come to: a line holds two. nested: the part of total that frames have which lie in another one of the same function, somewhere
+ * further up. */
+struct ip_call_sum {
+	uint64_t calls, self, total, nested;
+} __attribute__((aligned(32)));
+
+static size_t hash(uint32_t parent, uint32_t function)
+{
+	uint64_t h = ((uint64_t)parent << 32 | function) * 0x9e3779b97f4a7c15ull;
+
+	return h >> 20;
+}
+
+/* Where the child is in the table, or belongs. */
+static size_t slot_of(const struct ip_calltree *tree, uint32_t parent, uint32_t function)
+{
+	size_t at = hash(parent, function) & (tree->index_size - 1);
+
+	for (; tree->index[at]; at = (at + 1) & (tree->index_size - 1)) {
+		const struct ip_call_node *node = &tree->nodes[tree->index[at]];
+
+		if (node->parent == parent && node->function == function)
+			break;
+	}
+	return at;
+}
+
+static int put_into_table(struct ip_calltree *tree, uint32_t node)
+{
+	uint32_t *old = tree->index;
+	size_t size = tree->index_size;
+
+	if (2 * (tree->index_n + 1) > size) {
+		tree->index_size = size ? 2 * size : 1024;
+		tree->index = calloc(tree->index_size, sizeof(*tree->index));
+		if (!tree->index) {
+			tree->index = old;
+			tree->index_size = size;
+			return ip_error("out of memory");
+		}
+		for (size_t i = 0; i < size; i++)
+			if (old[i])
+				tree->index[slot_of(tree, tree->nodes[old[i]].parent,
+						    tree->nodes[old[i]].function)] = old[i];
+		free(old);
+	}
+	tree->index[slot_of(tree, tree->nodes[node].parent, tree->nodes[node].function)] = node;
+	tree->index_n++;
+	return 0;
+}
+
+/* A node gets its child number WAYS + 1 or a later one. */
+static int put_all_into_table(struct ip_calltree *tree, uint32_t parent, uint32_t child)
+{
+	const struct ip_call_near *near = &tree->near[parent];
+	bool first = !tree->index_size || !tree->index[slot_of(tree, parent, near->function[0])];
+
+	for (unsigned i = 0; first && i < WAYS; i++)
+		if (put_into_table(tree, near->child[i]) < 0)
+			return -1;
+	return put_into_table(tree, child);
+}
+
+/* n elements of an array, moved to one that has room for more of them and is aligned to their size. NULL with an error. */
+static void *move_aligned(void *array, size_t n, size_t room, size_t size)
+{
+	void *moved = aligned_alloc(size, room * size);
+
+	if (!moved) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	if (n)
+		memcpy(moved, array, n * size);
+	free(array);
+	return moved;
+}
+
+/* Makes room for one more node. */
+static int reserve(struct ip_calltree *tree)
+{
+	size_t room = tree->room ? 2 * tree->room : 256;
+	struct ip_call_near *near;
+	struct ip_call_node *nodes;
+
+	if (tree->n < tree->room)
+		return 0;
+	nodes = tree->n < NODES_MAX ? reallocarray(tree->nodes, room, sizeof(*nodes)) : NULL;
+	if (!nodes)
+		return ip_error("out of memory");
+	tree->nodes = nodes;
+	near = move_aligned(tree->near, tree->n, room, sizeof(*near));
+	if (!near)
+		return -1;
+	tree->near = near;
+	if (tree->sums) {
+		struct ip_call_sum *sums = move_aligned(tree->sums, tree->n, room, sizeof(*sums));
+
+		if (!sums)
+			return -1;
+		tree->sums = sums;
+	}
+	tree->room = room;
+	return 0;
+}
+
+static uint32_t add_node(struct ip_calltree *tree, uint32_t parent, uint32_t function)
+{
+	if (reserve(tree) < 0)
+		return IP_NO_NODE;
+	tree->nodes[tree->n] = (struct ip_call_node){.function = function,
+						     .parent = parent,
+						     .first_child = IP_NO_NODE,
+						     .next_sibling = IP_NO_NODE};
+	memset(&tree->near[tree->n], 0xff, sizeof(*tree->near));
+	if (tree->sums)
+		tree->sums[tree->n] = (struct ip_call_sum){0};
+	if (parent != IP_NO_NODE) {
+		tree->nodes[tree->n].next_sibling = tree->nodes[parent].first_child;
+		tree->nodes[parent].first_child = tree->n;
+	}
+	return tree->n++;
+}
+
+struct ip_calltree *ip_calltree_create(void)
+{
+	struct ip_calltree *tree = calloc(1, sizeof(*tree));
+
+	if (!tree || add_node(tree, IP_NO_NODE, IP_NO_NODE) == IP_NO_NODE) {
+		ip_calltree_destroy(tree);
+		ip_error("out of memory");
+		return NULL;
+	}
+	return tree;
+}
+
+void ip_calltree_destroy(struct ip_calltree *tree)
+{
+	if (!tree)
+		return;
+	free(tree->nodes);
+	free(tree->near);
+	free(tree->sums);
+	free(tree->index);
+	free(tree->open);
+	free(tree->until_tail);
+	free(tree);
+}
+
+/* The child where near does not have it. */
+static uint32_t far_child(struct ip_calltree *tree, uint32_t parent, uint32_t function)
+{
+	struct ip_call_near *near;
+	uint32_t child = tree->index_size ? tree->index[slot_of(tree, parent, function)] : 0;
+	unsigned way = 0;
+
+	if (!child) {
+		child = add_node(tree, parent, function);
+		if (child == IP_NO_NODE)
+			return IP_NO_NODE;
+		near = &tree->near[parent];
+		while (way < WAYS && near->function[way] != IP_NO_NODE)
+			way++;
+		if (way == WAYS && put_all_into_table(tree, parent, child) < 0)
+			return IP_NO_NODE;
+	} else {
+		way = WAYS;
+	}
+	near = &tree->near[parent];
+	way = way == WAYS ? function % WAYS : way;
+	near->function[way] = function;
+	near->child[way] = child;
+	return child;
+}
+
+/* Without a branch for each way: which one it is cannot be predicted. */
+static inline uint32_t child_of(struct ip_calltree *tree, uint32_t parent, uint32_t function)
+{
+	const struct ip_call_near *near = &tree->near[parent];
+	uint32_t child = 0;
+
+	for (unsigned i = 0; i < WAYS; i++)
+		child |= near->child[i] & -(uint32_t)(near->function[i] == function);
+	return __builtin_expect(!child, 0) ? far_child(tree, parent, function) : child;
+}
+
+uint32_t ip_calltree_child(struct ip_calltree *tree, uint32_t parent, uint32_t function)
+{
+	return child_of(tree, parent, function);
+}
+
+/* The node of the function among node and those above it. */
+static uint32_t find_above(const struct ip_calltree *tree, uint32_t node, uint32_t function)
+{
+	while (node && tree->nodes[node].function != function)
+		node = tree->nodes[node].parent;
+	return node;
+}
+
+/* Frames of a node that are open are counted from now on; those that are already lie below frame. */
+static bool begin_counting(struct ip_calltree *tree, const struct ip_frame *frame, size_t depth)
+{
+	size_t n = tree->room > tree->nopen ? tree->room : tree->nopen;
+	uint32_t *open = n > tree->nopen ? reallocarray(tree->open, n, sizeof(*open)) : tree->open;
+
+	if (!open) {
+		tree->failed = true;
+		ip_error("out of memory");
+		return false;
+	}
+	memset(open + tree->nopen, 0, (n - tree->nopen) * sizeof(*open));
+	tree->open = open;
+	tree->nopen = n;
+	for (size_t i = 1; !tree->counting && i <= depth; i++)
+		if (frame[-(ssize_t)i].tag != TAG_OUTSIDE)
+			open[frame[-(ssize_t)i].tag & TAG_NODE]++;
+	tree->counting = true;
+	return true;
+}
+
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct ip_calltree *tree = context;
+	uint32_t above = depth ? frame[-1].tag : TAG_OUTSIDE, node;
+
+	frame->tag = TAG_OUTSIDE;
+	if (__builtin_expect(tree->skip, 0))
+		return;
+	if (above == TAG_OUTSIDE) {
+		if (tree->options.roots && !tree->options.roots[frame->function])
+			return;
+		above = 0;
+	}
+	above &= TAG_NODE;
+	if (tree->options.fold && frame->flags & IP_FRAME_INNER) {
+		node = find_above(tree, above, frame->function);
+		if (!node)
+			node = child_of(tree, above, frame->function);
+		else
+			above = tree->nodes[node].parent;
+	} else {
+		node = child_of(tree, above, frame->function);
+	}
+	if (__builtin_expect(node == IP_NO_NODE, 0)) {
+		tree->skip = tree->failed = true;
+		return;
+	}
+	frame->tag = node | (above ? 0 : TAG_FIRST);
+	__builtin_prefetch(&tree->sums[node], 1);
+	__builtin_prefetch(&tree->near[node]);
+	if (!tree->counting || (node >= tree->nopen && !begin_counting(tree, frame, depth)))
+		return;
+	frame->tag |= tree->open[node]++ ? TAG_INNER : 0;
+}
+
+static void on_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_calltree *tree = context;
+
+	if (tree->counting && frame->tag != TAG_OUTSIDE)
+		tree->open[frame->tag & TAG_NODE]--;
+}
+
+static void on_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_calltree *tree = context;
+
+	if (frame->tag == TAG_OUTSIDE || (!tree->counting && !begin_counting(tree, frame, depth)))
+		return;
+	tree->open[frame->tag & TAG_NODE]++;
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct ip_calltree *tree = context;
+	uint32_t tag = frame->tag;
+	struct ip_call_sum *sum;
+	uint64_t ticks = ip_frame_ticks(frame, end);
+
+	if (tag == TAG_OUTSIDE)
+		return;
+	sum = &tree->sums[tag & TAG_NODE];
+	if (__builtin_expect(tree->counting, 0) && how != IP_END_UNWOUND) /* else it was left before */
+		tree->open[tag & TAG_NODE]--;
+	if (__builtin_expect(frame->flags & IP_FRAME_TAIL, 0))
+		tree->until_tail[frame->function] = true;
+	sum->calls++;
+	sum->self += frame->self;
+	/* nested may go below 0 for a while: what counts is total less it */
+	if (__builtin_expect(tag & TAG_INNER, 0))
+		sum->nested -= frame->flags & IP_FRAME_INNER ? 0 : ticks;
+	else
+		sum->total += ticks;
+	if (frame->flags & IP_FRAME_INNER && !(tag & TAG_INNER))
+		sum->nested += ticks;
+	if ((tag & (TAG_INNER | TAG_FIRST)) == TAG_FIRST)
+		tree->ticks += ticks;
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct ip_calltree *tree = context;
+
+	tree->skip = tree->failed || (tree->options.tid && tree->options.tid != run->tid);
+}
+
+static void hand_over(struct ip_calltree *tree)
+{
+	for (size_t i = 0; i < tree->n; i++) {
+		const struct ip_call_sum *sum = &tree->sums[i];
+
+		tree->nodes[i].calls = sum->calls;
+		tree->nodes[i].self = sum->self;
+		tree->nodes[i].total = sum->total;
+		tree->nodes[i].outer = sum->total - sum->nested;
+	}
+	free(tree->sums);
+	tree->sums = NULL;
+}
+
+int ip_calltree_collect(struct ip_trace_reader *trace, const struct ip_calltree_options *options,
+			struct ip_calltree **ret)
+{
+	static const struct ip_frames_ops ops = {
+		.opened = on_opened, .left = on_left, .resumed = on_resumed, .closed = on_closed};
+	struct ip_calltree *tree = ip_calltree_create();
+	struct ip_trace_visitor visitor = {.ops = &ops, .context = tree, .run = on_run};
+	int done;
+
+	if (!tree)
+		return -1;
+	tree->options = *options;
+	tree->counting = options->fold;
+	tree->sums = move_aligned(NULL, 0, tree->room, sizeof(*tree->sums));
+	tree->until_tail = calloc(trace->session->nfunctions, sizeof(*tree->until_tail));
+	if (tree->sums)
+		tree->sums[0] = (struct ip_call_sum){0};
+	if (!tree->until_tail)
+		ip_error("out of memory");
+	done = tree->sums && tree->until_tail ? ip_trace_reader_visit(trace, &visitor, &tree->events) : -1;
+	if (done < 0 || tree->failed) {
+		ip_calltree_destroy(tree);
+		return -1;
+	}
+	hand_over(tree);
+	*ret = tree;
+	return 0;
+}

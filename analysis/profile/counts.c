@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parsing counts, and bounds of percentiles.
+ *
+ * The file is written whole or not at all, so one without its last line is damaged. Lines that are not known are skipped: a newer
+ * iprobe may write more.
+ */
+#include "analysis/profile/counts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/trace_format.h"
+
+#define COUNTS_MAX (1ull << 30)
+
+struct reader {
+	const char *name;
+	const struct ip_recording *session;
+	struct ip_counts *counts;
+	const char *at; /* in the line, which ends in a zero */
+	size_t line;
+};
+
+static int bad(const struct reader *r, const char *what)
+{
+	return ip_error("%s: line %zu: %s: the trace is damaged", r->name, r->line, what);
+}
+
+/* Takes a number and what separates it from the next one. */
+static bool take(struct reader *r, char separator, uint64_t *ret)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*r->at))
+		return false;
+	errno = 0;
+	*ret = strtoull(r->at, &end, 10);
+	if (errno || (*end && *end != separator))
+		return false;
+	r->at = *end ? end + 1 : end;
+	return true;
+}
+
+/* Takes "KEY\t". */
+static bool is(struct reader *r, const char *key)
+{
+	size_t n = strlen(key);
+
+	if (strncmp(r->at, key, n) || r->at[n] != '\t')
+		return false;
+	r->at += n + 1;
+	return true;
+}
+
+/* Figures of a target that scribbled over them may be anything: sums stop where they would wrap. */
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+static struct ip_count *function_of(const struct reader *r, uint64_t number)
+{
+	uint32_t function = number <= IP_NUMBER_MAX ? ip_recording_number(r->session, number).function : 0;
+
+	return &r->counts->functions[function];
+}
+
+static int parse_count(struct reader *r)
+{
+	struct ip_count *c;
+	uint64_t number, calls;
+
+	if (!take(r, '\t', &number) || !take(r, '\t', &calls))
+		return bad(r, "a count needs a number and calls");
+	c = function_of(r, number);
+	c->counted = true;
+	c->calls = add(c->calls, calls);
+	r->counts->calls = add(r->counts->calls, calls);
+	return 0;
+}
+
+static int parse_hist(struct reader *r)
+{
+	uint64_t number, ended, unmeasured, sum, min, max;
+	struct ip_count *c;
+
+	if (!r->counts->nbuckets)
+		return bad(r, "a histogram in front of its buckets");
+	if (!take(r, '\t', &number) || !take(r, '\t', &ended) || !take(r, '\t', &unmeasured) ||
+	    !take(r, '\t', &sum) || !take(r, '\t', &min) || !take(r, '\t', &max))
+		return bad(r,
+			   "a histogram needs a number, calls, unmeasured ones, sum, min, max and buckets");
+	c = function_of(r, number);
+	c->measured = true;
+	for (unsigned i = 0; i < r->counts->nbuckets; i++) {
+		uint64_t n;
+
+		if (!take(r, ',', &n))
+			return bad(r, "a bucket is missing");
+		c->buckets[i] = add(c->buckets[i], n);
+	}
+	if (ended) {
+		if (!c->ended || min < c->min)
+			c->min = min;
+		if (max > c->max)
+			c->max = max;
+	}
+	c->sum = add(c->sum, sum);
+	c->ended = add(c->ended, ended);
+	c->calls = add(c->calls, add(ended, unmeasured));
+	r->counts->calls = add(r->counts->calls, add(ended, unmeasured));
+	return 0;
+}
+
+/* Traces of older versions have none. */
+static int parse_self(struct reader *r)
+{
+	struct ip_count *c;
+	uint64_t number, self;
+
+	if (!take(r, '\t', &number) || !take(r, '\t', &self))
+		return bad(r, "self time needs a number and ticks");
+	c = function_of(r, number);
+	c->self = add(c->self, self);
+	c->has_self = true;
+	return 0;
+}
+
+/* Traces of older versions have none, and functions without tail exits. */
+static int parse_tailed(struct reader *r)
+{
+	uint64_t number, tailed;
+	struct ip_count *c;
+
+	if (!take(r, '\t', &number) || !take(r, '\t', &tailed))
+		return bad(r, "ends at tail exits need a number and calls");
+	c = function_of(r, number);
+	c->tailed = add(c->tailed, tailed);
+	c->has_tailed = true;
+	return 0;
+}
+
+static int parse_buckets(struct reader *r)
+{
+	uint64_t n, shift;
+
+	if (!take(r, '\t', &n) || !take(r, '\t', &shift) || !n || n > IP_COUNT_BUCKETS || shift > 64 - n)
+		return bad(r, "no sensible buckets");
+	r->counts->nbuckets = n;
+	r->counts->shift = shift;
+	return 0;
+}
+
+static int parse_line(struct reader *r)
+{
+	if (is(r, "count"))
+		return parse_count(r);
+	if (is(r, "hist"))
+		return parse_hist(r);
+	if (is(r, "self"))
+		return parse_self(r);
+	if (is(r, "tailed"))
+		return parse_tailed(r);
+	if (is(r, "buckets"))
+		return parse_buckets(r);
+	if (is(r, "time") && !take(r, '\t', &r->counts->tsc))
+		return bad(r, "a time is missing");
+	return 0;
+}
+
+static int parse_text(struct reader *r, char *text, char *end)
+{
+	bool complete = false;
+
+	for (char *next; text < end; text = next) {
+		char *newline = memchr(text, '\n', end - text);
+
+		r->line++;
+		if (!newline)
+			break;
+		*newline = '\0';
+		next = newline + 1;
+		r->at = text;
+		if (r->line == 1) {
+			uint64_t version;
+
+			if (!is(r, "iprobe-counts") || !take(r, '\t', &version))
+				return ip_error("%s: not counts of iprobe", r->name);
+			if (version != 1)
+				return ip_error("%s: written by another version of iprobe (format %lu, this "
+						"one reads 1)",
+						r->name, version);
+		} else if (parse_line(r) < 0) {
+			return -1;
+		}
+		complete = !strcmp(text, "end");
+	}
+	return complete ? 0 : bad(r, "the end is missing");
+}
+
+static struct ip_counts *new_counts(const struct ip_recording *session)
+{
+	struct ip_counts *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->functions = calloc(session->nfunctions, sizeof(*c->functions));
+	if (!c || !c->functions) {
+		free(c);
+		ip_error("out of memory");
+		return NULL;
+	}
+	c->nfunctions = session->nfunctions;
+	return c;
+}
+
+int ip_counts_parse(const char *name, const char *text, size_t size, const struct ip_recording *session,
+		    struct ip_counts **ret)
+{
+	struct reader r = {.name = name, .session = session, .counts = new_counts(session)};
+	_cleanup_free_ char *copy = malloc(size + 1);
+
+	if (!r.counts || !copy) {
+		ip_counts_destroy(r.counts);
+		return ip_error("out of memory");
+	}
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	if (parse_text(&r, copy, copy + size) < 0) {
+		ip_counts_destroy(r.counts);
+		return -1;
+	}
+	*ret = r.counts;
+	return 0;
+}
+
+int ip_counts_load(const char *dir, const struct ip_recording *session, struct ip_counts **ret)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	size_t size;
+
+	if (asprintf(&path, "%s/%s", dir, IP_TRACE_COUNTS) < 0) {
+		path = NULL;
+		return ip_error("out of memory");
+	}
+	if (access(path, F_OK) < 0 && errno == ENOENT) {
+		*ret = new_counts(session);
+		return *ret ? 0 : -1;
+	}
+	return ip_read_regular_text(path, COUNTS_MAX, &text, &size) < 0
+		       ? -1
+		       : ip_counts_parse(path, text, size, session, ret);
+}
+
+void ip_counts_destroy(struct ip_counts *counts)
+{
+	if (!counts)
+		return;
+	free(counts->functions);
+	free(counts);
+}
+
+uint64_t ip_counts_from(const struct ip_counts *c, const struct ip_recording *s, unsigned bucket)
+{
+	return bucket ? ip_recording_ns(s, 1ull << (c->shift + bucket - 1)) : 0;
+}
+
+uint64_t ip_counts_to(const struct ip_counts *c, const struct ip_recording *s, unsigned bucket)
+{
+	return bucket + 1 < c->nbuckets ? ip_recording_ns(s, 1ull << (c->shift + bucket)) : UINT64_MAX;
+}
+
+void ip_counts_percentile(const struct ip_counts *c, const struct ip_recording *s,
+			  const struct ip_count *count, double share, uint64_t *ret_from, uint64_t *ret_below)
+{
+	uint64_t total = 0, seen = 0, rank, min = ip_recording_ns(s, count->min),
+		 max = ip_recording_ns(s, count->max);
+	unsigned bucket = 0, last = 0;
+	double position;
+
+	for (unsigned i = 0; i < c->nbuckets; i++)
+		total = add(total, count->buckets[i]);
+	position = ceil(share * (double)total);
+	rank = position >= 0x1p64 ? UINT64_MAX : position > 1 ? (uint64_t)position : 1;
+	for (; bucket < c->nbuckets; bucket++) {
+		seen = add(seen, count->buckets[bucket]);
+		if (count->buckets[bucket])
+			last = bucket;
+		if (seen >= rank)
+			break;
+	}
+	*ret_from = ip_counts_from(c, s, last);
+	*ret_below = ip_counts_to(c, s, last);
+	if (*ret_from < min)
+		*ret_from = min;
+	if (*ret_below > max)
+		*ret_below = max;
+	if (*ret_below < *ret_from) /* of a damaged trace */
+		*ret_below = *ret_from;
+}

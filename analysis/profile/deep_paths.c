@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Merging deep ways by a hash of 128 bits of their innermost calls: trace files that are made to collide spoil their own picture.
+ */
+#include "analysis/profile/deep_paths.h"
+
+#include <stdlib.h>
+
+#include "common/error.h"
+
+static void hash_way(const struct ip_calltree *tree, uint32_t node, uint64_t ret[2])
+{
+	uint64_t a = 0x9e3779b97f4a7c15ull, b = 0xcbf29ce484222325ull;
+
+	for (unsigned i = 0; i < IP_WAY_MAX; i++, node = tree->nodes[node].parent) {
+		uint64_t function = tree->nodes[node].function + 1ull;
+
+		a = (a ^ function) * 0xff51afd7ed558ccdull;
+		a ^= a >> 32;
+		b = (b ^ function) * 0x100000001b3ull;
+	}
+	ret[0] = a | 1; /* never free */
+	ret[1] = b;
+}
+
+static size_t slot_of(const struct ip_deep_ways *w, const uint64_t hash[2])
+{
+	size_t at = hash[0] >> 16 & (w->size - 1);
+
+	while (w->ways[at].node && (w->ways[at].hash[0] != hash[0] || w->ways[at].hash[1] != hash[1]))
+		at = (at + 1) & (w->size - 1);
+	return at;
+}
+
+static int grow(struct ip_deep_ways *w)
+{
+	struct ip_deep_way *old = w->ways;
+	size_t size = w->size;
+
+	w->size = size ? 2 * size : 256;
+	w->ways = calloc(w->size, sizeof(*w->ways));
+	if (!w->ways) {
+		w->ways = old;
+		w->size = size;
+		return ip_error("out of memory");
+	}
+	for (size_t i = 0; i < size; i++)
+		if (old[i].node)
+			w->ways[slot_of(w, old[i].hash)] = old[i];
+	free(old);
+	return 0;
+}
+
+int ip_deep_ways_find(const struct ip_calltree *tree, struct ip_deep_ways *w)
+{
+	*w = (struct ip_deep_ways){.depths = calloc(tree->n, sizeof(*w->depths))};
+	if (!w->depths)
+		return ip_error("out of memory");
+	/* a node is made after the one above it */
+	for (uint32_t i = 1; i < tree->n; i++) {
+		const struct ip_call_node *node = &tree->nodes[i];
+		struct ip_deep_way way = {.node = i};
+		size_t at;
+
+		w->depths[i] = w->depths[node->parent] + 1;
+		if (w->depths[i] <= IP_WAY_MAX || (!node->calls && !node->self))
+			continue;
+		if (2 * (w->n + 1) > w->size && grow(w) < 0)
+			return -1;
+		hash_way(tree, i, way.hash);
+		at = slot_of(w, way.hash);
+		if (!w->ways[at].node) {
+			w->ways[at] = way;
+			w->n++;
+		}
+		w->ways[at].calls += node->calls;
+		w->ways[at].self += node->self;
+	}
+	return 0;
+}
+
+void ip_deep_ways_clear(struct ip_deep_ways *w)
+{
+	free(w->depths);
+	free(w->ways);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finding the group of a call. One table answers all: by (function, return address) and (function, function around it), which is all that a
+ * call brings along; by (function, how the caller is known, its name) for those that have not been seen before, since many
+ * addresses have one caller; by thread, module, file.
+ */
+#include "analysis/profile/groups.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/grow.h"
+
+/* What a key is of, in its upper half. */
+#define KEY_ADDRESS (1ull << 32)
+#define KEY_AROUND  (2ull << 32)
+#define KEY_NONE    (3ull << 32)
+#define KEY_CALLER  (4ull << 32) /* + enum ip_caller_from */
+#define KEY_THREAD  (8ull << 32)
+#define KEY_MODULE  (9ull << 32)
+#define KEY_FILE    (10ull << 32)
+#define KEY_NAME    (11ull << 32)
+
+struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_group_by by)
+{
+	struct ip_groups *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	g->by = by;
+	g->session = trace->session;
+	g->places = ip_places_create(trace->dir, trace->session);
+	if (!g->places) {
+		free(g);
+		return NULL;
+	}
+	return g;
+}
+
+void ip_groups_destroy(struct ip_groups *g)
+{
+	if (!g)
+		return;
+	for (size_t i = 0; i < g->ncallers; i++)
+		free(g->callers[i]);
+	free(g->callers);
+	ip_places_destroy(g->places);
+	free(g->groups);
+	free(g->index);
+	free(g);
+}
+
+static size_t slot_of(const struct ip_groups *g, uint64_t a, uint64_t b)
+{
+	uint64_t h = (a ^ (b << 17 | b >> 47)) * 0x9e3779b97f4a7c15ull;
+	size_t at = (h ^ b * 0xc2b2ae3d27d4eb4full) >> 20 & (g->size - 1);
+
+	while (g->index[at].value && (g->index[at].a != a || g->index[at].b != b))
+		at = (at + 1) & (g->size - 1);
+	return at;
+}
+
+static int grow_index(struct ip_groups *g)
+{
+	struct ip_group_slot *old = g->index;
+	size_t size = g->size;
+
+	g->size = size ? 2 * size : 1024;
+	g->index = calloc(g->size, sizeof(*g->index));
+	if (!g->index) {
+		g->index = old;
+		g->size = size;
+		return ip_error("out of memory");
+	}
+	for (size_t i = 0; i < size; i++)
+		if (old[i].value)
+			g->index[slot_of(g, old[i].a, old[i].b)] = old[i];
+	free(old);
+	return 0;
+}
+
+static uint32_t find(const struct ip_groups *g, uint64_t a, uint64_t b)
+{
+	return g->size ? g->index[slot_of(g, a, b)].value - 1 : IP_NO_GROUP;
+}
+
+static uint32_t note(struct ip_groups *g, uint64_t a, uint64_t b, uint32_t value)
+{
+	if (value == IP_NO_GROUP || (2 * (g->used + 1) > g->size && grow_index(g) < 0))
+		return IP_NO_GROUP;
+	g->used++;
+	g->index[slot_of(g, a, b)] = (struct ip_group_slot){a, b, value + 1};
+	return value;
+}
+
+static uint32_t add(struct ip_groups *g, const struct ip_group *group)
+{
+	if (g->n >= INT32_MAX || ip_grow(&g->groups, g->n, sizeof(*g->groups)) < 0)
+		return IP_NO_GROUP;
+	g->groups[g->n] = *group;
+	return g->n++;
+}
+
+/* A number for a caller: by its module and linker name. */
+static uint32_t number_of(struct ip_groups *g, const char *module, const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	uint32_t number;
+	char *text;
+
+	if (asprintf(&text, "%s\t%s", module, name) < 0) {
+		ip_error("out of memory");
+		return IP_NO_GROUP;
+	}
+	for (const char *p = text; *p; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3ull;
+	/* two that have one hash are told apart by going on to the next */
+	while ((number = find(g, KEY_NAME, h)) != IP_NO_GROUP && strcmp(g->callers[number], text))
+		h++;
+	if (number == IP_NO_GROUP && ip_grow(&g->callers, g->ncallers, sizeof(*g->callers)) == 0) {
+		g->callers[g->ncallers] = text;
+		return note(g, KEY_NAME, h, g->ncallers++);
+	}
+	free(text);
+	return number;
+}
+
+/* The group of calls of the function by the caller; many sites may share it. */
+static uint32_t by_caller(struct ip_groups *g, const struct ip_group *wanted, const char *module,
+			  const char *name)
+{
+	uint32_t caller = number_of(g, module, name);
+	uint64_t key = KEY_CALLER + ((uint64_t)wanted->from << 32) + wanted->function;
+	uint32_t group;
+
+	if (caller == IP_NO_GROUP)
+		return IP_NO_GROUP;
+	group = find(g, key, caller);
+	return group != IP_NO_GROUP ? group : note(g, key, caller, add(g, wanted));
+}
+
+static uint32_t of_address(struct ip_groups *g, uint32_t function, uint64_t address)
+{
+	struct ip_group group = {.function = function,
+				 .module = g->session->functions[function].module,
+				 .from = IP_CALLER_SITE};
+	uint32_t found = find(g, KEY_ADDRESS + function, address);
+
+	if (found != IP_NO_GROUP)
+		return found;
+	group.site = ip_places_get(g->places, group.module, address);
+	if (!group.site)
+		return IP_NO_GROUP;
+	/* one whose function is not known stands for itself */
+	if (g->by == IP_GROUP_BY_CALL_SITE || !group.site->function)
+		found = add(g, &group);
+	else
+		found = by_caller(g, &group, group.site->module ? group.site->module : "",
+				  group.site->function);
+	return note(g, KEY_ADDRESS + function, address, found);
+}
+
+static uint32_t of_frame(struct ip_groups *g, uint32_t function, bool around, uint32_t caller)
+{
+	uint64_t a = (around ? KEY_AROUND : KEY_NONE) + function;
+	struct ip_group group = {.function = function,
+				 .module = g->session->functions[function].module,
+				 .from = around ? IP_CALLER_FRAME : IP_CALLER_NONE,
+				 .caller = caller};
+	uint32_t found = find(g, a, caller);
+
+	return found != IP_NO_GROUP ? found : note(g, a, caller, add(g, &group));
+}
+
+static uint32_t of_thread(struct ip_groups *g, const struct ip_run *run)
+{
+	uint64_t key = (uint64_t)run->pid << 32 | run->tid;
+	struct ip_group group = {
+		.function = IP_NO_FUNCTION, .module = IP_NO_MODULE, .pid = run->pid, .tid = run->tid};
+	uint32_t found = find(g, KEY_THREAD, key);
+
+	return found != IP_NO_GROUP ? found : note(g, KEY_THREAD, key, add(g, &group));
+}
+
+static uint32_t of_module(struct ip_groups *g, uint32_t function)
+{
+	uint32_t module = g->session->functions[function].module;
+	struct ip_group group = {.function = IP_NO_FUNCTION, .module = module};
+	uint32_t found = find(g, KEY_MODULE, module);
+
+	return found != IP_NO_GROUP ? found : note(g, KEY_MODULE, module, add(g, &group));
+}
+
+/* Files of one name are one, whichever module's. */
+static uint32_t of_file(struct ip_groups *g, uint32_t function)
+{
+	const char *file = g->session->functions[function].file;
+	struct ip_group group = {.function = IP_NO_FUNCTION, .module = IP_NO_MODULE, .file = file};
+	uint32_t found = find(g, KEY_FILE, function), name;
+
+	if (found != IP_NO_GROUP)
+		return found;
+	name = number_of(g, "", file ? file : "");
+	if (name == IP_NO_GROUP)
+		return IP_NO_GROUP;
+	found = find(g, KEY_FILE + (1ull << 31), name);
+	if (found == IP_NO_GROUP)
+		found = note(g, KEY_FILE + (1ull << 31), name, add(g, &group));
+	return note(g, KEY_FILE, function, found);
+}
+
+uint32_t ip_groups_of_function(struct ip_groups *g, const struct ip_run *run, uint32_t function)
+{
+	switch (g->by) {
+	case IP_GROUP_BY_THREAD:
+		return of_thread(g, run);
+	case IP_GROUP_BY_MODULE:
+		return of_module(g, function);
+	case IP_GROUP_BY_FILE:
+		return of_file(g, function);
+	default:
+		return of_frame(g, function, false, 0);
+	}
+}
+
+uint32_t ip_groups_of_call(struct ip_groups *g, const struct ip_run *run, const struct ip_frame *frame,
+			   size_t depth, const uint64_t *payload)
+{
+	uint64_t address;
+
+	if (g->by != IP_GROUP_BY_CALLER && g->by != IP_GROUP_BY_CALL_SITE)
+		return ip_groups_of_function(g, run, frame->function);
+	address = ip_recording_call_site(payload);
+	if (address)
+		return of_address(g, frame->function, address);
+	return of_frame(g, frame->function, depth, depth ? frame[-1].function : 0);
+}

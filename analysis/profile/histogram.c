@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows on demand, and reading percentiles out of them.
+ */
+#include "analysis/profile/histogram.h"
+
+#include <math.h>
+
+void ip_histogram_deinit(struct ip_histogram *h)
+{
+	for (unsigned i = 0; i < IP_HISTOGRAM_ROWS; i++)
+		free(h->rows[i]);
+	*h = (struct ip_histogram){0};
+}
+
+uint32_t *ip_histogram_row(struct ip_histogram *h, unsigned row)
+{
+	h->rows[row] = calloc(IP_HISTOGRAM_STEPS, sizeof(uint32_t));
+	return h->rows[row];
+}
+
+/* The middle of the values that a step stands for. */
+static uint64_t value_of(unsigned row, unsigned step)
+{
+	uint64_t low, width;
+
+	if (row == 0)
+		return step;
+	width = 1ull << (row - 1);
+	low = (uint64_t)(IP_HISTOGRAM_STEPS + step) << (row - 1);
+	return low + width / 2;
+}
+
+uint64_t ip_histogram_percentile(const struct ip_histogram *h, double share)
+{
+	double wanted = ceil(share * (double)h->count);
+	uint64_t rank = wanted < 1 ? 1 : (uint64_t)wanted, seen = 0, last = 0;
+
+	for (unsigned row = 0; row < IP_HISTOGRAM_ROWS; row++)
+		for (unsigned step = 0; h->rows[row] && step < IP_HISTOGRAM_STEPS; step++) {
+			if (!h->rows[row][step])
+				continue;
+			seen += h->rows[row][step];
+			last = value_of(row, step);
+			if (seen >= rank)
+				return last;
+		}
+	return last;
+}

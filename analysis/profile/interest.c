@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first reading.
+ */
+#include "analysis/profile/interest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/profile/merge.h"
+#include "common/error.h"
+#include "common/grow.h"
+
+struct finder {
+	const struct ip_focus_options *options;
+	struct ip_trace_reader *trace;
+	struct ip_focus *focus;
+	uint64_t min_ticks, slow_ticks, margin;
+	uint64_t capacity; /* bits */
+	bool stop;
+};
+
+static uint64_t ticks_of(const struct ip_recording *s, uint64_t ns)
+{
+	return (uint64_t)((long double)ns * s->tsc_hz / 1e9L);
+}
+
+/* Room for one more bit in both. */
+static bool grow_bits(struct finder *f)
+{
+	uint64_t capacity = f->capacity ? 2 * f->capacity : 1 << 16;
+	uint8_t **both[] = {&f->focus->is_long, &f->focus->is_slow};
+
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *grown = realloc(*both[i], capacity / 8);
+
+		if (!grown)
+			return false;
+		memset(grown + f->capacity / 8, 0, (capacity - f->capacity) / 8);
+		*both[i] = grown;
+	}
+	f->capacity = capacity;
+	return true;
+}
+
+/* A frame's tag is its ordinal. Calls beyond what a tag holds are shown: better too much than too little. */
+static void on_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct finder *f = context;
+
+	frame->tag = UINT32_MAX;
+	if (f->focus->ncalls >= UINT32_MAX)
+		return;
+	if (f->focus->ncalls == f->capacity && !grow_bits(f)) {
+		f->stop = true;
+		return;
+	}
+	frame->tag = f->focus->ncalls++;
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct finder *f = context;
+	uint64_t ticks = end - frame->start;
+
+	if (frame->tag == UINT32_MAX || how == IP_END_UNKNOWN)
+		return;
+	if (ticks >= f->min_ticks)
+		f->focus->is_long[frame->tag / 8] |= 1 << frame->tag % 8;
+	if (!f->options->around || !f->options->around[frame->function] || ticks <= f->slow_ticks)
+		return;
+	f->focus->is_slow[frame->tag / 8] |= 1 << frame->tag % 8;
+	f->focus->nslow++;
+	if (ip_grow(&f->focus->spans, f->focus->nspans, sizeof(*f->focus->spans)) < 0) {
+		f->stop = true;
+		return;
+	}
+	f->focus->spans[f->focus->nspans++] = (struct ip_focus_span){
+		frame->start > f->margin ? frame->start - f->margin : 0, end + f->margin};
+}
+
+static void on_run(void *context, const struct ip_run *run)
+{
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct ip_focus_span *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Those that touch become one. */
+static void join_spans(struct ip_focus *f)
+{
+	size_t n = 0;
+
+	if (!f->nspans)
+		return;
+	qsort(f->spans, f->nspans, sizeof(*f->spans), by_begin);
+	for (size_t i = 1; i < f->nspans; i++) {
+		if (f->spans[i].from > f->spans[n].to)
+			f->spans[++n] = f->spans[i];
+		else if (f->spans[i].to > f->spans[n].to)
+			f->spans[n].to = f->spans[i].to;
+	}
+	f->nspans = n + 1;
+}
+
+int ip_focus_find(struct ip_trace_reader *trace, const struct ip_focus_options *options,
+		  struct ip_focus **ret)
+{
+	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
+	struct finder f = {.options = options, .trace = trace, .focus = calloc(1, sizeof(*f.focus))};
+	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
+	uint64_t events;
+
+	if (!f.focus)
+		return ip_error("out of memory");
+	f.min_ticks = ticks_of(trace->session, options->min_duration_ns);
+	f.slow_ticks = ticks_of(trace->session, options->slower_than_ns);
+	f.margin = ticks_of(trace->session, options->margin_ns);
+	if (ip_merge(trace, options->tid, &visitor, &f.stop, &events) < 0 || f.stop) {
+		if (f.stop)
+			ip_error("out of memory");
+		ip_focus_destroy(f.focus);
+		return -1;
+	}
+	join_spans(f.focus);
+	*ret = f.focus;
+	return 0;
+}
+
+void ip_focus_destroy(struct ip_focus *focus)
+{
+	if (!focus)
+		return;
+	free(focus->is_long);
+	free(focus->is_slow);
+	free(focus->spans);
+	free(focus);
+}
+
+const struct ip_focus_span *ip_focus_span_at(const struct ip_focus *focus, uint64_t ts)
+{
+	size_t low = 0, high = focus->nspans;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (focus->spans[middle].to < ts)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < focus->nspans && focus->spans[low].from <= ts ? &focus->spans[low] : NULL;
+}

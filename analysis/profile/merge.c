@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A heap of streams, ordered by the time of their next event. Each stream has a call stack machine of its
+ * own; as many events as lie before the next stream's are fed at once.
+ */
+#include "analysis/profile/merge.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "analysis/read/unpack.h"
+#include "common/error.h"
+
+#define BATCH 128u
+
+struct source {
+	struct ip_stream *stream;
+	struct ip_frames *frames;
+	const struct ip_run *run, *end; /* the present one; behind the stream's last one */
+	uint32_t packets;		/* of the run, still to come */
+	bool begun;			/* the run has had its first packet */
+	uint64_t key;			/* time of the next event, not before the one before it */
+	size_t at, n;
+	struct ip_event events[BATCH];
+};
+
+struct merge {
+	struct ip_trace_reader *trace;
+	const struct ip_trace_visitor *visitor;
+	uint32_t tid;
+	struct source **heap;
+	size_t n;
+	struct ip_unpack *unpack; /* of all compressed streams */
+};
+
+static void source_destroy(struct source *s)
+{
+	if (!s)
+		return;
+	ip_stream_close(s->stream);
+	ip_frames_destroy(s->frames);
+	free(s);
+}
+
+static void end_run(const struct merge *m, struct source *s)
+{
+	m->visitor->run(m->visitor->context, s->run);
+	ip_frames_finish(s->frames, s->run->end);
+	s->run++;
+	s->begun = false;
+}
+
+/* Goes to the next packet that is wanted. 1, 0 at the end, -1. */
+static int next_packet(const struct merge *m, struct source *s)
+{
+	struct ip_packet p;
+
+	for (;;) {
+		if (s->begun && !s->packets)
+			end_run(m, s);
+		if (s->run == s->end)
+			return 0;
+		if (!s->begun) {
+			s->begun = true;
+			s->packets = s->run->packets;
+		}
+		s->packets--;
+		if (ip_trace_reader_next_packet(s->stream, &p) < 0)
+			return -1;
+		if (m->tid && s->run->tid != m->tid)
+			continue;
+		if (p.lost || p.missing)
+			ip_frames_loss(s->frames);
+		return 1;
+	}
+}
+
+/* Fills the batch where it is used up, and sets the key. 1, 0 at the end, -1. */
+static int advance(const struct merge *m, struct source *s)
+{
+	while (s->at == s->n) {
+		ssize_t n = s->begun ? ip_stream_read(s->stream, s->events, BATCH) : 0;
+		int more;
+
+		if (n < 0)
+			return -1;
+		s->at = 0;
+		s->n = n;
+		ip_frames_set_payloads(s->frames, ip_stream_payloads(s->stream));
+		if (n == 0) {
+			more = next_packet(m, s);
+			if (more <= 0)
+				return more;
+		}
+	}
+	if (s->events[s->at].ts > s->key)
+		s->key = s->events[s->at].ts;
+	return 1;
+}
+
+static bool before(const struct source *a, const struct source *b)
+{
+	return a->key != b->key ? a->key < b->key : a->run < b->run;
+}
+
+static void sift_down(struct merge *m, size_t i)
+{
+	for (;;) {
+		size_t least = i, child = 2 * i + 1;
+		struct source *s = m->heap[i];
+
+		for (size_t k = child; k < child + 2 && k < m->n; k++)
+			if (before(m->heap[k], m->heap[least]))
+				least = k;
+		if (least == i)
+			return;
+		m->heap[i] = m->heap[least];
+		m->heap[least] = s;
+		i = least;
+	}
+}
+
+/* The time up to which the first of the heap may go on. */
+static uint64_t limit(const struct merge *m)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t k = 1; k < 3 && k < m->n; k++)
+		if (m->heap[k]->key < least)
+			least = m->heap[k]->key;
+	return least;
+}
+
+/* The stream has come to its end. */
+static int drop(struct merge *m, struct source *s)
+{
+	int ret = ip_trace_reader_damaged(m->trace, ip_stream_damage(s->stream));
+
+	source_destroy(s);
+	return ret;
+}
+
+/* Adds the stream whose runs are [run, end). */
+static int add(struct merge *m, const struct ip_run *run, const struct ip_run *end)
+{
+	struct source *s = calloc(1, sizeof(*s));
+	int more;
+
+	if (!s)
+		return ip_error("out of memory");
+	s->run = run;
+	s->end = end;
+	s->frames = ip_frames_create(m->trace->session, m->visitor->ops, m->visitor->context);
+	if (!s->frames || ip_trace_reader_stream_small(m->trace, run->stream, &m->unpack, &s->stream) < 0) {
+		source_destroy(s);
+		return -1;
+	}
+	more = advance(m, s);
+	if (more < 0) {
+		source_destroy(s);
+		return -1;
+	}
+	if (more == 0)
+		return drop(m, s);
+	m->heap[m->n++] = s;
+	return 0;
+}
+
+static int add_all(struct merge *m)
+{
+	const struct ip_trace_reader *t = m->trace;
+	int ret = 0;
+
+	for (size_t i = 0, end; ret == 0 && i < t->nruns; i = end) {
+		bool wanted = false;
+
+		for (end = i; end < t->nruns && t->runs[end].stream == t->runs[i].stream; end++)
+			wanted |= !m->tid || t->runs[end].tid == m->tid;
+		if (wanted)
+			ret = add(m, t->runs + i, t->runs + end);
+	}
+	for (size_t i = m->n / 2; i-- > 0;)
+		sift_down(m, i);
+	return ret;
+}
+
+/* Feeds the events of the first stream that come before all others'. 0 or -1. */
+static int step(struct merge *m, uint64_t *events)
+{
+	struct source *s = m->heap[0];
+	uint64_t until = limit(m);
+	size_t n = 1;
+	int more;
+
+	while (s->at + n < s->n && s->events[s->at + n].ts <= until)
+		n++;
+	m->visitor->run(m->visitor->context, s->run);
+	if (ip_frames_feed(s->frames, s->events + s->at, n) < 0)
+		return -1;
+	*events += n;
+	s->at += n;
+	if (ip_frames_now(s->frames) > s->key)
+		s->key = ip_frames_now(s->frames);
+	more = advance(m, s);
+	if (more < 0)
+		return -1;
+	if (more == 0) {
+		m->heap[0] = m->heap[--m->n];
+		if (drop(m, s) < 0)
+			return -1;
+	}
+	if (m->n)
+		sift_down(m, 0);
+	return 0;
+}
+
+/* One descriptor a stream: as many as the hard limit gives. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+int ip_merge(struct ip_trace_reader *trace, uint32_t tid, const struct ip_trace_visitor *visitor,
+	     const bool *stop, uint64_t *ret_events)
+{
+	struct merge m = {.trace = trace, .visitor = visitor, .tid = tid};
+	int ret;
+
+	*ret_events = 0;
+	m.heap = calloc(trace->nstreams ? trace->nstreams : 1, sizeof(*m.heap));
+	if (!m.heap)
+		return ip_error("out of memory");
+	raise_descriptor_limit();
+	ret = add_all(&m);
+	while (ret == 0 && m.n && !*stop)
+		ret = step(&m, ret_events);
+	while (m.n)
+		source_destroy(m.heap[--m.n]);
+	free(m.heap);
+	ip_unpack_destroy(m.unpack);
+	return ret;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adding up frames as they close.
+ */
+#include "analysis/profile/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/error.h"
+
+static void on_run(void *context, const struct ip_run *run)
+{
+	struct ip_stats *stats = context;
+
+	stats->run++;
+	stats->thread = run;
+	stats->skip = stats->tid && stats->tid != run->tid;
+}
+
+static inline void note_run(const struct ip_stats *stats, struct ip_call_stats *f)
+{
+	if (f->run != stats->run) {
+		f->run = stats->run;
+		f->threads++;
+	}
+}
+
+/* The duration of a call that has ended. */
+static inline void add_duration(struct ip_call_stats *f, uint64_t ticks)
+{
+	double d;
+
+	if (!f->histogram.count && !f->histogram.dropped) {
+		f->min = f->max = ticks;
+		/* Squares of the distance to the first one: those of long durations would drown their
+		 * difference. */
+		f->offset = ticks;
+	}
+	if (ticks < f->min)
+		f->min = ticks;
+	if (ticks > f->max)
+		f->max = ticks;
+	d = (double)ticks - f->offset;
+	f->sum += d;
+	f->squares += d * d;
+	ip_histogram_add(&f->histogram, ticks);
+}
+
+/* duration: what min to max get; it may be in another clock's ticks. */
+static inline void add_call(struct ip_stats *stats, struct ip_call_stats *f, const struct ip_frame *frame,
+			    uint64_t end, enum ip_frame_end how, bool outermost, uint64_t duration)
+{
+	f->calls++;
+	f->self += frame->self;
+	if (outermost)
+		f->total += ip_frame_ticks(frame, end);
+	note_run(stats, f);
+	if (how == IP_END_UNKNOWN)
+		return;
+	f->tails += !!(frame->flags & (IP_FRAME_TAIL | IP_FRAME_JUMPED));
+	f->until_tail += !!(frame->flags & IP_FRAME_TAIL);
+	if (how != IP_END_EXIT) {
+		f->unwound += how == IP_END_UNWOUND;
+		f->unfinished += how == IP_END_UNFINISHED;
+	}
+	if (how != IP_END_UNFINISHED) {
+		if (frame->flags & IP_FRAME_SUSPECT)
+			f->suspect++;
+		else
+			add_duration(f, duration);
+	}
+}
+
+static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		      enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+
+	if (!stats->skip)
+		add_call(stats, &stats->items[frame->function], frame, end, how,
+			 !(frame->flags & IP_FRAME_INNER), ip_frame_ticks(frame, end));
+}
+
+/* The same with batches. */
+static void on_batched(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+		       enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+	struct ip_call_stats *f = &stats->items[frame->function];
+	uint64_t ended = f->histogram.count, ticks = ip_frame_ticks(frame, end);
+
+	if (stats->skip)
+		return;
+	if (stats->scale != 1)
+		ticks = (uint64_t)(ticks * stats->scale + 0.5);
+	add_call(stats, f, frame, end, how, !(frame->flags & IP_FRAME_INNER), ticks);
+	if (f->histogram.count == ended)
+		return;
+	if (!f->batches)
+		f->batches = calloc(1, sizeof(*f->batches));
+	if (f->batches)
+		ip_batches_add(f->batches, ticks);
+	else
+		stats->failed = stats->failed || ip_error("out of memory");
+}
+
+static void on_orphan(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	stats->orphans += !stats->skip && (!stats->selected || stats->selected[function]);
+}
+
+static void on_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	if (stats->skip)
+		return;
+	stats->items[function].points++;
+	note_run(stats, &stats->items[function]);
+}
+
+/* Groups: a frame's tag is its group. */
+#define TAG_OUTSIDE UINT32_MAX /* it does not count */
+#define TAG_INNER   (1u << 31) /* another call of the group holds it */
+
+static void on_values(void *context, const uint64_t *payload)
+{
+	((struct ip_stats *)context)->payload = payload;
+}
+
+/* Makes room for a group, which may be new. */
+static bool reserve(struct ip_stats *stats, uint32_t group)
+{
+	size_t room = stats->room ? 2 * stats->room : 64;
+	struct ip_call_stats *items;
+	uint32_t *open;
+
+	if (group == IP_NO_GROUP)
+		return false;
+	if (group < stats->nitems)
+		return true;
+	if (group >= stats->room) {
+		items = reallocarray(stats->items, room, sizeof(*items));
+		stats->items = items ? items : stats->items;
+		open = items ? reallocarray(stats->open, room, sizeof(*open)) : NULL;
+		if (!open) {
+			ip_error("out of memory");
+			return false;
+		}
+		stats->open = open;
+		stats->room = room;
+	}
+	/* they come one by one */
+	stats->items[group] = (struct ip_call_stats){0};
+	stats->open[group] = 0;
+	stats->nitems = group + 1;
+	return true;
+}
+
+static void on_group_opened(void *context, struct ip_frame *frame, size_t depth)
+{
+	struct ip_stats *stats = context;
+	uint32_t group;
+
+	frame->tag = TAG_OUTSIDE;
+	if (stats->failed || stats->skip || (stats->selected && !stats->selected[frame->function]))
+		return;
+	group = ip_groups_of_call(stats->groups, stats->thread, frame, depth, stats->payload);
+	if (reserve(stats, group))
+		frame->tag = group | (stats->open[group]++ ? TAG_INNER : 0);
+	else
+		stats->failed = true;
+}
+
+static void on_group_left(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	if (frame->tag != TAG_OUTSIDE)
+		stats->open[frame->tag & ~TAG_INNER]--;
+}
+
+static void on_group_resumed(void *context, const struct ip_frame *frame, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+
+	if (frame->tag != TAG_OUTSIDE)
+		stats->open[frame->tag & ~TAG_INNER]++;
+}
+
+static void on_group_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
+			    enum ip_frame_end how)
+{
+	struct ip_stats *stats = context;
+	enum ip_group_by by = stats->groups->by;
+	uint32_t group = frame->tag & ~TAG_INNER;
+	bool inner = by == IP_GROUP_BY_CALLER || by == IP_GROUP_BY_CALL_SITE ? frame->flags & IP_FRAME_INNER
+									     : frame->tag & TAG_INNER;
+
+	if (frame->tag == TAG_OUTSIDE)
+		return;
+	stats->open[group] -= how != IP_END_UNWOUND; /* else it was left before */
+	add_call(stats, &stats->items[group], frame, end, how, !inner, ip_frame_ticks(frame, end));
+}
+
+static void on_group_point(void *context, uint32_t function, size_t depth, uint64_t ts)
+{
+	struct ip_stats *stats = context;
+	uint32_t group;
+
+	if (stats->failed || stats->skip || (stats->selected && !stats->selected[function]))
+		return;
+	group = ip_groups_of_function(stats->groups, stats->thread, function);
+	if (!reserve(stats, group)) {
+		stats->failed = true;
+		return;
+	}
+	stats->items[group].points++;
+	note_run(stats, &stats->items[group]);
+}
+
+/* Groups have nothing else than what is selected. */
+static void sum_up(struct ip_stats *stats)
+{
+	for (size_t i = 0; i < stats->nitems; i++) {
+		if (!stats->groups && stats->selected && !stats->selected[i])
+			continue;
+		stats->unwound += stats->items[i].unwound;
+		stats->unfinished += stats->items[i].unfinished;
+		stats->suspect += stats->items[i].suspect;
+	}
+}
+
+int ip_stats_collect(struct ip_trace_reader *trace, const struct ip_stats_options *options,
+		     struct ip_stats **ret)
+{
+	static const struct ip_frames_ops functions = {
+		.closed = on_closed, .orphan = on_orphan, .point = on_point};
+	static const struct ip_frames_ops batched = {
+		.closed = on_batched, .orphan = on_orphan, .point = on_point};
+	static const struct ip_frames_ops groups = {.opened = on_group_opened,
+						    .left = on_group_left,
+						    .resumed = on_group_resumed,
+						    .closed = on_group_closed,
+						    .orphan = on_orphan,
+						    .point = on_group_point,
+						    .values = on_values};
+	struct ip_stats *stats = calloc(1, sizeof(*stats));
+	struct ip_trace_visitor visitor = {.ops = options->by != IP_GROUP_BY_FUNCTION ? &groups
+						  : options->batches		      ? &batched
+										      : &functions,
+					   .context = stats,
+					   .run = on_run};
+
+	if (!stats)
+		return ip_error("out of memory");
+	stats->selected = options->selected;
+	stats->tid = options->tid;
+	stats->scale = options->scale;
+	if (options->by == IP_GROUP_BY_FUNCTION) {
+		stats->nitems = trace->session->nfunctions;
+		stats->items = calloc(stats->nitems, sizeof(*stats->items));
+		stats->failed = !stats->items && ip_error("out of memory");
+	} else {
+		stats->groups = ip_groups_create(trace, options->by);
+		stats->failed = !stats->groups;
+	}
+	if (stats->failed || ip_trace_reader_visit(trace, &visitor, &stats->events) < 0 || stats->failed) {
+		ip_stats_destroy(stats);
+		return -1;
+	}
+	sum_up(stats);
+	*ret = stats;
+	return 0;
+}
+
+void ip_stats_destroy(struct ip_stats *stats)
+{
+	if (!stats)
+		return;
+	for (size_t i = 0; stats->items && i < stats->nitems; i++)
+		if (stats->items[i].calls) {
+			ip_histogram_deinit(&stats->items[i].histogram);
+			free(stats->items[i].batches);
+		}
+	ip_groups_destroy(stats->groups);
+	free(stats->items);
+	free(stats->open);
+	free(stats);
+}
+
+/* A percentile in nanoseconds, within the true bounds. */
+static uint64_t percentile(const struct ip_recording *s, const struct ip_call_stats *f, double share)
+{
+	uint64_t ticks = ip_histogram_percentile(&f->histogram, share);
+
+	if (ticks < f->min)
+		ticks = f->min;
+	if (ticks > f->max)
+		ticks = f->max;
+	return ip_recording_ns(s, ticks);
+}
+
+void ip_stats_summarize(const struct ip_recording *s, const struct ip_call_stats *f,
+			struct ip_stats_summary *ret)
+{
+	double n = f->histogram.count + f->histogram.dropped;
+	double mean, variance;
+
+	*ret = (struct ip_stats_summary){.total = ip_recording_ns(s, f->total),
+					 .self = ip_recording_ns(s, f->self)};
+	if (n == 0)
+		return;
+	mean = f->sum / n;
+	variance = f->squares / n - mean * mean;
+	ret->stddev = variance > 0 ? sqrt(variance) * 1e9 / s->tsc_hz : 0;
+	ret->min = ip_recording_ns(s, f->min);
+	ret->max = ip_recording_ns(s, f->max);
+	mean += f->offset;
+	ret->avg = mean < 1.8e19 && mean > 0 ? ip_recording_ns(s, (uint64_t)(mean + 0.5)) : 0;
+	if (ret->avg < ret->min)
+		ret->avg = ret->min;
+	if (ret->avg > ret->max)
+		ret->avg = ret->max;
+	ret->p50 = percentile(s, f, 0.5);
+	ret->p90 = percentile(s, f, 0.9);
+	ret->p99 = percentile(s, f, 0.99);
+	ret->p999 = percentile(s, f, 0.999);
+}

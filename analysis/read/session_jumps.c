@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines of the session file about functions that end by jumping to others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/read/session_parser.h"
+#include "common/error.h"
+#include "common/grow.h"
+
+int ip_session_parse_silent(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+	const char *numbers = p->nfields > 1 ? p->fields[1] : "";
+	uint64_t first, last;
+
+	while (*numbers) {
+		if (!ip_numbers_next(&numbers, &first, &last))
+			return ip_session_bad(p, "not a list of numbers");
+		for (uint64_t n = first; n <= last && n < s->nnumbers; n++)
+			if (!strcmp(p->fields[0], "tails"))
+				s->functions[s->numbers[n].function].tails = true;
+			else
+				s->numbers[n].silent = !strcmp(p->fields[0], "silent");
+	}
+	return 0;
+}
+
+int ip_session_parse_jump(struct ip_session_parser *p)
+{
+	struct ip_recording *s = p->session;
+	uint64_t number = 0, to = 0;
+
+	if (ip_session_number(p, 1, IP_NUMBER_MAX, &number) < 0 ||
+	    ip_session_number(p, 2, IP_NUMBER_MAX, &to) < 0 ||
+	    ip_grow(&s->jumps, s->njumps, sizeof(*s->jumps)) < 0)
+		return -1;
+	s->jumps[s->njumps++] = (struct ip_recording_jump){number, to};
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct ip_recording_jump *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+void ip_session_index_jumps(struct ip_recording *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->njumps; i++) {
+		uint32_t function = ip_recording_number(s, s->jumps[i].to).function;
+
+		if (function)
+			s->jumps[n++] = (struct ip_recording_jump){s->jumps[i].number, function};
+	}
+	s->njumps = n;
+	if (n)
+		qsort(s->jumps, n, sizeof(*s->jumps), by_number);
+}
+
+bool ip_recording_leads_to(const struct ip_recording *s, uint32_t number, uint32_t function)
+{
+	const struct ip_recording_jump key = {number, function};
+
+	return s->njumps && bsearch(&key, s->jumps, s->njumps, sizeof(*s->jumps), by_number);
+}

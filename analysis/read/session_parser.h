@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of the parser of session files share.
+ */
+#ifndef IP_SESSION_PARSER_H
+#define IP_SESSION_PARSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/read/session.h"
+
+#define IP_SESSION_FIELDS 8
+
+struct ip_session_parser {
+	struct ip_recording *session;
+	const char *name;
+	size_t line;
+	char *fields[IP_SESSION_FIELDS];
+	size_t nfields;
+	bool truncated; /* the text does not end in a newline */
+};
+
+/* An error that names the line; -1. */
+int ip_session_bad(const struct ip_session_parser *p, const char *what);
+
+/* Field i as a number not above max; decimal, or hexadecimal with 0x. 0, or -1 with an error. */
+int ip_session_number(const struct ip_session_parser *p, size_t i, uint64_t max, uint64_t *ret);
+
+/* A line that has been cut into fields. 0, or -1 with an error. session_lines.c */
+int ip_session_parse_line(struct ip_session_parser *p);
+
+/* session_functions.c */
+int ip_session_parse_module(struct ip_session_parser *p);
+int ip_session_parse_function(struct ip_session_parser *p);
+/* session_jumps.c */
+int ip_session_parse_silent(struct ip_session_parser *p); /* shown, and tails */
+int ip_session_parse_jump(struct ip_session_parser *p);
+/* When all has been read. */
+void ip_session_index_jumps(struct ip_recording *s);
+
+/* Keeps the index of functions at most half full. */
+int ip_recording_grow_index(struct ip_recording *s);
+
+/* What DIR/iprobe/pieces says, where it is there. 0, or -1 with an error. session_segments.c */
+int ip_session_load_pieces(const char *dir, struct ip_recording *s);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of a trace in pieces (--rotate): which are there. While it is recorded, and of one that was cut off, nothing else tells.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analysis/read/session.h"
+#include "analysis/read/session_parser.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/pieces.h"
+
+int ip_session_load_pieces(const char *dir, struct ip_recording *s)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	_cleanup_close_ int fd = -1;
+	const struct ip_piece *first;
+	struct ip_pieces pieces;
+	uint64_t size;
+
+	if (asprintf(&path, "%s/" IP_TRACE_PIECES, dir) < 0) {
+		path = NULL;
+		return ip_error("out of memory");
+	}
+	if (access(path, F_OK) < 0)
+		return 0;
+	fd = ip_open_regular(path, &size);
+	if (fd < 0)
+		return -1;
+	size = size < IP_PIECES_SIZE ? size : IP_PIECES_SIZE;
+	text = malloc(size + 1);
+	if (!text)
+		return ip_error("out of memory");
+	if (ip_read_at(fd, path, 0, text, size) < 0 || ip_pieces_parse(path, text, size, &pieces) < 0)
+		return -1;
+	first = ip_pieces_first(&pieces);
+	s->rotates = true;
+	s->rotated = first->events;
+	s->rotated_pieces = first->number;
+	s->rotated_packets = first->packets;
+	s->rotated_bytes = first->bytes;
+	s->rotated_lost = first->lost;
+	s->rotated_tsc = first->tsc;
+	return 0;
+}

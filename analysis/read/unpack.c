@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading one compressed packet.
+ */
+#include "analysis/read/unpack.h"
+
+#include <stdlib.h>
+
+#include "common/error.h"
+#include "common/file.h"
+
+struct ip_unpack {
+	struct ip_squeezer *squeezer;
+	uint8_t *bytes;
+	size_t room;
+};
+
+struct ip_unpack *ip_unpack_create(void)
+{
+	struct ip_unpack *u = calloc(1, sizeof(*u));
+
+	if (!u) {
+		ip_error("out of memory");
+		return NULL;
+	}
+	u->squeezer = ip_squeezer_create();
+	if (!u->squeezer) {
+		free(u);
+		return NULL;
+	}
+	return u;
+}
+
+void ip_unpack_destroy(struct ip_unpack *u)
+{
+	if (!u)
+		return;
+	ip_squeezer_destroy(u->squeezer);
+	free(u->bytes);
+	free(u);
+}
+
+size_t ip_unpack_words(const struct ip_squeezed_head *head)
+{
+	return (head->header.content_size / 8 - sizeof(head->header)) / sizeof(uint64_t);
+}
+
+const char *ip_unpack_check(const struct ip_squeezed_head *head)
+{
+	if (head->header.packet_size != head->header.content_size ||
+	    ip_unpack_words(head) > IP_SQUEEZED_WORDS_MAX ||
+	    head->bytes > ip_squeezed_room(ip_unpack_words(head)))
+		return "packet of an impossible size";
+	if (head->form == IP_SQUEEZED_PLAIN)
+		return head->bytes == ip_unpack_words(head) * sizeof(uint64_t) &&
+				       head->skip == IP_SQUEEZED_SKIP + head->bytes
+			       ? NULL
+			       : "packet of an impossible size";
+	return head->form == IP_SQUEEZED_COLUMNS && head->skip == IP_SQUEEZED_SKIP
+		       ? NULL
+		       : "packet that is compressed in an unknown way";
+}
+
+int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
+		   const struct ip_squeezed_head *head, uint64_t *words)
+{
+	if (head->bytes > u->room) {
+		uint8_t *bytes = realloc(u->bytes, head->bytes);
+
+		if (!bytes)
+			return ip_error("out of memory");
+		u->bytes = bytes;
+		u->room = head->bytes;
+	}
+	if (ip_read_at(fd, path, offset + sizeof(*head), u->bytes, head->bytes) < 0)
+		return -1;
+	return ip_unsqueeze(u->squeezer, head, u->bytes, words, ip_unpack_words(head)) == 0;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Counts and histograms of a session: what the file says, and what it must not say. */
+#include <string.h>
+
+#include "analysis/profile/counts.h"
+#include "common/error.h"
+#include "test/unit/test.h"
+
+static const char session_text[] =
+	"iprobe-session\t1\ntsc_hz\t1000000000\ntsc_start\t0\nmodule\t0\t/a\tab\t0\t1\tab\n"
+	"function\t1\t0\tf\t\t0\t-\nfunction\t3\t0\tg\t\t0\t-\n";
+
+static struct ip_recording *recording;
+
+static int setup(void **state)
+{
+	(void)state;
+	return ip_recording_parse("session", session_text, strlen(session_text), &recording);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ip_recording_destroy(recording);
+	return 0;
+}
+
+static struct ip_counts *parse(const char *text)
+{
+	struct ip_counts *counts = NULL;
+
+	if (ip_counts_parse("counts", text, strlen(text), recording, &counts) < 0)
+		return NULL;
+	return counts;
+}
+
+static const struct ip_count *of(const struct ip_counts *counts, uint32_t number)
+{
+	return &counts->functions[ip_recording_number(recording, number).function];
+}
+
+static void test_what_it_says(void **state)
+{
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\ntime\t77\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,"
+		      "2\nself\t1\t400\n"
+		      "later\tthan\tthis\ncount\t3\t9\nend\n");
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(c->tsc, 77);
+	assert_int_equal(c->calls, 16);
+	assert_int_equal(of(c, 1)->calls, 7);
+	assert_int_equal(of(c, 1)->ended, 5);
+	assert_int_equal(of(c, 1)->sum, 1000);
+	assert_int_equal(of(c, 1)->self, 400);
+	assert_true(of(c, 1)->has_self && of(c, 1)->measured && !of(c, 1)->counted);
+	assert_int_equal(of(c, 3)->calls, 9);
+	assert_true(of(c, 3)->counted && !of(c, 3)->has_self);
+	ip_counts_destroy(c);
+}
+
+/* An older version's. */
+static void test_without_self(void **state)
+{
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n");
+
+	(void)state;
+	assert_non_null(c);
+	assert_false(of(c, 1)->has_self);
+	ip_counts_destroy(c);
+}
+
+/* Sums of a target that scribbled over its own stop where they would wrap. */
+static void test_nothing_wraps(void **state)
+{
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\nbuckets\t1\t7\nself\t1\t18446744073709551615\nself\t1\t2\nend\n");
+
+	(void)state;
+	assert_non_null(c);
+	assert_int_equal(of(c, 1)->self, UINT64_MAX);
+	ip_counts_destroy(c);
+}
+
+/* Figures that contradict each other: bounds are in order all the same. */
+static void test_percentiles_of_nonsense(void **state)
+{
+	struct ip_counts *c =
+		parse("iprobe-counts\t1\nbuckets\t3\t2\nhist\t1\t9\t0\t1\t100\t5\t18446744073709551615,"
+		      "18446744073709551615,7\n"
+		      "end\n");
+
+	(void)state;
+	assert_non_null(c);
+	for (double share = 0; share <= 1; share += 0.125) {
+		uint64_t from, below;
+
+		ip_counts_percentile(c, recording, of(c, 1), share, &from, &below);
+		assert_true(from <= below);
+	}
+	ip_counts_destroy(c);
+}
+
+static void test_damaged(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"iprobe-counts\t2\nend\n",
+		"iprobe-counts\t1\ncount\t3\t9\n",
+		"iprobe-counts\t1\ncount\t3\nend\n",
+		"iprobe-counts\t1\nself\t1\nend\n",
+		"iprobe-counts\t1\nself\tx\t1\nend\n",
+		"iprobe-counts\t1\nself\t1\t-1\nend\n",
+		"iprobe-counts\t1\nself\t1\t99999999999999999999\nend\n",
+		"iprobe-counts\t1\nhist\t1\t5\t2\t1000\t10\t600\t1,2,2\nend\n",
+		"iprobe-counts\t1\nbuckets\t3\t7\nhist\t1\t5\t2\t1000\t10\t600\t1,2\nend\n",
+		"iprobe-counts\t1\nbuckets\t65\t7\nend\n",
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < N_ELEMENTS(texts); i++)
+		if (parse(texts[i]))
+			fail_msg("'%s' was taken", texts[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_it_says),  cmocka_unit_test(test_without_self),
+		cmocka_unit_test(test_nothing_wraps), cmocka_unit_test(test_percentiles_of_nonsense),
+		cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
