@@ -8,7 +8,7 @@
 #include "cli/fperf.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/rt_abi.h"
+#include "common/abi/anchor.h"
 #include "fperf/pmu.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "runtime/fperf_pmu.h"

@@ -2,7 +2,7 @@
 /*
  * What libiprobe-papi.so offers: PAPI and libpfm4 behind one table of functions, so that fperf does without them where they are not
  * installed, and loads them only when somebody asks for what they know. It is never loaded into a process that is counted
- * (common/fperf_pmu_abi.h tells why).
+ * (common/abi/fperf_pmu.h tells why).
  */
 #ifndef PAPI_NAMES_H
 #define PAPI_NAMES_H

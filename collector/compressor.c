@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
-#include "common/rt_abi.h"
+#include "common/abi/ring.h"
 #include "common/squeeze.h"
 
 struct job {

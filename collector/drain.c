@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining the rings. The life of a sub-buffer is told in common/rt_abi.h; in its words:
+ * Draining the rings. The life of a sub-buffer is told in common/abi/ring.h; in its words:
  *
  *   1. Take a sub-buffer of slot s when it is FULL; or when it is OWNED, s has moved on to another one (or to none),
  *      and s.guard was seen 0 after that, and it still is what it was: then no hook can have words in it to fill.

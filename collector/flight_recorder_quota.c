@@ -6,7 +6,7 @@
  *   1. What each wants: one whose oldest sub-buffer has gone since the last look, all there is; another what it has.
  *   2. The level, so that all is given out but for what is held back for threads that come.
  *   3. Threads take no more than that from now on (share). Where one that wants more has less, the oldest of those that have more go back
- *      into the pool, as the protocol of common/rt_abi.h has it: who moves the tail on has the sub-buffer.
+ *      into the pool, as the protocol of common/abi/ring.h has it: who moves the tail on has the sub-buffer.
  *
  * A sub-buffer that a hook in a handler has left is named FULL here, once it may be: else a thread that seems to be in a hook for
  * ever, since a handler has left it by longjmp, could not overwrite.

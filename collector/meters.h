@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and histograms of a session (common/rt_abi.h: duties and meters): who counts where, what has been counted so far, and
+ * Counts and histograms of a session (common/abi/meters.h: duties and meters): who counts where, what has been counted so far, and
  * DIR/iprobe/counts, which says it (common/trace_format.h).
  *
  * Threads add to blocks of their own in the area and never look back. We read the blocks now and then and add what has come since to

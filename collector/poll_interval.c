@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/ring.h"
 
 #define BYTES_PER_US 800u /* that a thread which does nothing but record may write: 10 ns an event */
 #define IDLE_TURNS   16u  /* in which nothing was taken */

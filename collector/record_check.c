@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer besides: common/rt_abi.h.
+ * Sifting. What a record is: common/trace_format.h; what the runtime leaves in a sub-buffer besides: common/abi/ring.h.
  */
 #include "collector/record_check.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/probe_list.h"
-#include "common/rt_abi.h"
 #include "common/trace_format.h"
 
 /* Words of the payload record at i, of which n are there; 0: it is none. */

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/meters.h"
 #include "common/selection.h"
 
 #define IP_CONDITIONS_MAX     16u

@@ -3,8 +3,8 @@
  * What FPerf can count: names, what each means, and whether it counts on this machine.
  *
  * Names of the kernel's own events are those that PAPI and libpfm4 give them (perf::PAGE-FAULTS). Those that the kernel tells by getrusage and clocks are
- * counted without a descriptor in the process (common/fperf_abi.h). All others are counters of the kernel, which the hooks open
- * (common/fperf_pmu_abi.h): some are known here by the kernel's generic numbers; presets and native events of the processor are asked of whoever knows
+ * counted without a descriptor in the process (common/abi/fperf.h). All others are counters of the kernel, which the hooks open
+ * (common/abi/fperf_pmu.h): some are known here by the kernel's generic numbers; presets and native events of the processor are asked of whoever knows
  * PAPI (ip_fperf_events_ask()).
  *
  * Hardware events count user mode only, which is what PAPI counts where nobody asks for more. So our own system calls in hooks are not in them.
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 
 #define IP_FPERF_NAMES_DEFAULT "perf::TASK-CLOCK,tsc::CYCLES,perf::PAGE-FAULTS,perf::CONTEXT-SWITCHES"
 

@@ -3,7 +3,7 @@
  * Formulas by which an event follows from counters, as PAPI writes them for its presets: postfix, parts between bars. N0, N1... are
  * counters, digits a whole number, # the clock of a core in Hz, and + - * / take two values and leave one: "N0|N1|4|*|+" is N0 + 4 N1.
  *
- * A sum of counters, each times a constant (nearly all presets are), is taken in each sample (weights, common/fperf_pmu_abi.h): it has mean and interval as any counter. PAPI
+ * A sum of counters, each times a constant (nearly all presets are), is taken in each sample (weights, common/abi/fperf_pmu.h): it has mean and interval as any counter. PAPI
  * applies any other, such as a quotient, to what was counted all in all, and so do we to the means. What it is in each sample would say nothing
  * about that: the mean of quotients is not the quotient of means.
  *
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 
 #define IP_FORMULA_TOKENS 64u
 #define IP_FORMULA_WEIGHT 4096 /* no larger one, so that sums do not overflow */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * FPerf: counters per function, within a budget. The memory that it shares with the runtime is told in common/fperf_abi.h.
+ * FPerf: counters per function, within a budget. The memory that it shares with the runtime is told in common/abi/fperf.h.
  *
  * It is a session like any other, whose functions have IP_DUTY_FPERF: nothing is recorded, the runtime adds to each thread's own cells, and we
  * read them. Who made the struct ip_fperf (cli/fperf.c) puts it into the session's options and asks it for rows when the session has ended.

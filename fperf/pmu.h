@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 
 struct ip_fperf;
 struct ip_fperf_event;

@@ -59,7 +59,7 @@ struct ip_fperf_means {
 	double cold_ns; /* more than count_ns, of a function that is hardly ever called */
 	double hook_ns; /* a call of a function that has a quota left, and is no sample: each of its hooks */
 	bool turns;	/* hot ones may come in now */
-	/* samples are right only while all functions are live (fperf_abi.h): quotas are given to all, or to nobody */
+	/* samples are right only while all functions are live (abi/fperf.h): quotas are given to all, or to nobody */
 	bool exclusive;
 	double run_ns; /* CPU time that the process has a second */
 };

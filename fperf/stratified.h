@@ -32,7 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 
 #define IP_STRATUM_LEAST 2u
 

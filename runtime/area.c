@@ -6,7 +6,7 @@
  * one find its gate wiped, and touch nothing of the area. But one that a signal handler interrupts, and that forks, goes on in the child, too, with
  * addresses of the area in its registers. So that it finds memory there:
  *
- *   1. Some pages of the area are not the file's but private ones, covers (common/rt_abi.h), mapped as stacks are that grow down
+ *   1. Some pages of the area are not the file's but private ones, covers (common/abi/area.h), mapped as stacks are that grow down
  *      (MAP_GROWSDOWN). In the process itself they lie right above the area's memory, and never grow.
  *   2. In a child there is nothing below them: the kernel makes a cover grow to where a late hook reads or writes, by zeros of the
  *      child's own, up to its limit on stacks (RLIMIT_STACK, mostly 8 MiB). Zeros name no sub-buffer of ours and no session: what the

@@ -7,7 +7,7 @@
 #include <elf.h>
 #include <stddef.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "runtime/rt.h"
 
 /* Of the program that we are part of. */

@@ -12,6 +12,7 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/rt.h"
+#include "common/abi/borrow.h"
 
 #define MREMAP_MAYMOVE	   1
 #define MREMAP_FIXED	   2

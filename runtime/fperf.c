@@ -17,7 +17,7 @@
  *      does what is left of the function, and then all of it is taken off where nothing was spent: so times are uncertain by a path (fperf/results.c).
  *   4. Exit. The frame of the function with the exit's stack pointer (runtime/meters.c, rule 2, tells which); what stands above it is cut. Calls of the function inside
  *      of an open one, which are no samples, are counted in its frame (within): the exit of one of them is not taken for its own.
- *   5. Quota used up, nothing open: the function is only counted from now on (fperf_abi.h, step 2). So a sample is open before it takes its part of the
+ *   5. Quota used up, nothing open: the function is only counted from now on (abi/fperf.h, step 2). So a sample is open before it takes its part of the
  *      quota: a thread that finds none left sees all that may still want their exit.
  *
  * What is different where samples are exclusive: fperf_exclusive.c. Functions that jump at their end: fperf_chain.c. How counters are read: fperf_read.c.
@@ -28,7 +28,7 @@
  */
 #include "runtime/fperf.h"
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_internal.h"

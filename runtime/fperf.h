@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of functions (common/fperf_abi.h).
+ * Counters of functions (common/abi/fperf.h).
  */
 #ifndef IP_RT_FPERF_H
 #define IP_RT_FPERF_H
 
-#include "common/rt_abi.h"
+#include "common/abi/meters.h"
 
 /* A probe of a function with IP_DUTY_FPERF, in the thread's own block m; shared: block 0; place: where in the blocks its header is. The slot's guard is
  * held. word: the duty; number 0: a trial's (fperf.c, step 3); sp: as trace_format.h has it. Where the clock is to be noted last of all, or NULL. */

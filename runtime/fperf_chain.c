@@ -24,7 +24,7 @@
  */
 #include "runtime/fperf.h"
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exclusive samples (fperf_abi.h, exclusive). A sample counts while it is the topmost frame: what comes between is measured off at both of its ends.
+ * Exclusive samples (abi/fperf.h, exclusive). A sample counts while it is the topmost frame: what comes between is measured off at both of its ends.
  *
  *   6. Entry. The topmost sample stops counting. A call that is no sample gets a frame as well (IP_FPERF_PAUSE), since its exit has to be known; within that one no others
  *      but samples do.
@@ -12,7 +12,7 @@
  */
 #include "runtime/fperf_internal.h"
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"
 #include "runtime/meters.h"

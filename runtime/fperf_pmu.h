@@ -5,7 +5,7 @@
 #ifndef IP_RT_FPERF_PMU_H
 #define IP_RT_FPERF_PMU_H
 
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 
 struct rt_pmu_reading {
 	uint32_t generation; /* 0: it could not be read */

@@ -6,7 +6,7 @@
  */
 #include "runtime/fperf_internal.h"
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/fperf_pmu.h"

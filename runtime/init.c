@@ -17,6 +17,7 @@
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 #include "runtime/self.h"
+#include "common/abi/restart_slots.h"
 
 #define PAGE	   4096ull
 #define POOL_SIZE  ((uint64_t)RT_POOL_SIZE)

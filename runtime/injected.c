@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 

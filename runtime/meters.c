@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts and histograms (memory in common/rt_abi.h). hooks.S does by itself: counting in the thread's own block, entering a frame where
+ * Counts and histograms (memory in common/abi/meters.h). hooks.S does by itself: counting in the thread's own block, entering a frame where
  * there is room, and leaving the topmost one by its exact stack pointer. The rest is done here, by the same rules.
  *
  * Open calls stand in a pile of frames: open_calls.h, rules 1 to 10.

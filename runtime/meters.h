@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
+#include "common/abi/meters.h"
+#include "common/abi/ring.h"
 
 /* By slot, its block; NULL: it has none. Not in the area, where others could write an address. hooks.S reads it, too. */
 extern struct ip_meters *rt_blocks[IP_AREA_SLOTS] __attribute__((visibility("hidden")));

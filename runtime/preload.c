@@ -9,7 +9,7 @@
 #include <elf.h>
 #include <sys/syscall.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"
 

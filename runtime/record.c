@@ -3,7 +3,7 @@
  * Writing records. The hooks (arch/ARCH/hooks.S) do the common case of it by themselves, by the same steps; what is not common comes
  * here.
  *
- * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/rt_abi.h, record
+ * One writer a thread, plus the signal handlers that interrupt it. The protocol (memory in common/abi/ring.h, record
  * layout in common/trace_format.h):
  *
  *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no

@@ -18,6 +18,8 @@
 #ifndef IP_RT_RECYCLE_H
 #define IP_RT_RECYCLE_H
 
+#include "common/abi/ring.h"
+
 #define RECYCLE_TRIES 64
 
 static int64_t take_subbuf(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's ring, inside of the runtime: what its position says (common/rt_abi.h), and the sub-buffers that it goes through (subbufs.c).
+ * A thread's ring, inside of the runtime: what its position says (common/abi/ring.h), and the sub-buffers that it goes through (subbufs.c).
  */
 #ifndef IP_RT_RING_H
 #define IP_RT_RING_H

@@ -9,7 +9,11 @@
 
 #include <stddef.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/anchor.h"
+#include "common/abi/area.h"
+#include "common/abi/filters.h"
+#include "common/abi/ring.h"
+#include "common/abi/values.h"
 
 #define rt_unlikely(x) __builtin_expect(!!(x), 0)
 

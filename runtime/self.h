@@ -8,7 +8,7 @@
  * pointer (iprobe has looked where), leads to an entry of a table. The slot itself says whose it is and in which session, so an entry
  * may be stale, or another thread's: then it does not count. hooks.S does the common case by the same steps.
  *
- * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes ask for it (common/rt_abi.h).
+ * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes ask for it (common/abi/area.h).
  */
 #ifndef IP_RT_SELF_H
 #define IP_RT_SELF_H

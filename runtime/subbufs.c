@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of record.c; their life is common/rt_abi.h's). A thread that
+ * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of record.c; their life is common/abi/ring.h's). A thread that
  * overwrites goes on in the oldest of its own (recycle.h).
  *
  * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a slot may name a sub-buffer that there is not.

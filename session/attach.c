@@ -15,6 +15,7 @@
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 #include "session/update.h"
+#include "common/abi/borrow.h"
 
 /* Keeps the first error while cleaning up. */
 static int fail_keeping(struct ip_session *s, const char *reason)

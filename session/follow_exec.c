@@ -22,6 +22,7 @@
 #include "hotpatcher/process/link_map.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
+#include "common/abi/borrow.h"
 
 #define FIRST_NS   1000000ull	/* between looks at an image that is being loaded */
 #define SELDOM_NS  250000000ull /* at one that has nothing for us, at most */

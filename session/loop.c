@@ -32,7 +32,7 @@
 #define LIVE_LINE_NS	  250000000ull
 #define SAVE_NS		  1000000000ull
 #define SAVE_SHARE	  100
-#define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/rt_abi.h) */
+#define SAVE_LIMIT_NS	  30000000000ull /* buckets of histograms must be read once a minute (common/abi/meters.h) */
 
 static void show_live_line(struct ip_session *s, uint64_t now)
 {

@@ -13,12 +13,13 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 #include "common/grow.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/area.h"
+#include "common/abi/borrow.h"
 
 #define PAGE 4096ul
 

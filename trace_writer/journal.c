@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
 #include "common/trace_format.h"
 
 #define MAGIC	   0x334a65626f727069ull /* "iprobeJ3" */

@@ -20,7 +20,7 @@
 #include "common/error.h"
 #include "common/grow.h"
 #include "common/proc.h"
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
 #include "trace_writer/writer_private.h"
 
 #define FIELDS 8

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/abi/borrow.h"
 
 #define LOCK_NS	   2000000000ull
 #define STOP_NS	   1000000000ull

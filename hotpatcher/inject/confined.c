@@ -21,7 +21,7 @@
 
 #include "common/arch/x86_64/audit.h"
 #include "common/cleanup.h"
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
 #include "hotpatcher/arch/x86_64/borrow.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "access/delegation.h"
+#include "common/abi/area.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/borrow.h"

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "hotpatcher/inject/inject.h"
 #include "hotpatcher/process/target_files.h"
+#include "common/abi/borrow.h"
 
 #define CODE_MAX   256u
 #define TEXT_MAX   (1ull << 20) /* of a runtime; all are smaller */

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "common/abi/borrow.h"
 #include "hotpatcher/inject/borrow_search.h"
 
 struct ip_flip_hold {

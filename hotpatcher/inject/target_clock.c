@@ -18,6 +18,7 @@
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/stop_log.h"
 #include "hotpatcher/process/target.h"
+#include "common/abi/borrow.h"
 
 #define FIND_NS	   100000000ull
 #define WAITING_NS 4000000ull /* so long only threads that wait are asked */

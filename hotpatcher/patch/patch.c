@@ -16,6 +16,7 @@
 #include "hotpatcher/inject/thread_areas.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "hotpatcher/ptrace/syscall_restart.h"
+#include "common/abi/area.h"
 
 #define PAGE_SIZE 4096ull
 #define PAGE(a)	  ((a) & ~(PAGE_SIZE - 1))

@@ -15,6 +15,8 @@
 #include "hotpatcher/patch/remap_limits.h"
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/restore.h"
+#include "common/abi/area.h"
+#include "common/abi/borrow.h"
 
 #define MAPPINGS 4 /* that a piece may take, for a moment */
 #define AGAIN	 4 /* the second hold may take so many times as long to find a thread: one has just been there */

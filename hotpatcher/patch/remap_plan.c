@@ -11,6 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "hotpatcher/arch/x86_64/flip.h"
+#include "common/abi/borrow.h"
 
 #define PAGE(a)	   ((a) & ~(IP_FLIP_PAGE - 1))
 #define PAGE_UP(a) PAGE((a) + IP_FLIP_PAGE - 1)

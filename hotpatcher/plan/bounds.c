@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
+#include "common/abi/borrow.h"
 
 /* The process may have executed another program since the area was opened: then what is mapped there, if anything, is another file. */
 static bool is_the_areas(const struct ip_target *target, const struct ip_area *area)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct ip_rule in common/rt_abi.h), and says of threads by
+ * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct ip_rule in common/abi/filters.h), and says of threads by
  * their names whether they are recorded.
  */
 #ifndef IP_PLAN_FILTERS_H

@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/rt_abi.h"
+#include "common/abi/meters.h"
 #include "hotpatcher/plan/user_payload.h"
 
 #define RULES_MAX 256u

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/rt_abi.h"
+#include "common/abi/meters.h"
 #include "common/selection.h"
 
 #define UNKNOWN	   UINT32_MAX

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/values.h"
 #include "hotpatcher/process/debug_info.h"
 
 /* A program without session and signature number, and the signature's text (owned; NULL: there is nothing to record). */

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/values.h"
 
 #define ENUMERATORS_MAX 64u
 #define NAME_MAX_BYTES	64u

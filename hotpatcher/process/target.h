@@ -12,7 +12,7 @@
 #include "common/arch/arch.h"
 #include "common/elf_file.h"
 #include "common/proc.h"
-#include "common/rt_abi.h"
+#include "common/abi/anchor.h"
 #include "hotpatcher/process/stop_log.h"
 
 struct ip_mapping {

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/abi/restart.h"
 #include "hotpatcher/process/target.h"
 
 struct ip_again_place {

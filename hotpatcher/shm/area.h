@@ -11,7 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
+#include "common/abi/filters.h"
+#include "common/abi/meters.h"
+#include "common/abi/ring.h"
+#include "common/abi/values.h"
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/shm/meter_blocks.h"
 
@@ -98,7 +102,7 @@ struct ip_meters *ip_area_meters(const struct ip_area *area, uint32_t i);
 /* Goes on with that session, of an iprobe that was killed. The session lock must be held. */
 int ip_area_resume(struct ip_area *area, pid_t pid, uint32_t session);
 
-/* Values (common/rt_abi.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
+/* Values (common/abi/values.h). Allocates memory for n more programs and all payload numbers below npayloads; -1 with an error where there
  * is none. */
 int ip_area_reserve_values(struct ip_area *area, uint32_t npayloads, uint32_t nprograms);
 /* Adds a program to the session, for which there is room. The number that ip_payload.program has. */

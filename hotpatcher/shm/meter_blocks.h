@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of meters (common/rt_abi.h): where they lie in the area, and what lies where in them.
+ * Blocks of meters (common/abi/meters.h): where they lie in the area, and what lies where in them.
  *
  * Room. A block has a head, frames where durations are measured, and room for what functions count in. What is placed there has the same
  * offset in each block, for the rest of the session. When the room is used up the blocks are halved:
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/ring.h"
 
 #define IP_BLOCKS_ROOMS 1024u /* ten times halved */
 

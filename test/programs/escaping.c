@@ -23,7 +23,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/anchor.h"
+#include "common/abi/borrow.h"
 
 #define QUIET	   __attribute__((no_instrument_function))
 #define STACK_LOOK 1024u

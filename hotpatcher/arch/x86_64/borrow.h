@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/borrow.h"
 
 #define IP_ARCH_USER_CS 0x33 /* 64-bit code */
 

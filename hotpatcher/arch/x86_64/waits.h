@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/restart.h"
 #include "hotpatcher/arch/waits.h"
 
 #define IP_ARCH_CALL_LENGTH 2 /* of the instruction `syscall` */

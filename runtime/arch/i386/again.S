@@ -10,7 +10,7 @@
  * this is a signal's frame, whose registers lie in the slot: at (eip & -IP_AGAIN_NARROW) + offset, which is breg8 0, const2s -256, and,
  * plus_uconst offset.
  */
-#include "common/again_slots.h"
+#include "common/abi/restart_slots.h"
 
 	.macro saved_in_slot register, offset
 	.cfi_escape 0x10, \register, 8, 0x78, 0, 0x0b, 0x00, 0xff, 0x1a, 0x23, \offset

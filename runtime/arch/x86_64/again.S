@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a thread goes on waiting whose system call a stop broke off (struct ip_again_slot in
- * common/rt_abi.h). It has been sent here by the hotpatcher: behind one of the calls, with a result
+ * common/abi/restart.h). It has been sent here by the hotpatcher: behind one of the calls, with a result
  * that makes the kernel start that call again, or, where a signal comes first, return EINTR from
  * it, as it would have without us.
  *
@@ -17,7 +17,7 @@
  */
 #include <sys/syscall.h>
 
-#include "common/again_slots.h"
+#include "common/abi/restart_slots.h"
 
 /* struct ip_again_slot */
 #define PC	    0

@@ -10,7 +10,7 @@
  * slot and no other hook below, the sub-buffer has room, and a compact record will do. Anything else is left as if nothing
  * had happened, and slow_KIND does it: it saves what may be live, calls rt_record() and goes back to the site.
  *
- * Sessions with modes (common/rt_abi.h) fail the comparison of their number, and go on behind: coarse time (steps A1 to A3), counts and
+ * Sessions with modes (common/abi/area.h) fail the comparison of their number, and go on behind: coarse time (steps A1 to A3), counts and
  * histograms in line, with the same registers. The common case does not pay for them.
  *
  * What stays as it was: all that the site may count on (enum ip_site_regs), the flags where they may be live, the direction and

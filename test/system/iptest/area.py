@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Where things lie in the memory that a target shares with iprobe, by what common/rt_abi.h says today, and words of records in it.
+Where things lie in the memory that a target shares with iprobe, by what common/abi/*.h say today, and words of records in it.
 """
 
 import functools
@@ -26,7 +26,7 @@ FIELDS = {"ip_area_header": "area", "ip_slot": "slot", "ip_subbuf": "subbuf", "i
 def offsets():
     """{"DATA": offset in the memfd, ...} and {"area.nfree": offset in struct ip_area_header, ...}."""
     top = pathlib.Path(__file__).resolve().parents[3]
-    text = (top / "common" / "rt_abi.h").read_text()
+    text = "\n".join(path.read_text() for path in (top / "common" / "abi").glob("*.h"))
     lines, found = [], {}
     for name in NAMES:
         lines.append(f'printf("{name} %llu\\n", (unsigned long long)IP_AREA_{name}_OFFSET);')
@@ -39,7 +39,7 @@ def offsets():
                     lines.append(f'printf("{short}.{field} %zu\\n", offsetof(struct {structure}, {field}));')
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "offsets"
-        source = '#include <stdio.h>\n#include "common/rt_abi.h"\nint main(void){' + "\n".join(lines) + "}"
+        source = '#include <stdio.h>\n#include "common/abi/area.h"\nint main(void){' + "\n".join(lines) + "}"
         subprocess.run(["gcc", "-x", "c", "-I", str(top), "-o", str(program), "-"], input=source, text=True, check=True)
         for line in subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines():
             key, value = line.split()

@@ -14,7 +14,7 @@
 
 #include "collector/coarse_clock.h"
 #include "common/clock.h"
-#include "common/rt_abi.h"
+#include "common/abi/area.h"
 #include "common/trace_format.h"
 #include "hotpatcher/shm/area.h"
 #include "test/unit/test.h"

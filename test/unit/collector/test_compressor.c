@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "collector/compressor.h"
-#include "common/rt_abi.h"
+#include "common/abi/ring.h"
 #include "common/squeeze.h"
 #include "test/unit/test.h"
 

@@ -3,7 +3,7 @@
  * How long the collector sleeps: never so long that the rings could overflow meanwhile.
  */
 #include "collector/poll_interval.h"
-#include "common/rt_abi.h"
+#include "common/abi/ring.h"
 #include "test/unit/test.h"
 
 #define TOTAL	2048u

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 #include "common/probe_list.h"
 #include "runtime/fperf.h"
 #include "runtime/fperf_internal.h"

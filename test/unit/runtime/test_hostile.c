@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "common/fperf_pmu_abi.h"
+#include "common/abi/fperf_pmu.h"
 #include "common/probe_list.h"
 #include "runtime/payload.h"
 #include "runtime/rt.h"

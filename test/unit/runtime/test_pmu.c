@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/rt_abi.h"
+#include "common/abi/anchor.h"
 #include "runtime/fperf_pmu.h"
 #include "test/unit/test.h"
 

@@ -9,13 +9,13 @@
  * perf_event_open, which PAPI itself would call with the same ones. Opening and reading are plain system calls, or rdpmc, which a hook may make
  * anywhere.
  */
-#ifndef IP_FPERF_PMU_ABI_H
-#define IP_FPERF_PMU_ABI_H
+#ifndef IP_ABI_FPERF_PMU_H
+#define IP_ABI_FPERF_PMU_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fperf_abi.h"
+#include "common/abi/fperf.h"
 
 #define IP_PMU_COUNTERS 8u
 

@@ -3,8 +3,8 @@
  * Slots of threads that go on waiting in the runtime's code (struct ip_again_slot), for C and assembler. Each has its
  * own calls, side by side, and behind them the distance from there to the slot.
  */
-#ifndef IP_AGAIN_SLOTS_H
-#define IP_AGAIN_SLOTS_H
+#ifndef IP_ABI_RESTART_SLOTS_H
+#define IP_ABI_RESTART_SLOTS_H
 
 #define IP_AGAIN_SLOTS	 512
 #define IP_AGAIN_SLOT	 256 /* bytes */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shared memory of FPerf, between runtime/fperf.c in the target and fperf/fperf.c outside. It lies in the blocks of meters
- * (common/rt_abi.h): what is shared by all threads in block 0, what a thread has in its own block, at the same offsets.
+ * (common/abi/meters.h): what is shared by all threads in block 0, what a thread has in its own block, at the same offsets.
  *
  *   at ip_area_header.fperf     block 0: struct ip_fperf_header, the control block: what is counted, and how
  *                               others: struct ip_fperf_thread, open samples of that thread
@@ -20,8 +20,8 @@
  *
  * The target may scribble over all of it: iprobe reads numbers only, from places that it knows by itself. Wrong ones make the target's figures wrong.
  */
-#ifndef IP_FPERF_ABI_H
-#define IP_FPERF_ABI_H
+#ifndef IP_ABI_FPERF_H
+#define IP_ABI_FPERF_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ enum ip_fperf_source {
 	IP_FPERF_SWITCHES = 6,
 	IP_FPERF_SWITCHES_VOLUNTARY = 7,
 	IP_FPERF_SWITCHES_FORCED = 8,
-	IP_FPERF_PMU = 16, /* and those that follow: events of struct ip_pmu_set (fperf_pmu_abi.h) */
+	IP_FPERF_PMU = 16, /* and those that follow: events of struct ip_pmu_set (fperf_pmu.h) */
 };
 
 #define IP_FPERF_READS_CLOCK 1u /* ip_fperf_header.reads */
@@ -55,7 +55,7 @@ struct ip_fperf_header {
 	uint32_t reads;	      /* system calls that they take; made only while ip_area_header.may_read */
 	uint32_t hook_ticks;  /* what a hook takes outside of what it measures of itself */
 	uint32_t most_ticks;  /* what is longer was no hook, but another thread on its CPU */
-	uint32_t pmu;	      /* offset in a block of what fperf_pmu_abi.h tells; 0: nothing */
+	uint32_t pmu;	      /* offset in a block of what fperf_pmu.h tells; 0: nothing */
 	uint64_t ns_per_tick; /* times 2^32 */
 	uint32_t
 		exclusive; /* 1: samples are without what selected functions count that are called in them; */

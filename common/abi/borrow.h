@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ABI: what a borrowed thread does in code of the runtime, and its way back, which it takes by itself if its iprobe has died.
+ * Fixed-width types, no pointers, no libc: both sides include it.
+ */
+#ifndef IP_ABI_BORROW_H
+#define IP_ABI_BORROW_H
+
+#include <stdint.h>
+
+#define IP_WAKE_STACK 262144ull /* bytes below wake_block (arch/ARCH/wake.S) */
+
+/* The way back of a borrowed thread, which it takes by itself if its iprobe has died; the stack is below. */
+struct ip_wake {
+	uint64_t registers[15]; /* in the order in which the code at wake takes them off */
+	uint64_t frame[5];	/* as an interrupt's: instruction pointer, cs, flags, stack pointer, ss */
+	uint64_t mask;		/* of signals */
+	uint64_t tid;		/* whose, as iprobe names it; 0: nobody's */
+};
+
+/* Text that is switched as a whole, in pages. */
+struct ip_flip_piece {
+	uint64_t at, size;
+	uint64_t staged; /* where pages of it lie besides; 0: nowhere */
+	uint32_t what;	 /* enum ip_flip_what */
+	int32_t error;	 /* errno of what was done last; 0: none */
+};
+
+enum ip_flip_what {
+	IP_FLIP_NOTHING = 0,
+	IP_FLIP_STAGE =
+		1, /* moves the text's pages away, to a mapping of the same file; it has the file's then */
+	IP_FLIP_SWITCH = 2, /* puts the staged pages in the place of the text's */
+	IP_FLIP_DROP = 3,   /* unmaps what is staged */
+	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
+	IP_FLIP_CLOSE =
+		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu.h) */
+	IP_FLIP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
+	IP_FLIP_WITHHOLD = 8, /* or do not */
+	IP_FLIP_CLOCK =
+		10, /* no text: error says whether the thread, and those that it makes, may read the processor's clock */
+	IP_FLIP_DISOWN =
+		9, /* no text: the area (at, size) is put out of this process's reach, by zeros of its own */
+	IP_FLIP_COPY =
+		6, /* the text stays as it is, but for the moment that it takes; staged is another mapping of the same file then, and has
+			     the file's pages */
+};
+
+#define IP_FLIP_PIECES 512u
+
+struct ip_flip {
+	struct ip_wake
+		back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
+	uint32_t npieces;
+	uint32_t
+		policy; /* 1 + the thread's scheduling policy, where it was raised: it goes back to that by itself; 0: it was not */
+	/* Of the last run, nanoseconds, written by the thread: so long mappings were changed; so long, of these, pieces that were being copied
+	 * had the file's pages, one after the other. */
+	uint32_t changing_ns, bare_ns;
+	struct ip_flip_piece pieces[IP_FLIP_PIECES];
+};
+
+_Static_assert(sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32, "arch/x86_64/flip.S");
+
+#endif
