@@ -20,7 +20,7 @@
 #include "access/credentials.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #define NOBODY 65534
 

@@ -17,7 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "config/yaml_tree.h"
 
 static const char *const file_keys[] = {"members", NULL};

@@ -18,7 +18,7 @@
 #include "analysis/read/symbolize.h"
 #include "cli/cli.h"
 #include "cli/dump_options.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"

@@ -13,7 +13,7 @@
 #include "analysis/export/export.h"
 #include "cli/cli.h"
 #include "cli/filter_options.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/dir.h"
 #include "common/error.h"

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/filter_options.h"
 #include "cli/graph_print.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/units.h"

@@ -12,7 +12,7 @@
 #include "analysis/read/names.h"
 #include "cli/cli.h"
 #include "cli/info_recorded.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/json.h"

@@ -4,7 +4,7 @@
  */
 
 #include "cli/cli.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "cli/report.h"
 #include "common/error.h"
 

@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 
 #include "cli/csv.h"
-#include "cli/fit_name.h"
+#include "cli/elide.h"
 #include "cli/fperf.h"
 #include "cli/tail_mark.h"
 #include "common/cleanup.h"

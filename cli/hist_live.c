@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/hist.h"
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/interrupted.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "cli/csv.h"
-#include "cli/fit_name.h"
+#include "cli/elide.h"
 #include "cli/report_diff.h"
 #include "common/cleanup.h"
 #include "common/error.h"

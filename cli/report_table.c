@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/fit_name.h"
+#include "cli/elide.h"
 #include "cli/info_recorded.h"
 #include "cli/report.h"
 #include "common/cleanup.h"

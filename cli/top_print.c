@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/fit_name.h"
+#include "cli/elide.h"
 #include "cli/tail_mark.h"
 #include "cli/top.h"
 #include "common/cleanup.h"

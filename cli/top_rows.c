@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 #include "cli/top.h"
 #include "common/cleanup.h"
 #include "common/error.h"

@@ -20,7 +20,7 @@
 
 #include "common/error.h"
 #include "common/abi/ring.h"
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 
 struct job {
 	struct ip_press_note note;

@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"

@@ -5,7 +5,7 @@
  * Names come from ELF files, processes, paths, YAML and traces, so they may hold anything: sequences that steer the
  * terminal, newlines that forge a line of ours, marks that turn the direction of the text. What is printed here is
  * harmless: in arguments each control character (C0, DEL, C1), each byte that is no UTF-8 and each mark of direction
- * stands as \xNN or \u{NNNN}. The format itself is ours, and is written as it is. test/house/test_printing.py holds
+ * stands as \xNN or \u{NNNN}. The format itself is ours, and is written as it is. test/repo/test_printing.py holds
  * that nothing else writes to stdout and stderr.
  */
 #ifndef IP_PRINT_H

@@ -12,7 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 #include "common/trace_format.h"
 
 typedef bool is_known(const char *name);

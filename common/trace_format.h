@@ -6,10 +6,10 @@
  *   DIR/metadata            TSDL: the same layout told to any CTF reader
  *   DIR/stream-N            one CTF stream: a sequence of packets; packets of one thread are in time
  *                           order. A thread that starts after another has ended may go on in its stream: each packet names its thread
- *   DIR/stream-N.zst        the same, compressed (--compress; common/squeeze.h): in the place of DIR/stream-N, never beside it
+ *   DIR/stream-N.zst        the same, compressed (--compress; common/packet_codec.h): in the place of DIR/stream-N, never beside it
  *   DIR/stream-N-P, DIR/stream-N-P.zst   the same in pieces (--rotate): stream N is these, by P, one behind the other; packet_seq_num and
  *                           events_discarded go on from one to the next, and those of the oldest begin where what was removed ends
- *   DIR/iprobe/pieces       of such a trace: which pieces there are, and what was removed (common/pieces.h)
+ *   DIR/iprobe/pieces       of such a trace: which pieces there are, and what was removed (common/trace_segments.h)
  *   DIR/iprobe/session      text, see below
  *   DIR/iprobe/stamps       of a trace with coarse time: lines "FROM TO WIDTH", ticks of the TSC. The true time of an event whose stamp lies
  *                           from FROM to TO is at most WIDTH after its stamp, and never before it. Of what --rotate has removed there is one line

@@ -11,7 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/selection.h"
 #include "common/units.h"
 #include "config/probes_d_values.h"

@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/condition.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/units.h"
 #include "config/probes_d.h"
 #include "config/probes_d_values.h"

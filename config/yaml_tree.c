@@ -12,7 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 struct reader {
 	yaml_parser_t parser;

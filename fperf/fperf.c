@@ -13,7 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/selection.h"
 #include "fperf/fperf_private.h"
 #include "fperf/policy.h"

@@ -8,7 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/plan/plan.h"
 #include "hotpatcher/shm/area.h"
 

@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "iprobed/daemon_private.h"
 
 /* One line. Who asks chooses some of it: it has no lines of his own, and nothing that a terminal would obey (C0, and by their bytes C1). */

@@ -17,7 +17,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/proc.h"
 #include "iprobed/daemon_private.h"
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "iprobed/daemon_private.h"
 
 #define DOUBLINGS   13

@@ -3,7 +3,7 @@
  * Setting the runtime up: maps what a session needs, says in the anchor where it is, and is silent from then on.
  *
  * In libiprobe-rt.so the constructor does it (preload.c), before every other of the process; in a static program `iprobe
- * run` at the start or a borrowed thread later (asleep.c); where iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
+ * run` at the start or a borrowed thread later (static_entry.c); where iprobe has put it, a borrowed thread (injected.c). Whatever fails leaves the runtime inert, with the errno in the anchor.
  *
  * What is mapped costs address space, not memory: of the area only pages that a session fills, of the stub pools only pages
  * that hold stubs.

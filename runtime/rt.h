@@ -51,7 +51,7 @@ static inline int rt_may_read(void)
 /* Makes a record of a probe. kind: enum ip_probe_kind; sp: as trace_format.h has it. Called by the hooks. */
 void rt_record(uint32_t number, uint32_t kind, uint64_t sp);
 
-/* Of what starts the runtime: preload.c, asleep.c or injected.c. */
+/* Of what starts the runtime: preload.c, static_entry.c or injected.c. */
 extern struct ip_rt_anchor iprobe_rt_anchor;
 
 /* Maps the area of a launcher, if it was made for this process. 1; 0: it was not. */
@@ -92,13 +92,13 @@ void rt_rooms_open(const void *headers, size_t n);
 extern const char rt_wake[], rt_wake_end[];
 extern char rt_wake_block[];
 void rt_wake_up(void);
-/* What it does (asleep.c, injected.c). */
+/* What it does (static_entry.c, injected.c). */
 void rt_wake_set_up(void);
 
 /* Of a runtime that iprobe has put into a running process: what it has told it. */
 extern struct ip_injection rt_injection;
 
-/* arch/ARCH/flip.S: the same for changing mappings of text (flip.c); the block is a struct ip_flip. */
+/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct ip_flip. */
 extern const char rt_flip[], rt_flip_end[];
 extern char rt_flip_block[];
 void rt_flip_run(void);

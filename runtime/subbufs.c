@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sub-buffers: taking one from the pool, and going from one to the next (steps 6, 7 and A3 of record.c; their life is common/abi/ring.h's). A thread that
- * overwrites goes on in the oldest of its own (recycle.h).
+ * overwrites goes on in the oldest of its own (subbuf_recycle.h).
  *
  * What the area says is bounded by what it has room for (struct ip_rt_private): the position of a slot may name a sub-buffer that there is not.
  *
@@ -52,7 +52,7 @@ static void put_subbuf_back(int64_t taken)
 	__atomic_fetch_add(&rt_header->nfree, 1, __ATOMIC_RELAXED);
 }
 
-#include "runtime/recycle.h"
+#include "runtime/subbuf_recycle.h"
 
 int rt_change_subbuf(struct ip_slot *slot, uint64_t cur, int outermost)
 {

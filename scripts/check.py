@@ -420,7 +420,7 @@ def plan(mode, scratch):
     stages = meson_build("build", BUILD, ["-Dwerror=true"], vital="")
     stages += [
         unit("unit", BUILD),
-        pytest("house", "house", BUILD, 300, scratch),
+        pytest("repo", "repo", BUILD, 300, scratch),
         pytest("system", "system", BUILD, 2700, scratch, programs, arguments=["-m", "not slow"] if quick else []),
     ]
     if quick:

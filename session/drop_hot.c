@@ -12,7 +12,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/print.h"
 #include "common/selection.h"
 #include "common/units.h"

@@ -20,7 +20,7 @@
 #include "access/thread_credentials.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/print.h"
 #include "hotpatcher/patch/restore.h"
 #include "hotpatcher/plan/bounds.h"

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/abi/fperf_pmu.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/inject/borrow_search.h"
 #include "hotpatcher/inject/remap_thread.h"
 #include "hotpatcher/process/target.h"

@@ -18,7 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/proc.h"
 #include "common/abi/area.h"
 #include "trace_writer/writer_private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeping the newest: streams in pieces (common/pieces.h), of which the oldest are removed. A packet goes into the newest piece. Where that
+ * Keeping the newest: streams in pieces (common/trace_segments.h), of which the oldest are removed. A packet goes into the newest piece. Where that
  * would become larger than a piece may be:
  *
  *   1. The table gets the line of a new piece. From here on that is the newest, and those before its first one do not count any more: what

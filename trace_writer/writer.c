@@ -13,7 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 #include "trace_writer/writer_private.h"
 
 /* Opens what stands at the name, which must be a trace of ours that nobody writes, or empty. -1: there is nothing; -2 with an error. */

@@ -26,7 +26,7 @@ int ip_trace_create(const char *dir, pid_t pid, const char *command, const struc
 int ip_trace_create_at(struct ip_dir_place *place, const char *dir, pid_t pid, const char *command,
 		       const struct ip_clock_reading *start, struct ip_trace **ret);
 
-/* Its streams will be compressed (common/squeeze.h). Before the journal, and any packet. -1 with an error. */
+/* Its streams will be compressed (common/packet_codec.h). Before the journal, and any packet. -1 with an error. */
 int ip_trace_compress(struct ip_trace *trace);
 bool ip_trace_compresses(const struct ip_trace *trace);
 /* What that came to: packets that were left as they were because it fell behind. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "common/ctf_metadata.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 #include "common/trace_dir.h"
 #include "trace_writer/rotate.h"
 #include "trace_writer/writer.h"

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/probe_list.h"
 
 int ip_frames_find_hosts(struct ip_frames *t)

@@ -13,8 +13,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
-#include "common/pieces.h"
+#include "common/array.h"
+#include "common/trace_segments.h"
 
 #define BATCH 256u
 

@@ -14,7 +14,7 @@
 #include "analysis/export/protobuf.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/print.h"
 
 /* Numbers of fields. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #define NO_ROW	   UINT32_MAX
 #define LEFT_OUT   (UINT32_MAX - 1)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 /* In a tag: the frame is none of the tree's (above where ways begin, or of a thread that is not wanted), or lies within another
  * frame of its node. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 /* What a key is of, in its upper half. */
 #define KEY_ADDRESS (1ull << 32)

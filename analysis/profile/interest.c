@@ -9,7 +9,7 @@
 
 #include "analysis/profile/merge.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 struct finder {
 	const struct ip_focus_options *options;

@@ -11,7 +11,7 @@
 
 #include "analysis/read/session.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 /* Bounds for hostile traces: what is beyond is left out. */
 #define TIMES_MAX (1u << 24)

@@ -9,7 +9,7 @@
 #include "analysis/read/session_parser.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/selection.h"
 
 int ip_session_parse_module(struct ip_session_parser *p)

@@ -7,7 +7,7 @@
 
 #include "analysis/read/session_parser.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 int ip_session_parse_silent(struct ip_session_parser *p)
 {

@@ -9,7 +9,7 @@
 
 #include "analysis/read/session_parser.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 int ip_session_bad(const struct ip_session_parser *p, const char *what)
 {

@@ -11,7 +11,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 
 int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 {

@@ -7,7 +7,7 @@
  * up to the next extended one: the writer begins each sub-buffer with one.
  *
  * Damage: a bad packet header ends the stream, since nothing tells where the next packet begins; a bad
- * record ends its packet, and so do words that cannot be unpacked. Of a compressed stream (common/squeeze.h; its first bytes tell, not its name) a
+ * record ends its packet, and so do words that cannot be unpacked. Of a compressed stream (common/packet_codec.h; its first bytes tell, not its name) a
  * packet's words are unpacked when the first of them is asked for: looking at all headers reads nothing else.
  */
 #include "analysis/read/stream.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets of a compressed stream (common/squeeze.h) as their reader finds them. The file is input from outside: what a head claims is checked
+ * Packets of a compressed stream (common/packet_codec.h) as their reader finds them. The file is input from outside: what a head claims is checked
  * before anything is allocated for it.
  */
 #ifndef IP_UNPACK_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 
 /* What unpacking needs, for any number of streams that are read by turns: some 200 KB. */
 struct ip_unpack;

@@ -10,7 +10,7 @@
 #include "analysis/trim/trim_private.h"
 #include "analysis/trim/trim_write.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #define SLICES (1u << 16)
 #define FAN    64u

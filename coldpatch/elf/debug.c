@@ -7,7 +7,7 @@
 
 #include "coldpatch/elf/hook_name.h"
 #include "coldpatch/elf/scopes.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 

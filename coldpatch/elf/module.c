@@ -5,7 +5,7 @@
 #include "coldpatch/elf/module.h"
 
 #include "common/arch/arch.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/error.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "coldpatch/elf/module.h"
 
 #include "coldpatch/elf/eh_frame.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/cleanup.h"
 #include "common/error.h"
 

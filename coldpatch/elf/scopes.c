@@ -4,7 +4,7 @@
  */
 #include "coldpatch/elf/scopes.h"
 
-#include "common/grow.h"
+#include "common/array.h"
 
 #include <dwarf.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "coldpatch/sites/hooks.h"
 
 #include "coldpatch/sites/arch.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/error.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/point_args.h"
 
 #define VERSION	    1

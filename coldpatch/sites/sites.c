@@ -6,7 +6,7 @@
 
 #include "coldpatch/elf/module.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,7 @@
 #define IP_AGAIN_REST	 32  /* the call that moves the rest */
 #define IP_AGAIN_TO_SLOT 48  /* the distance */
 
-/* Of 32-bit code: a slot is the code with all that it needs in it (runtime/arch/i386/again.S). */
+/* Of 32-bit code: a slot is the code with all that it needs in it (runtime/arch/i386/syscall_resume.S). */
 #define IP_AGAIN_NARROW_SLOTS 128
 #define IP_AGAIN_NARROW	      256 /* bytes */
 #define IP_AGAIN_NARROW_DATA  64  /* where its struct ip_again lies */

@@ -71,7 +71,7 @@ static int find_thread(struct ip_target *target, enum ip_borrow_which (*which)(u
 
 /*
  * Whoever holds the locks of the mappings must not wait for a CPU: threads that fault wait for him. So the thread is raised to real time
- * for the length of its errand, where we may, and we with it. It goes back by itself (runtime/flip.c), whatever becomes of us: so it is
+ * for the length of its errand, where we may, and we with it. It goes back by itself (runtime/remap.c), whatever becomes of us: so it is
  * raised last, when it is on its way already.
  */
 struct raised {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Having one blocked thread of a target change its mappings of text (runtime/flip.c): who may, one at a time, and what somebody
+ * Having one blocked thread of a target change its mappings of text (runtime/remap.c): who may, one at a time, and what somebody
  * left. The steps by which a thread is borrowed and comes back are those of runtime_wake.h.
  */
 #ifndef IP_INJECT_REMAP_THREAD_H

@@ -18,7 +18,7 @@
  *   4. SETREGS: the thread is at rt_wake, its stack pointer at the block. From here on it finds its way back by itself.
  *   5. SETSIGMASK: no handler runs in between. (4 first: a mask alone would stay for ever if we died.)
  *   6. Resume; the thread masks signals by itself as well, and
- *   7. sets the runtime up (runtime/asleep.c): the area, the gate, the rooms, the anchor.
+ *   7. sets the runtime up (runtime/static_entry.c): the area, the gate, the rooms, the anchor.
  *   8. It waits for no signal, for a tenth of a second (rt_sigtimedwait). If we live we see it there and INTERRUPT: it stops on its way
  *      out of the kernel, where calls are started again. Were we too slow, it has gone back by itself, and is left alone.
  *   9. SETSIGMASK, SETREGS to what they were in 2; DETACH. The kernel starts the interrupted call again, with what is left of its

@@ -11,7 +11,7 @@
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/inject/inject_code.h"
 
 #define PAGE	    4096ull

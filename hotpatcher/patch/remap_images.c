@@ -10,8 +10,8 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
-#include "hotpatcher/arch/x86_64/flip.h"
+#include "common/array.h"
+#include "hotpatcher/arch/x86_64/remap.h"
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/site_state.h"
 

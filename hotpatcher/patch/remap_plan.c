@@ -10,7 +10,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "hotpatcher/arch/x86_64/flip.h"
+#include "hotpatcher/arch/x86_64/remap.h"
 #include "common/abi/borrow.h"
 
 #define PAGE(a)	   ((a) & ~(IP_FLIP_PAGE - 1))

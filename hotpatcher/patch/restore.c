@@ -12,7 +12,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/patch/patch_in_place.h"
 #include "hotpatcher/patch/site_state.h"
 #include "hotpatcher/patch/stop_batches.h"

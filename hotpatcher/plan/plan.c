@@ -11,7 +11,7 @@
 #include "common/arch/arch.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/plan/payload_rules.h"
 #include "hotpatcher/plan/plan_choice.h"
 

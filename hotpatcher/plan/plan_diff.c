@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/patch/restore.h"
 
 struct comparison {

@@ -15,7 +15,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/plan/stub_layout.h"
 #include "hotpatcher/plan/value_locations.h"
 #include "hotpatcher/process/debug_info.h"

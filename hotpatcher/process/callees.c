@@ -14,7 +14,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/selection.h"
 #include "hotpatcher/arch/x86_64/calls.h"
 #include "hotpatcher/process/modules.h"

@@ -17,7 +17,7 @@
 #include "common/cleanup.h"
 #include "common/debug_file.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/process/target_files.h"
 
 #define DEPTH_MAX  64u /* scopes within scopes */

@@ -15,7 +15,7 @@
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #define WORDS	   6	/* of r_debug, of which a link_map has the first 5 */
 #define LINKS_MAX  8192 /* a list that is longer is none */

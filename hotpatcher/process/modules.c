@@ -16,7 +16,7 @@
 #include "common/cleanup.h"
 #include "common/elf_class.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/note.h"
 #include "hotpatcher/process/modules_needed.h"
 #include "hotpatcher/process/probe_list_search.h"

@@ -14,7 +14,7 @@
 #include "common/cleanup.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/process/target_files.h"
 
 struct named {

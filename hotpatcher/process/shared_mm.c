@@ -16,7 +16,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 #define LOOKS 96
 #define ENOUGH                                                                                               \

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 
 /* One name. address 0: defined more than once, or not to be foreseen. */
 struct definition {

@@ -13,7 +13,7 @@
 #include "access/delegation.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/interrupted.h"
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"

@@ -18,7 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/now.h"
 
 #define CMDLINE_MAX 4096

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "common/grow.h"
+#include "common/array.h"
 
 bool ip_rules_hold(const struct ip_rules_level *level, struct ip_rules_hold *hold, double value,
 		   uint64_t from_ns, uint64_t now_ns)

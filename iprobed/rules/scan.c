@@ -15,7 +15,7 @@
 #include "access/credentials.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/now.h"
 #include "common/proc.h"
 #include "iprobed/rules/rules_private.h"

@@ -12,7 +12,7 @@
 #include "access/credentials.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/units.h"
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"

@@ -14,7 +14,7 @@
 #include "analysis/read/session.h"
 #include "analysis/read/stream.h"
 #include "analysis/read/values.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 #include "common/trace_format.h"
 #include "fuzz.h"
 

@@ -17,7 +17,7 @@ SEPARATOR = b"\x1e"
 
 
 def squeezed(stream, frames):
-    """A compressed stream of plain packets: each as common/squeeze.h has it. frames: zstd can be had, packets go into columns by turns."""
+    """A compressed stream of plain packets: each as common/packet_codec.h has it. frames: zstd can be had, packets go into columns by turns."""
     out, at = b"", 0
     while at < len(stream):
         size = int.from_bytes(stream[at + 40:at + 48], "little") // 8
@@ -31,7 +31,7 @@ def squeezed(stream, frames):
 
 
 def columns(data):
-    """The words in columns (common/squeeze.h)."""
+    """The words in columns (common/packet_codec.h)."""
     rows, time, sp = [], 0, 0
     for (word,) in struct.iter_unpack("<Q", data):
         now, here = word >> 3 & 0x1fffffff, word >> 53

@@ -4,7 +4,7 @@
  * also on top of one another, also on a stack that makes it look as if the hook below were gone, also leaving by longjmp), and a reader on another
  * processor. Every order of their steps is tried, by depth-first search over all states.
  *
- * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time), runtime/recycle.h (O1 to O6), collector/drain.c (D1 to D4)
+ * The steps are those of runtime/record.c (W1 to W7 here; A1 to A3: with coarse time), runtime/subbuf_recycle.h (O1 to O6), collector/drain.c (D1 to D4)
  * and collector/flight_recorder.h (S1 to S4), on sub-buffers of a few words. Stores become visible in their order, as x86 has it; a step is at most one
  * access to memory that others write, or one that nobody else can see the middle of. Which records may be compact is not looked at: no reader has to do
  * with that, and context.c explores it.

@@ -257,7 +257,7 @@ def test_dry_run_tells_the_stops(actor, many, targets):
 @pytest.fixture
 def kin(actor, programs, targets):
     """Two processes that share their memory; the pid of the second is in `other`."""
-    target = targets.start(actor, [programs.simple("kin", placement="fentry")])
+    target = targets.start(actor, [programs.simple("shared_mm", placement="fentry")])
     target.other = int(target.proc.stdout.readline())
     return target
 
@@ -293,7 +293,7 @@ def test_kin_that_cannot_be_stopped_is_named(me, kin_of_me):
 
 @pytest.fixture
 def kin_of_me(me, programs, targets):
-    target = targets.start(me, [programs.simple("kin", placement="fentry")])
+    target = targets.start(me, [programs.simple("shared_mm", placement="fentry")])
     target.other = int(target.proc.stdout.readline())
     return target
 

@@ -42,7 +42,7 @@ def test_threads_that_dispatch_their_calls(actor, programs, targets, how, preloa
 
 def test_processes_that_share_memory(actor, programs, targets):
     """Who might share the target's memory and cannot be told apart is not taken for a stranger."""
-    target = targets.start(actor, [programs.simple("kin")])
+    target = targets.start(actor, [programs.simple("shared_mm")])
     other = int(target.proc.stdout.readline())
     for _ in range(TRIES):
         done = beneath(actor, programs, "kcmp", "attach", target.pid, "--duration", "50ms", "-q", "-o", actor.dir() / "trace")

@@ -14,7 +14,7 @@
 #include "coldpatch/sites/arch.h"
 #include "coldpatch/sites/arch/x86_64/insn.h"
 #include "coldpatch/sites/arch/x86_64/nops.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "common/error.h"
 #include "common/probe_list.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Setting up a runtime that slept until a borrowed thread came (arch/ARCH/wake.S): one that is linked into a static program
- * (asleep.c), or that iprobe has put into the process (injected.c).
+ * (static_entry.c), or that iprobe has put into the process (injected.c).
  */
 #include "runtime/arch/cpu.h"
 #include "runtime/rt.h"

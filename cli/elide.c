@@ -2,7 +2,7 @@
 /*
  * Shortening names.
  */
-#include "cli/fit_name.h"
+#include "cli/elide.h"
 
 #include <stdbool.h>
 #include <stdint.h>

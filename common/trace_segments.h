@@ -66,7 +66,7 @@ int ip_pieces_parse(const char *name, const char *text, size_t size, struct ip_p
 struct ip_stream_name {
 	uint32_t slot, piece;
 	bool in_pieces;	 /* it has a piece */
-	bool compressed; /* common/squeeze.h */
+	bool compressed; /* common/packet_codec.h */
 };
 
 void ip_stream_name_format(const struct ip_stream_name *name, char ret[IP_STREAM_NAME_MAX]);

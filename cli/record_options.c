@@ -13,7 +13,7 @@
 #include "collector/hot_functions.h"
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 #include "common/print.h"
 #include "common/units.h"
 #include "common/values.h"

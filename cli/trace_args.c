@@ -2,7 +2,7 @@
 /*
  * What report, dump and info have in common.
  */
-#include "cli/reader.h"
+#include "cli/trace_args.h"
 
 #include <getopt.h>
 #include <stdio.h>

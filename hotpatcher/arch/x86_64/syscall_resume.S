@@ -7,4 +7,4 @@
 #define rt_again_common ip_again_common
 #define rt_again_end	ip_again_code_end
 #define rt_again_slots	ip_again_no_slots
-#include "runtime/arch/x86_64/again.S"
+#include "runtime/arch/x86_64/syscall_resume.S"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 #include "test/unit/test.h"
 
 static char table[IP_PIECES_SIZE];

@@ -26,7 +26,7 @@ def test_each_row_has_a_test_that_exists(root, name, heading, least):
     rows = rows_of((root / "docs" / name).read_text(encoding="utf-8"), heading)
     assert len(rows) >= least
     for row in rows:
-        named = re.findall(r"`((?:system|unit|compilers|house)/[\w/.]+)::(\w+)`", row)
+        named = re.findall(r"`((?:system|unit|compilers|repo)/[\w/.]+)::(\w+)`", row)
         assert named, row
         for path, test in named:
             text = (root / "test" / path).read_text(encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the house itself: what is installed, what the documents say, the examples, the scripts."""
+"""Tests of the repository itself: what is installed, what the documents say, the examples, the scripts."""
 
 import os
 import subprocess

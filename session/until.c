@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/error.h"
-#include "common/grow.h"
+#include "common/array.h"
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 #include "session/until.h"

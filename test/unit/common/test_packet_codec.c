@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 #include "test/unit/test.h"
 
 #define MOST 4096

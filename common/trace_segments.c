@@ -2,7 +2,7 @@
 /*
  * The table of pieces, and names of streams.
  */
-#include "common/pieces.h"
+#include "common/trace_segments.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 
 #define FIELDS 7
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-Which room of the house may use which (docs/architecture.md): what includes say, and what the linker sees. A room is a folder with a
+Which room may use which (docs/architecture.md): what includes say, and what the linker sees. A room is a folder with a
 library of its own.
 """
 
@@ -45,7 +45,7 @@ ROOMS = {
 }
 # Files of the runtime: what is compared with, or laid into, a target; and its way of reading counters, which fperf tries on itself.
 DATA = {
-    ("hotpatcher/arch/x86_64/again.S", "runtime/arch/x86_64/again.S"),
+    ("hotpatcher/arch/x86_64/syscall_resume.S", "runtime/arch/x86_64/syscall_resume.S"),
     ("hotpatcher/arch/x86_64/borrowed.S", "runtime/arch/x86_64/borrowed.h"),
     ("hotpatcher/inject/inject.c", "runtime/rt_image.h"),
     ("cli/fperf_self_test.c", "runtime/fperf_pmu.h"),

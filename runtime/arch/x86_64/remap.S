@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a borrowed thread runs to change mappings of text (runtime/flip.c), and its stack.
+ * What a borrowed thread runs to change mappings of text (runtime/remap.c), and its stack.
  */
 #include "runtime/arch/x86_64/borrowed.h"
 

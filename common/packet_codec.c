@@ -2,7 +2,7 @@
 /*
  * Columns, and zstd behind them.
  */
-#include "common/squeeze.h"
+#include "common/packet_codec.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
