@@ -81,7 +81,7 @@ static int read_status(pid_t pid, const char *thread, struct status *ret)
 
 /* Threads that are made while we look have the ids of one that we have seen, or change them later: where that must not be, all of them stand
  * when we are asked again (delegation.h). One that ends meanwhile does not count. */
-static int look_at_threads(pid_t pid, const struct status *leader, struct ip_target_facts *ret)
+static int look_at_threads(pid_t pid, const struct status *leader, struct ip_target_credentials *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	const struct dirent *entry;
@@ -128,7 +128,7 @@ static bool same_file(int a, int b)
 }
 
 /* Walks up from the target's user namespace until it meets ours. */
-static int find_userns(pid_t pid, uid_t caller, struct ip_target_facts *ret)
+static int find_userns(pid_t pid, uid_t caller, struct ip_target_credentials *ret)
 {
 	_cleanup_close_ int ours = open_userns(getpid());
 	_cleanup_close_ int at = ours < 0 ? -1 : open_userns(pid);
@@ -161,11 +161,11 @@ static int find_userns(pid_t pid, uid_t caller, struct ip_target_facts *ret)
 	return 0;
 }
 
-int ip_facts_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_target_facts *ret)
+int ip_credentials_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_target_credentials *ret)
 {
 	struct status status = {0};
 
-	*ret = (struct ip_target_facts){0};
+	*ret = (struct ip_target_credentials){0};
 	if (read_status(pid, "", &status) < 0 || find_userns(pid, caller, ret) < 0)
 		return -1;
 	ret->permitted = status.permitted;
@@ -254,7 +254,7 @@ static int read_limits(pid_t pid, struct ip_peer_limits *ret)
 
 static int look_at_peer(int socket, struct ip_peer *peer)
 {
-	struct ip_target_facts where = {0};
+	struct ip_target_credentials where = {0};
 	struct status status = {0};
 	const struct ip_ids *ids = &status.ids;
 	struct ucred cred;
@@ -286,7 +286,7 @@ static int look_at_peer(int socket, struct ip_peer *peer)
 	return 0;
 }
 
-int ip_facts_of_peer(int socket, struct ip_peer *ret)
+int ip_credentials_of_peer(int socket, struct ip_peer *ret)
 {
 	*ret = (struct ip_peer){.pidfd = -1};
 	if (look_at_peer(socket, ret) == 0)

@@ -11,8 +11,8 @@
  * could have come by it after connect(), from a program with file capabilities. And who asks must live in our user namespace: numbers of
  * users mean something else in others.
  */
-#ifndef IP_ACCESS_CREDENTIALS_H
-#define IP_ACCESS_CREDENTIALS_H
+#ifndef IP_CREDENTIALS_H
+#define IP_CREDENTIALS_H
 
 #include "access/ptrace_access.h"
 
@@ -24,7 +24,7 @@ struct ip_peer_limits {
 struct ip_peer {
 	pid_t pid;
 	int pidfd;
-	struct ip_caller_facts facts;
+	struct ip_caller_credentials facts;
 	gid_t *groups; /* supplementary */
 	size_t ngroups;
 	struct ip_peer_limits limits;
@@ -33,11 +33,11 @@ struct ip_peer {
 /* Who is at the other end of a Unix socket, which must be one that we have accepted ourselves: others say who made them, too, and that may be root
  * (one that listens, one of a pair, one that leads to another daemon, or comes from a socket of the same name in another mount namespace). 0, or -1
  * with an error where it is not one plain user, or not there any more. */
-int ip_facts_of_peer(int socket, struct ip_peer *ret);
+int ip_credentials_of_peer(int socket, struct ip_peer *ret);
 void ip_peer_clear(struct ip_peer *peer);
 
 /* Of process pid, which pidfd holds. caller: whose user is asked about as owner of namespaces. 0 or -1 with an error. */
-int ip_facts_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_target_facts *ret);
+int ip_credentials_of_target(pid_t pid, int pidfd, uid_t caller, struct ip_target_credentials *ret);
 
 /* Opens a pidfd; -1 with an error. */
 int ip_pidfd_open(pid_t pid);

@@ -25,7 +25,7 @@
 #define NOBODY 65534
 
 static struct {
-	enum ip_permit_kind kind;
+	enum ip_delegation_kind kind;
 	int pidfd;
 	pid_t pid; /* that it holds */
 	bool restore_only;
@@ -33,9 +33,9 @@ static struct {
 } permit;
 
 static const char *const kinds[] = {
-	[IP_PERMIT_OWN] = "own", [IP_PERMIT_MEMBER] = "member", [IP_PERMIT_ANY] = "any"};
+	[IP_DELEGATION_OWN] = "own", [IP_DELEGATION_MEMBER] = "member", [IP_DELEGATION_ANY] = "any"};
 
-char *ip_permit_text(enum ip_permit_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry)
+char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry)
 {
 	char *text = NULL;
 	size_t size;
@@ -46,7 +46,7 @@ char *ip_permit_text(enum ip_permit_kind kind, uid_t uid, int pidfd, const struc
 		return NULL;
 	}
 	fputs(kinds[kind], out);
-	if (uid != IP_PERMIT_STAYS)
+	if (uid != IP_DELEGATION_STAYS)
 		fprintf(out, "@%u", uid);
 	fprintf(out, ":%d", pidfd);
 	for (size_t i = 0; entry && i < entry->nusers; i++)
@@ -82,7 +82,7 @@ static int take_entry(const char *text, struct ip_policy_entry *ret)
 		char *end;
 		unsigned long user = strtoul(text + 1, &end, 10);
 
-		if (end == text + 1 || ip_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
+		if (end == text + 1 || ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
 			return -1;
 		ret->users[ret->nusers++] = user;
 		text = end;
@@ -90,7 +90,7 @@ static int take_entry(const char *text, struct ip_policy_entry *ret)
 	while (*text == '\n') {
 		size_t n = strcspn(text + 1, "\n");
 
-		if (ip_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0)
+		if (ip_array_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0)
 			return -1;
 		ret->programs[ret->nprograms] = strndup(text + 1, n);
 		if (!ret->programs[ret->nprograms])
@@ -122,16 +122,16 @@ static int set_effective(enum strength strength)
 }
 
 /* Step 5. Becomes the user; nobody by all ids but the effective ones where it works for a member. CAP_SETUID was for this alone. */
-static int become_user(enum ip_permit_kind kind, uid_t uid)
+static int become_user(enum ip_delegation_kind kind, uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 	const uint32_t bit = 1u << CAP_SETUID;
-	uid_t others = kind == IP_PERMIT_MEMBER ? NOBODY : uid;
+	uid_t others = kind == IP_DELEGATION_MEMBER ? NOBODY : uid;
 	pid_t parent = getppid();
 
 	/* who had no root to begin with is who he is */
-	if (uid == IP_PERMIT_STAYS)
+	if (uid == IP_DELEGATION_STAYS)
 		return 0;
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || setresuid(others, uid, others) < 0)
 		return -1;
@@ -149,28 +149,28 @@ static int become_user(enum ip_permit_kind kind, uid_t uid)
 }
 
 /* "KIND@UID" or "KIND". 0 or -1. */
-static int take_kind(const char *text, size_t n, enum ip_permit_kind *ret, uid_t *ret_uid)
+static int take_kind(const char *text, size_t n, enum ip_delegation_kind *ret, uid_t *ret_uid)
 {
 	const char *at = memchr(text, '@', n);
 	size_t length = at ? (size_t)(at - text) : n;
 	char *end;
 
-	*ret_uid = IP_PERMIT_STAYS;
+	*ret_uid = IP_DELEGATION_STAYS;
 	if (at) {
 		*ret_uid = strtoul(at + 1, &end, 10);
-		if (end == at + 1 || end != text + n || *ret_uid == IP_PERMIT_STAYS)
+		if (end == at + 1 || end != text + n || *ret_uid == IP_DELEGATION_STAYS)
 			return -1;
 	}
-	for (*ret = IP_PERMIT_ANY; *ret; --*ret)
+	for (*ret = IP_DELEGATION_ANY; *ret; --*ret)
 		if (strlen(kinds[*ret]) == length && !strncmp(kinds[*ret], text, length))
 			return 0;
 	return -1;
 }
 
-int ip_permit_take(void)
+int ip_delegation_take(void)
 {
-	const char *text = getenv(IP_PERMIT_VARIABLE), *rest = text ? strchr(text, ':') : NULL;
-	enum ip_permit_kind kind;
+	const char *text = getenv(IP_DELEGATION_VARIABLE), *rest = text ? strchr(text, ':') : NULL;
+	enum ip_delegation_kind kind;
 	int length = 0;
 	uid_t uid;
 
@@ -183,22 +183,22 @@ int ip_permit_take(void)
 	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
 	    sscanf(rest, ":%d%n", &permit.pidfd, &length) != 1 ||
 	    (permit.pid = held_pid(permit.pidfd)) <= 0 ||
-	    (kind == IP_PERMIT_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
+	    (kind == IP_DELEGATION_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
 				      : rest[length] != '\0') ||
 	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
-				IP_PERMIT_VARIABLE);
+				IP_DELEGATION_VARIABLE);
 	permit.kind = kind;
-	unsetenv(IP_PERMIT_VARIABLE); /* our children have their own */
+	unsetenv(IP_DELEGATION_VARIABLE); /* our children have their own */
 	return 0;
 }
 
-bool ip_permit_is_lent(void)
+bool ip_delegation_is_lent(void)
 {
-	return permit.kind != IP_PERMIT_NONE;
+	return permit.kind != IP_DELEGATION_NONE;
 }
 
-bool ip_permit_put_down(void)
+bool ip_delegation_put_down(void)
 {
 	if (!permit.kind)
 		return false;
@@ -207,13 +207,13 @@ bool ip_permit_put_down(void)
 	return true;
 }
 
-void ip_permit_take_up(bool put_down)
+void ip_delegation_take_up(bool put_down)
 {
 	if (put_down && set_effective(USUAL) < 0)
 		abort();
 }
 
-int ip_permit_open(const char *name, int flags)
+int ip_delegation_open(const char *name, int flags)
 {
 	int fd, error;
 
@@ -221,14 +221,14 @@ int ip_permit_open(const char *name, int flags)
 		abort();
 	fd = open(name, flags | O_CLOEXEC);
 	error = errno;
-	ip_permit_take_up(permit.kind != IP_PERMIT_NONE);
+	ip_delegation_take_up(permit.kind != IP_DELEGATION_NONE);
 	errno = error;
 	return fd;
 }
 
-FILE *ip_permit_fopen(const char *name)
+FILE *ip_delegation_fopen(const char *name)
 {
-	int fd = ip_permit_open(name, O_RDONLY);
+	int fd = ip_delegation_open(name, O_RDONLY);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 
 	if (!file && fd >= 0)
@@ -240,13 +240,13 @@ FILE *ip_permit_fopen(const char *name)
 static int ask_kernel(pid_t pid, pid_t tid)
 {
 	char name[64];
-	bool down = ip_permit_put_down();
+	bool down = ip_delegation_put_down();
 	int fd, error;
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/maps", pid, tid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	error = errno;
-	ip_permit_take_up(down);
+	ip_delegation_take_up(down);
 	if (fd >= 0) {
 		close(fd);
 		return 0;
@@ -266,21 +266,21 @@ static int refuse(pid_t pid)
 static int check_member(pid_t pid, pid_t tid, int held)
 {
 	_cleanup_free_ char *program = NULL;
-	struct ip_target_facts facts;
+	struct ip_target_credentials facts;
 	const char *why;
 
-	if (held < 0 || ip_facts_of_target(tid, held, (uid_t)-1, &facts) < 0)
+	if (held < 0 || ip_credentials_of_target(tid, held, (uid_t)-1, &facts) < 0)
 		return -1;
 	program = ip_policy_program(pid);
 	if (!program)
 		return -1;
-	why = ip_privilege_not_plain(&facts);
+	why = ip_ptrace_access_not_plain(&facts);
 	if (!why && !ip_policy_entry_allows(&permit.entry, facts.ids.ruid, program))
 		why = "is not what the policy lists";
 	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why) : 0;
 }
 
-int ip_permit_check_place(pid_t pid, pid_t tid)
+int ip_delegation_check_place(pid_t pid, pid_t tid)
 {
 	char name[64];
 
@@ -290,15 +290,15 @@ int ip_permit_check_place(pid_t pid, pid_t tid)
 		       : ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid);
 }
 
-int ip_permit_check_thread(pid_t pid, pid_t tid)
+int ip_delegation_check_thread(pid_t pid, pid_t tid)
 {
 	int ret;
 
-	if (!permit.kind || permit.kind == IP_PERMIT_ANY)
+	if (!permit.kind || permit.kind == IP_DELEGATION_ANY)
 		return 0;
 	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
 		return ip_error("pid %d has ended", pid);
-	if (permit.kind == IP_PERMIT_MEMBER)
+	if (permit.kind == IP_DELEGATION_MEMBER)
 		return check_member(pid, tid, permit.pidfd);
 	ret = ask_kernel(pid, tid);
 	return ret < 0 ? refuse(pid)
@@ -306,12 +306,12 @@ int ip_permit_check_thread(pid_t pid, pid_t tid)
 		       : 0;
 }
 
-bool ip_permit_restores_only(void)
+bool ip_delegation_restores_only(void)
 {
 	return permit.restore_only;
 }
 
-void ip_permit_restore_only(void)
+void ip_delegation_restore_only(void)
 {
 	permit.restore_only = true;
 }
@@ -335,16 +335,16 @@ static int check_threads(pid_t pid)
 	return any ? 0 : ip_error("pid %d has ended", pid);
 }
 
-int ip_permit_check(pid_t pid)
+int ip_delegation_check(pid_t pid)
 {
 	if (!permit.kind)
 		return 0;
 	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
 		return ip_error("pid %d has ended", pid);
-	if (permit.kind == IP_PERMIT_MEMBER) {
+	if (permit.kind == IP_DELEGATION_MEMBER) {
 		_cleanup_close_ int held = ip_pidfd_open(pid);
 
 		return check_member(pid, pid, held);
 	}
-	return permit.kind == IP_PERMIT_OWN ? check_threads(pid) : 0;
+	return permit.kind == IP_DELEGATION_OWN ? check_threads(pid) : 0;
 }

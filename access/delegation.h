@@ -35,8 +35,8 @@
  * Where IPROBE_PERMIT is not set there is no permit, and all of this does nothing, but for telling
  * whose thread it is.
  */
-#ifndef IP_ACCESS_DELEGATION_H
-#define IP_ACCESS_DELEGATION_H
+#ifndef IP_DELEGATION_H
+#define IP_DELEGATION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,44 +45,44 @@
 
 #include "access/policy.h"
 
-#define IP_PERMIT_VARIABLE "IPROBE_PERMIT"
+#define IP_DELEGATION_VARIABLE "IPROBE_PERMIT"
 
-enum ip_permit_kind {
-	IP_PERMIT_NONE,
-	IP_PERMIT_OWN,	  /* what the user may trace himself */
-	IP_PERMIT_MEMBER, /* what an entry of the policy lists */
-	IP_PERMIT_ANY,	  /* the user has CAP_SYS_PTRACE himself */
+enum ip_delegation_kind {
+	IP_DELEGATION_NONE,
+	IP_DELEGATION_OWN,	  /* what the user may trace himself */
+	IP_DELEGATION_MEMBER, /* what an entry of the policy lists */
+	IP_DELEGATION_ANY,	  /* the user has CAP_SYS_PTRACE himself */
 };
 
-/* The variable's value, malloc'ed: whose the process is to be (IP_PERMIT_STAYS: whose it is), the descriptor that holds the
+/* The variable's value, malloc'ed: whose the process is to be (IP_DELEGATION_STAYS: whose it is), the descriptor that holds the
  * target, and the policy's entry for a member. */
-#define IP_PERMIT_STAYS ((uid_t)-1)
-char *ip_permit_text(enum ip_permit_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry);
+#define IP_DELEGATION_STAYS ((uid_t)-1)
+char *ip_delegation_text(enum ip_delegation_kind kind, uid_t uid, int pidfd, const struct ip_policy_entry *entry);
 
 /* For main(): takes the permit from the environment. 0 or -1. */
-int ip_permit_take(void);
+int ip_delegation_take(void);
 
 /* Whether somebody else has lent us what we may: iprobed. */
-bool ip_permit_is_lent(void);
+bool ip_delegation_is_lent(void);
 
 /* Steps 1 and 2 for all threads of a process. 0, or -1 with an error. */
-int ip_permit_check(pid_t pid);
+int ip_delegation_check(pid_t pid);
 /* The same for one thread, which is stopped, of a process whose other threads are asked for by themselves. */
-int ip_permit_check_thread(pid_t pid, pid_t tid);
+int ip_delegation_check_thread(pid_t pid, pid_t tid);
 /* Whether a thread that is stopped is one of the process, also where there is no permit: its number
  * may have been given away between the listing and the stop. */
-int ip_permit_check_place(pid_t pid, pid_t tid);
+int ip_delegation_check_place(pid_t pid, pid_t tid);
 
 /* Step 6: from now on stops only put back what is live already. */
-void ip_permit_restore_only(void);
-bool ip_permit_restores_only(void);
+void ip_delegation_restore_only(void);
+bool ip_delegation_restores_only(void);
 
 /* Step 4: open and fopen for reading, close-on-exec, of a file of /proc/PID. */
-int ip_permit_open(const char *name, int flags);
-FILE *ip_permit_fopen(const char *name);
+int ip_delegation_open(const char *name, int flags);
+FILE *ip_delegation_fopen(const char *name);
 
 /* Step 3. Returns whether there is something to be taken up again. */
-bool ip_permit_put_down(void);
-void ip_permit_take_up(bool put_down);
+bool ip_delegation_put_down(void);
+void ip_delegation_take_up(bool put_down);
 
 #endif

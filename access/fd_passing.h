@@ -5,8 +5,8 @@
  * Who receives one closes it some day, and a close may take as long as a file system of somebody else's likes. So iprobed itself receives
  * nothing of the kind (receiver.h).
  */
-#ifndef IP_ACCESS_FD_PASSING_H
-#define IP_ACCESS_FD_PASSING_H
+#ifndef IP_FD_PASSING_H
+#define IP_FD_PASSING_H
 
 #include <stddef.h>
 #include <sys/types.h>

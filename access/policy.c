@@ -97,13 +97,13 @@ static int read_entry(const struct ip_yaml_document *document, const struct ip_y
 	    (programs && check_list(document, programs, "programs") < 0))
 		return -1;
 	for (size_t i = 0; i < users->n; i++) {
-		if (ip_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0 ||
+		if (ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0 ||
 		    read_user(document, users->items[i], &ret->users[ret->nusers]) < 0)
 			return -1;
 		ret->nusers++;
 	}
 	for (size_t i = 0; programs && i < programs->n; i++) {
-		if (ip_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0 ||
+		if (ip_array_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0 ||
 		    read_program(document, programs->items[i], &ret->programs[ret->nprograms]) < 0)
 			return -1;
 		ret->nprograms++;
@@ -128,7 +128,7 @@ static int read_document(const struct ip_yaml_document *document, struct ip_poli
 		struct ip_policy_entry entry = {0};
 
 		if (read_entry(document, members->items[i], &entry) < 0 ||
-		    ip_grow(&ret->entries, ret->n, sizeof(entry)) < 0) {
+		    ip_array_grow(&ret->entries, ret->n, sizeof(entry)) < 0) {
 			clear_entry(&entry);
 			return -1;
 		}
@@ -187,9 +187,9 @@ bool ip_policy_entry_allows(const struct ip_policy_entry *entry, uid_t user, con
 }
 
 const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
-					     const struct ip_target_facts *target, const char *program)
+					     const struct ip_target_credentials *target, const char *program)
 {
-	const char *why = ip_privilege_not_plain(target);
+	const char *why = ip_ptrace_access_not_plain(target);
 
 	if (why) {
 		ip_error("it %s: such processes are for root alone, whatever the policy says", why);

@@ -2,8 +2,8 @@
 /*
  * Whom members of the group iprobe may trace besides their own processes: /etc/iprobe/policy.yaml (docs/man/iprobed.8.rst).
  */
-#ifndef IP_ACCESS_POLICY_H
-#define IP_ACCESS_POLICY_H
+#ifndef IP_POLICY_H
+#define IP_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ void ip_policy_clear(struct ip_policy *policy);
 
 /* The entry that lets members trace the process; NULL with an error. program: of its executable. */
 const struct ip_policy_entry *ip_policy_find(const struct ip_policy *policy,
-					     const struct ip_target_facts *target, const char *program);
+					     const struct ip_target_credentials *target, const char *program);
 bool ip_policy_entry_allows(const struct ip_policy_entry *entry, uid_t user, const char *program);
 
 /* The executable of a process, as a path; malloc'ed. NULL with an error. */

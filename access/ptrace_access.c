@@ -14,7 +14,7 @@ static bool has_ptrace(uint64_t set)
 
 /* ptrace_has_cap() and ns_capable() for the target's user namespace: a capability holds in one's own namespace and in those below it, and
  * who has made a namespace, has all of them in it (cap_capable()). */
-static bool can_ptrace_in(const struct ip_caller_facts *caller, const struct ip_target_facts *target)
+static bool can_ptrace_in(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target)
 {
 	switch (target->userns) {
 	case IP_USERNS_SAME:
@@ -36,7 +36,7 @@ static bool same_group(const struct ip_ids *caller, const struct ip_ids *target)
 	return caller->rgid == target->rgid && caller->rgid == target->egid && caller->rgid == target->sgid;
 }
 
-const char *ip_privilege_refusal(const struct ip_caller_facts *caller, const struct ip_target_facts *target)
+const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target)
 {
 	bool able = can_ptrace_in(caller, target);
 
@@ -62,7 +62,7 @@ const char *ip_privilege_refusal(const struct ip_caller_facts *caller, const str
 						: "lives in another user namespace";
 }
 
-const char *ip_privilege_not_plain(const struct ip_target_facts *target)
+const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *target)
 {
 	const struct ip_ids *ids = &target->ids;
 

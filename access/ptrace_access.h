@@ -3,8 +3,8 @@
  * Who may trace whom: the kernel's rule for ptrace (ptrace(2), "Ptrace access mode checking", PTRACE_MODE_ATTACH_REALCREDS without
  * Yama and other security modules), as a function of facts that were gathered before. Nothing is looked up here.
  */
-#ifndef IP_ACCESS_PTRACE_ACCESS_H
-#define IP_ACCESS_PTRACE_ACCESS_H
+#ifndef IP_PTRACE_ACCESS_H
+#define IP_PTRACE_ACCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,12 +22,12 @@ enum ip_user_namespace {
 	IP_USERNS_OTHER,
 };
 
-struct ip_caller_facts {
+struct ip_caller_credentials {
 	struct ip_ids ids;
 	uint64_t permitted, effective; /* capabilities */
 };
 
-struct ip_target_facts {
+struct ip_target_credentials {
 	struct ip_ids ids;
 	uint64_t permitted;
 	bool dumpable;
@@ -37,9 +37,9 @@ struct ip_target_facts {
 };
 
 /* NULL: the kernel would let the caller trace the target; else why not, for "it ...". */
-const char *ip_privilege_refusal(const struct ip_caller_facts *caller, const struct ip_target_facts *target);
+const char *ip_ptrace_access_refusal(const struct ip_caller_credentials *caller, const struct ip_target_credentials *target);
 
 /* NULL: a process that runs as one plain user, who could be named in a policy; else why not, for "it ...". */
-const char *ip_privilege_not_plain(const struct ip_target_facts *target);
+const char *ip_ptrace_access_not_plain(const struct ip_target_credentials *target);
 
 #endif

@@ -14,8 +14,8 @@
  * No option that names a file is taken: files are opened by who asks, with his own rights. The directory of a
  * snapshot is opened by who asks, too, and goes on to the session that writes it (control_socket.h).
  */
-#ifndef IP_ACCESS_REQUEST_H
-#define IP_ACCESS_REQUEST_H
+#ifndef IP_REQUEST_H
+#define IP_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * What a process may, as far as its children may come to differ from it: users, groups, capabilities, user namespace.
  */
-#ifndef IP_ACCESS_THREAD_CREDENTIALS_H
-#define IP_ACCESS_THREAD_CREDENTIALS_H
+#ifndef IP_THREAD_CREDENTIALS_H
+#define IP_THREAD_CREDENTIALS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

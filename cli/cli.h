@@ -3,8 +3,8 @@
  * The sub-commands of iprobe. Each gets its own name as argv[0], parses its options, prints, and returns the exit code:
  * 0 done, 1 could not (one line on stderr), 2 usage.
  */
-#ifndef IP_CLI_H
-#define IP_CLI_H
+#ifndef IP_CLI_CLI_H
+#define IP_CLI_CLI_H
 
 #include <stdio.h>
 

@@ -57,25 +57,25 @@ static int tidy(struct ip_target *target)
 	_cleanup_close_ int fd = -1;
 	unsigned tidied = 0;
 
-	if (!ip_slack_left_behind(target))
+	if (!ip_text_padding_left_behind(target))
 		return 0;
 	fd = ip_borrow_lock(target->pid);
 	if (fd < 0)
 		return 0;
-	for (int i = 0; i < LOOKS && ip_target_alive(target) && ip_slack_left_behind(target); i++) {
+	for (int i = 0; i < LOOKS && ip_target_alive(target) && ip_text_padding_left_behind(target); i++) {
 		if (i)
 			nanosleep(&nap, NULL);
-		tidied += ip_slack_tidy(target);
+		tidied += ip_text_padding_tidy(target);
 	}
 	if (tidied)
 		ip_print(stderr,
 			 "iprobe: pid %d: took away code that an iprobe which was killed had left unused\n",
 			 target->pid);
-	if (ip_target_alive(target) && ip_slack_left_behind(target))
+	if (ip_target_alive(target) && ip_text_padding_left_behind(target))
 		return ip_error(
 			"pid %d: a thread is still in code at %#lx that an iprobe which was killed has left: "
 			"detach again when it has gone on",
-			target->pid, ip_slack_left_behind(target));
+			target->pid, ip_text_padding_left_behind(target));
 	return 0;
 }
 
@@ -122,7 +122,7 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 		return ip_error("out of memory");
 	for (;;) {
 		ip_stop_let_go(target);
-		ret = no_stop ? ip_flip_restore(target, modules, result)
+		ret = no_stop ? ip_remap_restore(target, modules, result)
 			      : ip_restore(target, modules, max_stop_ns(target), result);
 		for (size_t i = 0; ret < 0 && i < result->nstops; i++)
 			ip_patch_result_add(all, &result->stops[i]);
@@ -148,12 +148,12 @@ static int restore(struct ip_target *target, const struct ip_modules *modules, b
 static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_result *result)
 {
 	struct ip_modules modules = {0};
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 	struct ip_target *target;
 	struct ip_area *area = NULL;
 	int ret = -1;
 
-	ip_guard_start();
+	ip_priority_guard_start();
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
 	/* without the runtime nothing can be live, and without its memory we still can put text back */
@@ -172,7 +172,7 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 		goto out;
 	ret = restore(target, &modules, no_stop, result);
 	/* an iprobe that was killed in the middle of a flip has left a second mapping of text */
-	if (ret == 0 && ip_flip_clean(target, &held) < 0)
+	if (ret == 0 && ip_remap_clean(target, &held) < 0)
 		ip_print(stderr, "iprobe: %s; a copy of text stays mapped, which nobody uses\n",
 			 ip_error_message());
 	/* an fperf that was killed has left its counters */
@@ -182,7 +182,7 @@ static int detach(pid_t pid, bool no_stop, bool left_over, struct ip_patch_resul
 	/* children that a killed iprobe has followed record still; one that lives puts them back by itself */
 	if (ret == 0 && area && area->header->session_pid == (uint32_t)pid && area->header->follow &&
 	    ip_area_lock_session(area, pid) == 0)
-		ret = ip_family_restore_dead(area, target, IP_DEFAULT_MAX_STOP);
+		ret = ip_follow_fork_restore_dead(area, target, IP_DEFAULT_MAX_STOP);
 	for (size_t i = 0; ret == 0 && i < modules.n; i++) {
 		struct ip_module_state state;
 
@@ -214,7 +214,7 @@ out:
 	ip_modules_clear(&modules);
 	ip_area_close(area);
 	ip_target_close(target);
-	ip_guard_stop();
+	ip_priority_guard_stop();
 	return ret;
 }
 
@@ -232,7 +232,7 @@ int cmd_detach(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
 		if (option == 'l') {
-			if (ip_catalog_add(optarg) < 0)
+			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;

@@ -141,7 +141,7 @@ static void examine_machine(struct examination *e)
 		     line);
 	else
 		tell(e, GOOD, "yama", "%s", *line ? "does not stand in the way" : "is not there");
-	if (ip_guard_may_lend())
+	if (ip_priority_guard_may_lend())
 		tell(e, GOOD, "priority",
 		     "threads that are stopped or borrowed have real-time priority meanwhile");
 	else

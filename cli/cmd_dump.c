@@ -30,12 +30,12 @@
 
 struct dump {
 	const struct cli_dump_options *options;
-	struct ip_focus *focus;		  /* NULL: everything */
+	struct ip_interest *focus;		  /* NULL: everything */
 	uint64_t calls;			  /* opened so far */
-	const struct ip_focus_span *span; /* that the last line was in */
+	const struct ip_interest_span *span; /* that the last line was in */
 	struct ip_trace_reader *trace;
 	struct ip_names *names;
-	struct ip_places *places;
+	struct ip_symbolizer *places;
 	bool *selected;
 	char **fragments;	 /* what a function's lines have in common, made when first needed */
 	const uint64_t *payload; /* of the event in hand; NULL: it came without values */
@@ -97,17 +97,17 @@ static const char *fragment(struct dump *d, uint32_t function)
 static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, uint64_t ns)
 {
 	const struct cli_dump_options *o = d->options;
-	const struct ip_focus_span *span;
+	const struct ip_interest_span *span;
 
 	if (ns < o->filter.from_ns || ns > o->filter.to_ns || depth >= o->filter.depth)
 		return false;
 	if (!d->focus)
 		return true;
-	if (call == NO_CALL ? o->min_duration_ns > 0 : !ip_focus_is_long(d->focus, call))
+	if (call == NO_CALL ? o->min_duration_ns > 0 : !ip_interest_is_long(d->focus, call))
 		return false;
 	if (!o->around)
 		return true;
-	span = ip_focus_span_at(d->focus, ts);
+	span = ip_interest_span_at(d->focus, ts);
 	if (span && span != d->span && d->span && !d->json)
 		ip_print(stdout, "--"
 				 "\n");
@@ -173,7 +173,7 @@ static void print_caller(struct dump *d, uint32_t function)
 {
 	uint64_t address = ip_recording_call_site(d->payload);
 	uint32_t module = d->trace->session->functions[function].module;
-	const struct ip_place *place = address ? ip_places_get(d->places, module, address) : NULL;
+	const struct ip_place *place = address ? ip_symbolizer_get(d->places, module, address) : NULL;
 	_cleanup_free_ char *text = NULL;
 	char hex[24];
 	struct ip_json j;
@@ -237,7 +237,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);
 	else
 		ip_print(stdout, "  %s", ip_format_ns(ns, buffer));
-	if (d->focus && ip_focus_is_slow(d->focus, frame->tag))
+	if (d->focus && ip_interest_is_slow(d->focus, frame->tag))
 		ip_print(stdout, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
@@ -256,7 +256,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX; /* as in the first reading (focus.c) */
 	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
-		if (d->json && d->focus && ip_focus_is_slow(d->focus, frame->tag))
+		if (d->json && d->focus && ip_interest_is_slow(d->focus, frame->tag))
 			ip_print(stdout, ",\"slow\":true");
 		if (!d->json)
 			ip_print(stdout, "%s",
@@ -349,7 +349,7 @@ static int find_focus(struct dump *d)
 {
 	const struct cli_dump_options *o = d->options;
 	_cleanup_free_ bool *around = o->around ? cli_reader_select(d->trace, o->around) : NULL;
-	struct ip_focus_options options = {.tid = o->filter.tid,
+	struct ip_interest_options options = {.tid = o->filter.tid,
 					   .min_duration_ns = o->min_duration_ns,
 					   .around = around,
 					   .slower_than_ns = o->slower_than_ns,
@@ -360,7 +360,7 @@ static int find_focus(struct dump *d)
 		return -1;
 	if (!o->around && !o->min_duration_ns)
 		return 0;
-	if (ip_focus_find(d->trace, &options, &d->focus) < 0)
+	if (ip_interest_find(d->trace, &options, &d->focus) < 0)
 		return -1;
 	if (o->around && !d->focus->nslow)
 		return ip_error("%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
@@ -376,13 +376,13 @@ static int find_focus(struct dump *d)
 
 static void clear(struct dump *d)
 {
-	ip_focus_destroy(d->focus);
+	ip_interest_destroy(d->focus);
 	for (size_t i = 0; d->fragments && i < d->trace->session->nfunctions; i++)
 		free(d->fragments[i]);
 	free(d->fragments);
 	free(d->selected);
 	ip_names_destroy(d->names);
-	ip_places_destroy(d->places);
+	ip_symbolizer_destroy(d->places);
 	ip_trace_reader_close(d->trace);
 }
 
@@ -398,7 +398,7 @@ static int show(const char *dir, const struct cli_dump_options *options)
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);
-		d.places = ip_places_create(dir, d.trace->session);
+		d.places = ip_symbolizer_create(dir, d.trace->session);
 		d.fragments = calloc(d.trace->session->nfunctions, sizeof(*d.fragments));
 		ret = !d.names || !d.places ? -1 : d.fragments ? 0 : ip_error("out of memory");
 	}

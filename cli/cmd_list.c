@@ -145,10 +145,10 @@ static int list_file(struct listing *l, const char *path)
 		return -1;
 	ret = ip_probe_list_from_elf(elf->fd, path, &list);
 	if (ret > 0)
-		ip_catalog_not_needed(elf);
+		ip_probe_list_search_not_needed(elf);
 	if (ret == 0)
-		ret = ip_catalog_find(0, path, elf, &list);
-	if (ret >= 0 && ip_catalog_check_used(path) < 0)
+		ret = ip_probe_list_search_find(0, path, elf, &list);
+	if (ret >= 0 && ip_probe_list_search_check_used(path) < 0)
 		ret = -1;
 	if (ret == 0 && ip_elf_note_place(elf, IP_NOTE_ROOM, &room, &size) > 0)
 		ret = ip_error("%s: no probe list for it is found: name it with --list, or put it beside as "
@@ -188,7 +188,7 @@ static int list_process(struct listing *l, pid_t pid)
 			ret = show_module(l, modules.items[i].path, modules.items[i].list);
 	snprintf(what, sizeof(what), "pid %d", pid);
 	if (ret == 0 && l->probes)
-		ret = ip_catalog_check_used(what);
+		ret = ip_probe_list_search_check_used(what);
 	if (ret == 0)
 		ret = l->probes ? check_shown(l, what) : ip_modules_no_probes(target, &modules);
 	/* names point into the lists */
@@ -222,7 +222,7 @@ int cmd_list(int argc, char **argv)
 			if (cli_functions(argv[0], optarg, &functions))
 				return 2;
 		} else if (option == 'l') {
-			if (ip_catalog_add(optarg) < 0)
+			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;

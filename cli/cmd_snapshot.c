@@ -31,7 +31,7 @@ static const char help[] =
 /* Who works for iprobed stands in the directory that the caller has opened, and has nothing but a name: people want the path. */
 static char *shown(const char *dir)
 {
-	_cleanup_free_ char *here = ip_permit_is_lent() ? getcwd(NULL, 0) : NULL;
+	_cleanup_free_ char *here = ip_delegation_is_lent() ? getcwd(NULL, 0) : NULL;
 	char *path;
 
 	/* a directory that is not below our root directory has no path here */

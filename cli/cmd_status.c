@@ -109,7 +109,7 @@ static int show(struct ip_json *j, pid_t pid)
 	}
 	if (ret == 0 && patched && ip_rates_look(target, RATES_NS, &rates))
 		show_rates(j, &rates);
-	if (ret == 0 && (left_behind = ip_slack_left_behind(target)))
+	if (ret == 0 && (left_behind = ip_text_padding_left_behind(target)))
 		ip_print(stderr,
 			 "iprobe: pid %d: code of an iprobe that was killed lies unused at %#lx: iprobe "
 			 "detach %d takes it away\n",
@@ -173,7 +173,7 @@ int cmd_status(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
 		if (option == 'l') {
-			if (ip_catalog_add(optarg) < 0)
+			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 		} else if (option == 'j') {
 			json = true;

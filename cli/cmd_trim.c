@@ -147,7 +147,7 @@ static int add_part(struct parts *p, uint64_t from, uint64_t to, char *dir)
 {
 	if (!dir)
 		return ip_error("out of memory");
-	if (ip_grow(&p->parts, p->n, sizeof(*p->parts)) < 0) {
+	if (ip_array_grow(&p->parts, p->n, sizeof(*p->parts)) < 0) {
 		free(dir);
 		return -1;
 	}

@@ -2,8 +2,8 @@
 /*
  * Names of functions in columns of a terminal.
  */
-#ifndef IP_CLI_FIT_NAME_H
-#define IP_CLI_FIT_NAME_H
+#ifndef IP_CLI_ELIDE_H
+#define IP_CLI_ELIDE_H
 
 #include <stddef.h>
 

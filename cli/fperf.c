@@ -311,7 +311,7 @@ static int parse(int argc, char **argv, struct options *o)
 				return 2;
 			break;
 		case OPT_LIST:
-			if (ip_catalog_add(optarg) < 0)
+			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 			break;
 		case OPT_MULTIPLEX:
@@ -592,7 +592,7 @@ int main(int argc, char **argv)
 {
 	int code;
 
-	if (ip_permit_take() < 0)
+	if (ip_delegation_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();
 	ip_fperf_events_ask(fperf_papi_find);

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 		ip_print(stdout, "iprobe " IP_VERSION "\n");
 		return 0;
 	}
-	if (ip_permit_take() < 0)
+	if (ip_delegation_take() < 0)
 		return cli_fail();
 	ip_probes_d_serve();
 	for (size_t i = 0; i < NCOMMANDS; i++)

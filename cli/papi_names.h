@@ -4,8 +4,8 @@
  * installed, and loads them only when somebody asks for what they know. It is never loaded into a process that is counted
  * (common/abi/fperf_pmu.h tells why).
  */
-#ifndef PAPI_NAMES_H
-#define PAPI_NAMES_H
+#ifndef IP_CLI_PAPI_NAMES_H
+#define IP_CLI_PAPI_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

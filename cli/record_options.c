@@ -194,8 +194,8 @@ static int parse_rotate(const char *text, struct ip_session_options *session)
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
 
-	if (*text < '0' || *text > '9' || *end || n < 2 || n > IP_PIECES_MAX)
-		return ip_error("--rotate %s: from 2 to %u pieces", text, IP_PIECES_MAX);
+	if (*text < '0' || *text > '9' || *end || n < 2 || n > IP_TRACE_SEGMENTS_MAX)
+		return ip_error("--rotate %s: from 2 to %u pieces", text, IP_TRACE_SEGMENTS_MAX);
 	session->rotate = n;
 	session->own = "--rotate";
 	return 0;
@@ -307,7 +307,7 @@ int cli_record_parse(int argc, char **argv, const char *help, bool attach, struc
 			ret->session.own = "-o";
 			break;
 		case OPT_LIST:
-			if (ip_catalog_add(optarg) < 0)
+			if (ip_probe_list_search_add(optarg) < 0)
 				return cli_fail();
 			ret->session.own = "--list";
 			break;

@@ -2,8 +2,8 @@
 /*
  * What is said of functions whose times end at a tail call: who executes the return is not known, or has no probes.
  */
-#ifndef CLI_TAIL_MARK_H
-#define CLI_TAIL_MARK_H
+#ifndef IP_CLI_TAIL_MARK_H
+#define IP_CLI_TAIL_MARK_H
 
 #include <stdint.h>
 

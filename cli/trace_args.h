@@ -2,8 +2,8 @@
 /*
  * What the commands that read traces share.
  */
-#ifndef IP_CLI_READER_H
-#define IP_CLI_READER_H
+#ifndef IP_CLI_TRACE_ARGS_H
+#define IP_CLI_TRACE_ARGS_H
 
 #include <stdbool.h>
 

@@ -2,8 +2,8 @@
 /*
  * Having iprobed do what we may not do ourselves.
  */
-#ifndef IP_VIA_DAEMON_H
-#define IP_VIA_DAEMON_H
+#ifndef IP_CLI_VIA_DAEMON_H
+#define IP_CLI_VIA_DAEMON_H
 
 #include <getopt.h>
 #include <sys/types.h>

@@ -99,9 +99,9 @@ static int check_patched(struct cold_module *m, const struct ip_probe_list *list
 /* Every finder looks at the module by itself, and adds what it knows. */
 static int (*const finders[])(struct cold_module *, struct cold_found *) = {
 	cold_calls_find,
-	cold_table_find,
+	cold_site_table_find,
 	cold_xray_find,
-	cold_foreign_find,
+	cold_other_nops_find,
 	cold_points_find,
 };
 
@@ -181,7 +181,7 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	};
 	const void *added = has_list || (o->strip && o->list) ? NULL : list;
 	_cleanup_free_ char *place = NULL;
-	struct cold_new_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
+	struct cold_atomic_file module = COLD_NEW_FILE_NONE, listing = COLD_NEW_FILE_NONE;
 	struct ip_dir_place where;
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, too_big;
 	struct stat like = *before;
@@ -196,30 +196,30 @@ static int write_out(const struct cold_module *m, const struct ip_coldpatch_opti
 	sigaction(SIGXFSZ, &ignore, &too_big);
 	if (o->list) {
 		like.st_mode = before->st_mode & 0666;
-		place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size);
-		if (!place || cold_list_place_open(o->list, place, &where) ||
-		    cold_new_file_open_at(place, &where, &listing) || cold_new_file_write(&listing, list, size, 0) ||
-		    cold_new_file_resemble(&listing, m->elf->fd, &like, false))
+		place = cold_list_path(o->list, m->elf->build_id, m->elf->build_id_size);
+		if (!place || cold_list_path_open(o->list, place, &where) ||
+		    cold_atomic_file_open_at(place, &where, &listing) || cold_atomic_file_write(&listing, list, size, 0) ||
+		    cold_atomic_file_resemble(&listing, m->elf->fd, &like, false))
 			goto out;
 	}
 	if (sites || o->output) {
-		if (o->output ? cold_new_file_open(o->output, -1, &module)
-			      : cold_new_file_open(m->path, m->elf->fd, &module))
+		if (o->output ? cold_atomic_file_open(o->output, -1, &module)
+			      : cold_atomic_file_open(m->path, m->elf->fd, &module))
 			goto out;
 		if (sites ? cold_rewrite(m, sites, added, size, &how, &module)
 			  : cold_rewrite_copy_all(m, &module))
 			goto out;
-		if (cold_new_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
+		if (cold_atomic_file_resemble(&module, m->elf->fd, before, !o->output) || unchanged(m, before))
 			goto out;
 	}
-	if (listing.fd >= 0 && cold_new_file_commit(&listing))
+	if (listing.fd >= 0 && cold_atomic_file_commit(&listing))
 		goto out;
-	if (module.fd >= 0 && cold_new_file_commit(&module))
+	if (module.fd >= 0 && cold_atomic_file_commit(&module))
 		goto out;
 	result = 0;
 out:
-	cold_new_file_release(&listing);
-	cold_new_file_release(&module);
+	cold_atomic_file_release(&listing);
+	cold_atomic_file_release(&module);
 	sigaction(SIGXFSZ, &too_big, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return result;
@@ -232,7 +232,7 @@ static bool has_list_elsewhere(struct cold_module *m, const struct ip_coldpatch_
 
 	if (!o->list || !m->elf->build_id_size)
 		return false;
-	place = cold_list_place(o->list, m->elf->build_id, m->elf->build_id_size);
+	place = cold_list_path(o->list, m->elf->build_id, m->elf->build_id_size);
 	if (!place || access(place, R_OK) || ip_probe_list_load(place, ret))
 		return false;
 	if (!check_patched(m, *ret))
@@ -341,7 +341,7 @@ int ip_coldpatch_drop_relocs(const char *path, bool strip)
 
 	if (cold_module_open(path, cold_arch_module_code, &m))
 		return -1;
-	if (strip || cold_leftovers_exist(&m)) {
+	if (strip || cold_emit_relocs_exist(&m)) {
 		result = fstat(m.elf->fd, &before) ? ip_error_errno("%s", path)
 						   : write_out(&m, &options, &none, NULL, 0, false, &before);
 	}

@@ -3,8 +3,8 @@
  * ColdPatch: the calls of the instrumentation functions in a linked module become
  * NOPs, and the module gets the list of its probes.
  */
-#ifndef IP_COLDPATCH_H
-#define IP_COLDPATCH_H
+#ifndef COLD_COLDPATCH_H
+#define COLD_COLDPATCH_H
 
 #include "common/probe_list.h"
 #include "common/selection.h"

@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		return usage("no ELF file named");
 	if (options.list && !*options.list)
 		return usage("--list needs the name of a file or directory");
-	if ((options.output || (options.list && !cold_list_place_is_directory(options.list))) &&
+	if ((options.output || (options.list && !cold_list_path_is_directory(options.list))) &&
 	    optind + 1 < argc)
 		return usage("-o and --list FILE go with one ELF file only (--list DIRECTORY with many)");
 

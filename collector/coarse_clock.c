@@ -13,7 +13,7 @@
  * What is written down are runs of refreshes whose widths w' - v are all usual (below 2^USUAL ticks), or between the same two powers of two:
  * where they begin and end, and the widest. So nothing is assumed, and what is written grows with disturbances, and a little with time.
  *
- * Where only the newest events are kept (--rotate) older runs are put together to one (ip_pulse_condense), by another thread:
+ * Where only the newest events are kept (--rotate) older runs are put together to one (ip_coarse_clock_condense), by another thread:
  *
  *   C1. It writes a new file: that one run, and a copy of the others. Meanwhile ours goes on in the old one.
  *   C2. It locks the file, copies what has come in between, renames the new one over the old one, and puts it in its place for us.
@@ -58,7 +58,7 @@ struct run {
 	uint64_t from, to, width;
 };
 
-struct ip_pulse {
+struct ip_coarse_clock {
 	struct ip_area *area;
 	int dirfd;		 /* of the trace */
 	pthread_mutex_t writing; /* out */
@@ -67,14 +67,14 @@ struct ip_pulse {
 	atomic_bool stop;
 	uint64_t stamp; /* v of the last refresh */
 	uint64_t seen;	/* sum of what the slots have recorded and left out */
-	struct ip_pulse_pace pace;
+	struct ip_coarse_interval pace;
 	int loadavg;	 /* /proc/loadavg; -1: not there */
 	uint64_t loaded; /* stamp at which it was read last */
 	struct run run;
 	unsigned class;	     /* its */
 	uint64_t weight[65]; /* ticks spent with widths of so many bits, where stamps were taken; */
 	uint64_t since[65];  /* since the last look, which will tell whether they were */
-	struct ip_pulse_stats stats;
+	struct ip_coarse_clock_stats stats;
 };
 
 static unsigned bits(uint64_t n)
@@ -103,7 +103,7 @@ static bool read_run(FILE *in, struct run *ret)
 	return false;
 }
 
-static void end_run(struct ip_pulse *p)
+static void end_run(struct ip_coarse_clock *p)
 {
 	if (!p->run.width || pthread_mutex_trylock(&p->writing))
 		return;
@@ -114,7 +114,7 @@ static void end_run(struct ip_pulse *p)
 }
 
 /* The stamp at v may be so much too early. */
-static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
+static void note(struct ip_coarse_clock *p, uint64_t v, uint64_t width)
 {
 	unsigned class = bits(width) > USUAL ? bits(width) : 0;
 
@@ -132,7 +132,7 @@ static void note(struct ip_pulse *p, uint64_t v, uint64_t width)
 	p->since[bits(width)] += width;
 }
 
-static void refresh(struct ip_pulse *p)
+static void refresh(struct ip_coarse_clock *p)
 {
 	uint64_t v = ip_clock_now(), w;
 
@@ -146,7 +146,7 @@ static void refresh(struct ip_pulse *p)
 }
 
 /* Whether stamps were taken since the last look. */
-static bool look(struct ip_pulse *p)
+static bool look(struct ip_coarse_clock *p)
 {
 	uint32_t used = __atomic_load_n(&p->area->header->slots_used, __ATOMIC_RELAXED);
 	uint64_t sum = 0;
@@ -171,7 +171,7 @@ static bool look(struct ip_pulse *p)
 
 /* Threads that are running or waiting for a CPU, on the whole machine, us included; 0: not known, or it is not time to look again: reading it
  * takes longer than a refresh. */
-static unsigned runnable(struct ip_pulse *p)
+static unsigned runnable(struct ip_coarse_clock *p)
 {
 	char text[64] = "";
 	unsigned n = 0;
@@ -196,19 +196,19 @@ static uint64_t own_cpu_ns(void)
 static void *run(void *data)
 {
 	const struct sched_param above = {.sched_priority = 2};
-	struct ip_pulse *p = data;
+	struct ip_coarse_clock *p = data;
 
 	prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-	if (!ip_permit_is_lent()) /* iprobed lends it for stops alone */
+	if (!ip_delegation_is_lent()) /* iprobed lends it for stops alone */
 		pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		const uint64_t ns = ip_pulse_pace_nap(&p->pace);
+		const uint64_t ns = ip_coarse_interval_nap(&p->pace);
 		const struct timespec nap = {.tv_nsec = ns};
 
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		refresh(p);
-		if (ip_pulse_pace_is_time(&p->pace))
-			ip_pulse_pace_note(&p->pace, look(p), runnable(p), own_cpu_ns());
+		if (ip_coarse_interval_is_time(&p->pace))
+			ip_coarse_interval_note(&p->pace, look(p), runnable(p), own_cpu_ns());
 	}
 	return NULL;
 }
@@ -223,7 +223,7 @@ static FILE *as_file(int fd, const char *mode)
 }
 
 /* NULL with errno. */
-static FILE *open_stamps(const struct ip_pulse *p, int flags)
+static FILE *open_stamps(const struct ip_coarse_clock *p, int flags)
 {
 	int fd = openat(p->dirfd, IP_TRACE_STAMPS, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 			0600);
@@ -232,7 +232,7 @@ static FILE *open_stamps(const struct ip_pulse *p, int flags)
 }
 
 /* Of an iprobe that was killed: its last stamps are as late as we are, from the last run that it has written down on. */
-static void go_on(struct ip_pulse *p)
+static void go_on(struct ip_coarse_clock *p)
 {
 	uint64_t last = p->area->clock->now;
 	_cleanup_fclose_ FILE *in = last ? open_stamps(p, O_RDONLY) : NULL;
@@ -252,7 +252,7 @@ static void go_on(struct ip_pulse *p)
 }
 
 /* The new file beside, by which it will be replaced. NULL with errno. */
-static FILE *make_new(const struct ip_pulse *p)
+static FILE *make_new(const struct ip_coarse_clock *p)
 {
 	int fd;
 
@@ -261,7 +261,7 @@ static FILE *make_new(const struct ip_pulse *p)
 	return fd < 0 ? NULL : as_file(fd, "w");
 }
 
-static void destroy(struct ip_pulse *p)
+static void destroy(struct ip_coarse_clock *p)
 {
 	if (p->out)
 		fclose(p->out);
@@ -273,9 +273,9 @@ static void destroy(struct ip_pulse *p)
 	free(p);
 }
 
-int ip_pulse_start(struct ip_area *area, int dirfd, struct ip_pulse **ret)
+int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_clock **ret)
 {
-	struct ip_pulse *p = calloc(1, sizeof(*p));
+	struct ip_coarse_clock *p = calloc(1, sizeof(*p));
 	sigset_t all, before;
 	int error;
 
@@ -285,7 +285,7 @@ int ip_pulse_start(struct ip_area *area, int dirfd, struct ip_pulse **ret)
 	p->area = area;
 	p->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
 	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	ip_pulse_pace_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
+	ip_coarse_interval_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
 	p->out = p->dirfd < 0 ? NULL
 			      : open_stamps(p, O_WRONLY | O_CREAT | (area->clock->now ? O_APPEND : O_TRUNC));
 	if (!p->out) {
@@ -320,7 +320,7 @@ static void copy_runs(FILE *in, FILE *out)
 		write_run(out, &run);
 }
 
-void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
+void ip_coarse_clock_condense(struct ip_coarse_clock *p, uint64_t before)
 {
 	_cleanup_fclose_ FILE *in = open_stamps(p, O_RDONLY), *out = NULL;
 	struct run all = {0}, run;
@@ -361,7 +361,7 @@ void ip_pulse_condense(struct ip_pulse *p, uint64_t before)
 }
 
 /* What 99 % of the time are within: a power of two, or the widest. */
-static uint64_t usual_width(const struct ip_pulse *p)
+static uint64_t usual_width(const struct ip_coarse_clock *p)
 {
 	uint64_t all = 0, sum = 0;
 	unsigned i = 0;
@@ -373,7 +373,7 @@ static uint64_t usual_width(const struct ip_pulse *p)
 	return 1ull << i < p->stats.latest ? 1ull << i : p->stats.latest;
 }
 
-void ip_pulse_stop(struct ip_pulse *p, struct ip_pulse_stats *ret)
+void ip_coarse_clock_stop(struct ip_coarse_clock *p, struct ip_coarse_clock_stats *ret)
 {
 	struct timespec t = {0};
 	clockid_t clock;

@@ -54,8 +54,8 @@ void ip_collector_destroy(struct ip_collector *c)
 {
 	if (!c)
 		return;
-	ip_window_destroy(c->window);
-	ip_press_destroy(c->press);
+	ip_flight_recorder_destroy(c->window);
+	ip_compressor_destroy(c->press);
 	free(c->slots);
 	free(c->suspended);
 	free(c->pids);
@@ -67,17 +67,17 @@ void ip_collector_destroy(struct ip_collector *c)
 
 int ip_collector_overwrite(struct ip_collector *c)
 {
-	return ip_window_begin(c);
+	return ip_flight_recorder_begin(c);
 }
 
-int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret)
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_flight_recorder_counts *ret)
 {
-	return ip_window_snapshot(c, trace, ret);
+	return ip_flight_recorder_snapshot(c, trace, ret);
 }
 
 int ip_collector_finish(struct ip_collector *c)
 {
-	return c->window ? ip_window_finish(c) : 0;
+	return c->window ? ip_flight_recorder_finish(c) : 0;
 }
 
 int ip_collector_poll(struct ip_collector *c)
@@ -97,14 +97,14 @@ int ip_collector_poll(struct ip_collector *c)
 		if (ip_reap(c) < 0)
 			return -1;
 		if (c->window) {
-			ip_window_trim(c);
-			ip_window_share(c);
+			ip_flight_recorder_trim(c);
+			ip_flight_recorder_share(c);
 		}
 	}
 	return taken;
 }
 
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, bool records,
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *pace, int taken, bool records,
 			  uint64_t now_ns, uint64_t max_ns)
 {
 	int32_t nfree = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
@@ -112,13 +112,13 @@ uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, in
 						     : (unsigned)nfree > total ? total
 									       : (unsigned)nfree;
 
-	if (c->press && !ip_press_is_empty(c->press) && max_ns > PRESS_NAP_NS)
+	if (c->press && !ip_compressor_is_empty(c->press) && max_ns > PRESS_NAP_NS)
 		max_ns = PRESS_NAP_NS;
 	if (c->window) /* it takes nothing, and what is free says nothing */
 		nready = total;
 	if (!records)
 		nready = UINT32_MAX;
-	return ip_pace_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
+	return ip_poll_interval_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
 /* All claims; those for which gone says so, or with NULL all, are of threads that have ended. */
@@ -282,10 +282,10 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
-	ret->plain = c->press ? ip_press_plain(c->press) : 0;
+	ret->plain = c->press ? ip_compressor_plain(c->press) : 0;
 	if (c->window) {
-		ret->pending = ip_window_kept(c);
-		ret->overwritten = ip_window_overwritten(c);
+		ret->pending = ip_flight_recorder_kept(c);
+		ret->overwritten = ip_flight_recorder_overwritten(c);
 	}
 	ret->unserved = c->unserved_before + c->area->header->unserved;
 	ret->lost += ret->unserved;
@@ -296,7 +296,7 @@ void ip_collector_priority(bool recording)
 	const struct sched_param param = {.sched_priority = recording};
 
 	/* what iprobed lends is for stops alone: for as long as a session lasts nobody gets ahead of others by it */
-	if (ip_permit_is_lent())
+	if (ip_delegation_is_lent())
 		return;
 	sched_setscheduler(0, (recording ? SCHED_RR : SCHED_OTHER) | SCHED_RESET_ON_FORK, &param);
 }

@@ -3,8 +3,8 @@
  * The collector: takes full sub-buffers out of the area while the target runs, checks every word, and writes
  * them as CTF packets. It never wakes or stops the target and treats all it reads as hostile.
  */
-#ifndef IP_COLLECTOR_COLLECTOR_H
-#define IP_COLLECTOR_COLLECTOR_H
+#ifndef IP_COLLECTOR_H
+#define IP_COLLECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot);
 /* The session overwrites (flight_recorder.h). Before the gate opens. */
 int ip_collector_overwrite(struct ip_collector *c);
 /* Writes what the rings hold now into another trace. */
-int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret);
+int ip_collector_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_flight_recorder_counts *ret);
 /* After the last flush: a session that overwrites writes what it has. */
 int ip_collector_finish(struct ip_collector *c);
 
@@ -63,7 +63,7 @@ int ip_collector_finish(struct ip_collector *c);
 int ip_collector_poll(struct ip_collector *c);
 
 /* How long it may sleep after a turn of which ip_collector_poll() said taken (poll_interval.h). records: something may fill rings. */
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_pace *pace, int taken, bool records,
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *pace, int taken, bool records,
 			  uint64_t now_ns, uint64_t max_ns);
 
 /* No thread that the area knows goes on as it was (the process has exec'ed): drains all of them and frees their slots. */

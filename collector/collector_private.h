@@ -3,8 +3,8 @@
  * What the collector's files share: sifting words (record_check.c), draining sub-buffers (drain.c), ending claims of threads that are gone
  * (reap.c).
  */
-#ifndef IP_COLLECTOR_COLLECTOR_PRIVATE_H
-#define IP_COLLECTOR_COLLECTOR_PRIVATE_H
+#ifndef IP_COLLECTOR_PRIVATE_H
+#define IP_COLLECTOR_PRIVATE_H
 
 #include "collector/collector.h"
 #include "collector/compressor.h"
@@ -51,10 +51,10 @@ struct ip_collector {
 	struct ip_hot *hot; /* NULL: nobody asks */
 	uint8_t *pids;	    /* bitmap of processes that have recorded */
 	uint64_t processes, threads;
-	struct ip_press *press;	  /* of compressed traces, once anything is to be written; NULL */
+	struct ip_compressor *press;	  /* of compressed traces, once anything is to be written; NULL */
 	int nice;		  /* of the press's thread */
 	uint64_t on_its_way;	  /* bytes of packets that are in the press, as if they were plain */
-	struct ip_window *window; /* of sessions that overwrite; NULL */
+	struct ip_flight_recorder *window; /* of sessions that overwrite; NULL */
 };
 
 #define PID_LIMIT (1u << 22) /* of the kernel */
@@ -108,7 +108,7 @@ void ip_drain_advance(struct ip_collector *c, uint32_t slot, const struct ip_pro
 /* Writes what was found, which lies in c->records, and advances to next, which does not know of it yet. 0; 1: the sub-buffer (IP_NO_SLOT: none) is
  * freed when it is written; -1 with an error. */
 int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_progress *next,
-		 const struct ip_sifted *found, uint64_t discarded);
+		 const struct ip_checked_records *found, uint64_t discarded);
 
 /* The slot has come that far without a packet. */
 int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *next);

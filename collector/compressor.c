@@ -23,7 +23,7 @@
 #include "common/packet_codec.h"
 
 struct job {
-	struct ip_press_note note;
+	struct ip_compressor_note note;
 	struct ip_packet_header header;
 	bool ready, given_up; /* given_up: by the collector, while the thread has it */
 	size_t n, size;
@@ -31,7 +31,7 @@ struct job {
 	uint64_t words[IP_SUBBUF_WORDS];
 };
 
-struct ip_press {
+struct ip_compressor {
 	struct job **jobs;
 	struct job *spare;    /* NULL: the thread still has it */
 	unsigned limit, room; /* room: one more, so that what was taken stays valid */
@@ -42,21 +42,21 @@ struct ip_press {
 	pthread_t thread;
 	sem_t waiting; /* packets that nobody has begun with, at most */
 	pthread_mutex_t lock;
-	struct ip_squeezer *squeezer, *own; /* of the thread; of the collector */
+	struct ip_packet_codec *squeezer, *own; /* of the thread; of the collector */
 };
 
-static struct job **place_of(struct ip_press *p, uint64_t number)
+static struct job **place_of(struct ip_compressor *p, uint64_t number)
 {
 	return &p->jobs[number % p->room];
 }
 
-static void squeeze(struct ip_squeezer *squeezer, struct job *job)
+static void squeeze(struct ip_packet_codec *squeezer, struct job *job)
 {
-	job->size = ip_squeeze(squeezer, &job->header, job->words, job->n, job->out);
+	job->size = ip_packet_encode(squeezer, &job->header, job->words, job->n, job->out);
 }
 
 /* Takes the oldest that nobody has begun with; NULL: there is none. */
-static struct job *begin(struct ip_press *p)
+static struct job *begin(struct ip_compressor *p)
 {
 	struct job *job = NULL;
 
@@ -67,7 +67,7 @@ static struct job *begin(struct ip_press *p)
 	return job;
 }
 
-static void set_ready(struct ip_press *p, struct job *job)
+static void set_ready(struct ip_compressor *p, struct job *job)
 {
 	pthread_mutex_lock(&p->lock);
 	if (job->given_up)
@@ -78,7 +78,7 @@ static void set_ready(struct ip_press *p, struct job *job)
 
 static void *run(void *context)
 {
-	struct ip_press *p = context;
+	struct ip_compressor *p = context;
 
 	setpriority(PRIO_PROCESS, 0, p->nice); /* of this thread */
 	for (;;) {
@@ -96,7 +96,7 @@ static void *run(void *context)
 	}
 }
 
-static void start_thread(struct ip_press *p)
+static void start_thread(struct ip_compressor *p)
 {
 	sigset_t all, before;
 
@@ -111,7 +111,7 @@ static struct job *new_job(void)
 	struct job *job = calloc(1, sizeof(*job));
 
 	if (job)
-		job->out = malloc(ip_squeezed_room(IP_SUBBUF_WORDS));
+		job->out = malloc(ip_encoded_packet_room(IP_SUBBUF_WORDS));
 	if (job && job->out)
 		return job;
 	free(job);
@@ -125,9 +125,9 @@ static void free_job(struct job *job)
 	free(job);
 }
 
-struct ip_press *ip_press_create(unsigned limit, int nice)
+struct ip_compressor *ip_compressor_create(unsigned limit, int nice)
 {
-	struct ip_press *p = calloc(1, sizeof(*p));
+	struct ip_compressor *p = calloc(1, sizeof(*p));
 	pthread_mutexattr_t inherit;
 	bool good;
 
@@ -145,11 +145,11 @@ struct ip_press *ip_press_create(unsigned limit, int nice)
 	sem_init(&p->waiting, 0, 0);
 	p->jobs = calloc(p->room, sizeof(*p->jobs));
 	p->spare = new_job();
-	good = p->jobs && p->spare && (p->squeezer = ip_squeezer_create()) && (p->own = ip_squeezer_create());
+	good = p->jobs && p->spare && (p->squeezer = ip_packet_codec_create()) && (p->own = ip_packet_codec_create());
 	for (unsigned i = 0; good && i < p->room; i++)
 		good = (p->jobs[i] = new_job());
 	if (!good) {
-		ip_press_destroy(p);
+		ip_compressor_destroy(p);
 		ip_error("out of memory");
 		return NULL;
 	}
@@ -157,7 +157,7 @@ struct ip_press *ip_press_create(unsigned limit, int nice)
 	return p;
 }
 
-void ip_press_destroy(struct ip_press *p)
+void ip_compressor_destroy(struct ip_compressor *p)
 {
 	if (!p)
 		return;
@@ -169,26 +169,26 @@ void ip_press_destroy(struct ip_press *p)
 	for (unsigned i = 0; p->jobs && i < p->room; i++)
 		free_job(p->jobs[i]);
 	free_job(p->spare);
-	ip_squeezer_destroy(p->squeezer);
-	ip_squeezer_destroy(p->own);
+	ip_packet_codec_destroy(p->squeezer);
+	ip_packet_codec_destroy(p->own);
 	pthread_mutex_destroy(&p->lock);
 	sem_destroy(&p->waiting);
 	free(p->jobs);
 	free(p);
 }
 
-bool ip_press_is_full(const struct ip_press *p)
+bool ip_compressor_is_full(const struct ip_compressor *p)
 {
 	return p->submitted - p->written >= p->limit;
 }
 
-bool ip_press_is_empty(const struct ip_press *p)
+bool ip_compressor_is_empty(const struct ip_compressor *p)
 {
 	return p->submitted == p->written;
 }
 
-void ip_press_submit(struct ip_press *p, const struct ip_packet_header *header, const uint64_t *words,
-		     size_t n, const struct ip_press_note *note)
+void ip_compressor_submit(struct ip_compressor *p, const struct ip_packet_header *header, const uint64_t *words,
+		     size_t n, const struct ip_compressor_note *note)
 {
 	struct job *job = *place_of(p, p->submitted);
 
@@ -205,7 +205,7 @@ void ip_press_submit(struct ip_press *p, const struct ip_packet_header *header, 
 }
 
 /* Takes the oldest away from the thread, which goes on with it for nothing. The spare one, in its place. */
-static struct job *take_over(struct ip_press *p, struct job *theirs)
+static struct job *take_over(struct ip_compressor *p, struct job *theirs)
 {
 	struct job *job = p->spare;
 
@@ -225,14 +225,14 @@ static void copy(struct job *job, const struct job *theirs)
 }
 
 /* The oldest, ready; NULL: it is not, and need not be. */
-static struct job *make_ready(struct ip_press *p, enum ip_press_how how)
+static struct job *make_ready(struct ip_compressor *p, enum ip_compressor_how how)
 {
 	struct job *oldest = *place_of(p, p->written), *job = oldest;
 	bool ready;
 
 	pthread_mutex_lock(&p->lock);
 	ready = job->ready;
-	if (!ready && how != IP_PRESS_READY) {
+	if (!ready && how != IP_COMPRESSOR_READY) {
 		if (p->begun == p->written)
 			p->begun++;
 		else
@@ -241,12 +241,12 @@ static struct job *make_ready(struct ip_press *p, enum ip_press_how how)
 	pthread_mutex_unlock(&p->lock);
 	if (ready)
 		return job;
-	if (how == IP_PRESS_READY)
+	if (how == IP_COMPRESSOR_READY)
 		return NULL;
 	if (job != oldest)
 		copy(job, oldest);
-	if (how == IP_PRESS_MUST && p->threaded) {
-		job->size = ip_squeeze_plain(&job->header, job->words, job->n, job->out);
+	if (how == IP_COMPRESSOR_MUST && p->threaded) {
+		job->size = ip_packet_encode_plain(&job->header, job->words, job->n, job->out);
 		p->plain++;
 	} else {
 		squeeze(p->own, job);
@@ -254,10 +254,10 @@ static struct job *make_ready(struct ip_press *p, enum ip_press_how how)
 	return job;
 }
 
-bool ip_press_take(struct ip_press *p, enum ip_press_how how, const struct ip_press_note **ret,
+bool ip_compressor_take(struct ip_compressor *p, enum ip_compressor_how how, const struct ip_compressor_note **ret,
 		   const void **ret_bytes, size_t *ret_size)
 {
-	struct job *job = ip_press_is_empty(p) ? NULL : make_ready(p, how);
+	struct job *job = ip_compressor_is_empty(p) ? NULL : make_ready(p, how);
 
 	if (!job)
 		return false;
@@ -270,7 +270,7 @@ bool ip_press_take(struct ip_press *p, enum ip_press_how how, const struct ip_pr
 	return true;
 }
 
-uint64_t ip_press_plain(const struct ip_press *p)
+uint64_t ip_compressor_plain(const struct ip_compressor *p)
 {
 	return p->plain;
 }

@@ -11,8 +11,8 @@
  *
  * So rings are emptied as fast as without compression; what the thread is too slow for is larger on disk, and counted.
  */
-#ifndef IP_COLLECTOR_COMPRESSOR_H
-#define IP_COLLECTOR_COMPRESSOR_H
+#ifndef IP_COMPRESSOR_H
+#define IP_COMPRESSOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,39 +21,39 @@
 #include "common/trace_format.h"
 #include "trace_writer/journal.h"
 
-struct ip_press;
+struct ip_compressor;
 
 /* What belongs to a packet. */
-struct ip_press_note {
+struct ip_compressor_note {
 	uint32_t slot, subbuf; /* subbuf: the one to be freed; IP_NO_SLOT: none */
 	uint64_t events;
 	size_t plain; /* bytes that it would have as it is */
 	struct ip_progress next;
 };
 
-enum ip_press_how {
-	IP_PRESS_READY, /* the oldest if it is ready */
-	IP_PRESS_MUST,	/* the oldest, step 4 */
-	IP_PRESS_WAIT,	/* the oldest, compressed: by ourselves, if it is not ready */
+enum ip_compressor_how {
+	IP_COMPRESSOR_READY, /* the oldest if it is ready */
+	IP_COMPRESSOR_MUST,	/* the oldest, step 4 */
+	IP_COMPRESSOR_WAIT,	/* the oldest, compressed: by ourselves, if it is not ready */
 };
 
 /* limit: packets that may be on their way; nice: the thread's nice value. NULL with an error. Without a thread (none can be had) the collector does everything by itself. */
-struct ip_press *ip_press_create(unsigned limit, int nice);
+struct ip_compressor *ip_compressor_create(unsigned limit, int nice);
 /* What is on its way is lost. NULL is fine. */
-void ip_press_destroy(struct ip_press *press);
+void ip_compressor_destroy(struct ip_compressor *press);
 
-bool ip_press_is_full(const struct ip_press *press);
-bool ip_press_is_empty(const struct ip_press *press);
+bool ip_compressor_is_full(const struct ip_compressor *press);
+bool ip_compressor_is_empty(const struct ip_compressor *press);
 
 /* Must not be full. Everything is copied. */
-void ip_press_submit(struct ip_press *press, const struct ip_packet_header *header, const uint64_t *words,
-		     size_t n, const struct ip_press_note *note);
+void ip_compressor_submit(struct ip_compressor *press, const struct ip_packet_header *header, const uint64_t *words,
+		     size_t n, const struct ip_compressor_note *note);
 
 /* Takes the oldest out. false: there is none. What is returned is valid until the next packet is submitted. */
-bool ip_press_take(struct ip_press *press, enum ip_press_how how, const struct ip_press_note **ret,
+bool ip_compressor_take(struct ip_compressor *press, enum ip_compressor_how how, const struct ip_compressor_note **ret,
 		   const void **ret_bytes, size_t *ret_size);
 
 /* Packets that were left as they are because the thread fell behind. */
-uint64_t ip_press_plain(const struct ip_press *press);
+uint64_t ip_compressor_plain(const struct ip_compressor *press);
 
 #endif

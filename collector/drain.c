@@ -28,10 +28,10 @@
 static int take(struct ip_collector *c, uint32_t slot, uint32_t subbuf, size_t n, uint64_t lost)
 {
 	struct ip_progress next = c->slots[slot].p;
-	struct ip_sifted found;
+	struct ip_checked_records found;
 
 	memcpy(c->copy, c->area->data + (uint64_t)subbuf * IP_SUBBUF_SIZE, n * sizeof(*c->copy));
-	ip_sift(c->copy, n, next.last, c->records, &found);
+	ip_record_check(c->copy, n, next.last, c->records, &found);
 	next.holes += found.holes;
 	next.invalid += found.invalid;
 	next.next_ordinal++;
@@ -208,7 +208,7 @@ uint64_t ip_drain_now(const struct ip_collector *c)
 /* A packet without records. */
 static int put_empty(struct ip_collector *c, uint32_t index, uint64_t begin, uint64_t end, uint64_t discarded)
 {
-	const struct ip_sifted none = {.begin = begin, .end = end};
+	const struct ip_checked_records none = {.begin = begin, .end = end};
 	struct ip_progress next = c->slots[index].p;
 
 	return ip_drain_put(c, index, IP_NO_SLOT, &next, &none, discarded) < 0 ? -1 : 0;
@@ -224,7 +224,7 @@ static int put_end(struct ip_collector *c, uint32_t index, uint64_t alive)
 	if (!p->last)
 		return 0;
 	if (c->window)
-		return ip_window_tell_end(c, index, alive, now > alive ? now : alive);
+		return ip_flight_recorder_tell_end(c, index, alive, now > alive ? now : alive);
 	if (c->full ||
 	    ip_trace_bytes(c->trace) + c->on_its_way + sizeof(struct ip_packet_header) > c->max_size)
 		return 0;
@@ -244,7 +244,7 @@ int ip_drain_slot(struct ip_collector *c, uint32_t index, uint64_t alive)
 
 	ip_drain_meet(c, index);
 	if (c->window) {
-		if (ip_window_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
+		if (ip_flight_recorder_end_slot(c, index, lives ? ip_drain_now(c) : alive) < 0)
 			return -1;
 	} else if (subbuf < c->area->nsubbufs && c->area->subbufs[subbuf].slot == index) {
 		if (!n) /* filled to the last word, not left yet */
@@ -310,7 +310,7 @@ void ip_drain_release(struct ip_collector *c, uint32_t index)
 	ip_trace_note_progress(c->trace, index, &next);
 	ip_drain_advance(c, index, &next);
 	if (c->window)
-		ip_window_release(c, index);
+		ip_flight_recorder_release(c, index);
 	free_slot(c, index);
 }
 

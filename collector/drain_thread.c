@@ -13,7 +13,7 @@
 
 #include "common/error.h"
 
-struct ip_pump {
+struct ip_drain_thread {
 	pthread_t thread;
 	struct ip_collector *collector;
 	bool stop; /* atomic */
@@ -24,7 +24,7 @@ struct ip_pump {
 static void *run(void *context)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
-	struct ip_pump *pump = context;
+	struct ip_drain_thread *pump = context;
 
 	ip_collector_priority(true); /* a thread does not inherit it */
 	while (!__atomic_load_n(&pump->stop, __ATOMIC_ACQUIRE)) {
@@ -41,9 +41,9 @@ static void *run(void *context)
 	return NULL;
 }
 
-struct ip_pump *ip_pump_start(struct ip_collector *collector)
+struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector)
 {
-	struct ip_pump *pump = calloc(1, sizeof(*pump));
+	struct ip_drain_thread *pump = calloc(1, sizeof(*pump));
 	sigset_t all, before;
 	int error;
 
@@ -61,7 +61,7 @@ struct ip_pump *ip_pump_start(struct ip_collector *collector)
 	return pump;
 }
 
-int ip_pump_stop(struct ip_pump *pump)
+int ip_drain_thread_stop(struct ip_drain_thread *pump)
 {
 	int ret = 0;
 

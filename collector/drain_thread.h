@@ -6,17 +6,17 @@
  * In between the session's own thread leaves the collector, and the trace's streams, alone. Everything else of the trace is its own,
  * and so is ptrace, which knows threads and not processes.
  */
-#ifndef IP_COLLECTOR_DRAIN_THREAD_H
-#define IP_COLLECTOR_DRAIN_THREAD_H
+#ifndef IP_DRAIN_THREAD_H
+#define IP_DRAIN_THREAD_H
 
 #include "collector/collector.h"
 
-struct ip_pump;
+struct ip_drain_thread;
 
-/* collector is borrowed. NULL where no thread can be had: then nothing is drained, and ip_pump_stop(NULL) is fine. */
-struct ip_pump *ip_pump_start(struct ip_collector *collector);
+/* collector is borrowed. NULL where no thread can be had: then nothing is drained, and ip_drain_thread_stop(NULL) is fine. */
+struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector);
 
 /* Ends it. -1 with an error where the trace could not be written. */
-int ip_pump_stop(struct ip_pump *pump);
+int ip_drain_thread_stop(struct ip_drain_thread *pump);
 
 #endif

@@ -34,7 +34,7 @@ struct packets {
 	size_t bytes;
 };
 
-struct ip_window {
+struct ip_flight_recorder {
 	struct packets kept;  /* of threads that have ended */
 	size_t most;	      /* bytes */
 	uint64_t *before;     /* per slot: overwritten of claims that have ended */
@@ -70,7 +70,7 @@ static void packets_clear(struct packets *list)
 }
 
 static struct packet *packets_add(struct packets *list, const struct ip_collector *c, uint32_t slot,
-				  const struct ip_sifted *found)
+				  const struct ip_checked_records *found)
 {
 	struct packet *p = calloc(1, sizeof(*p) + found->words * sizeof(*p->words));
 
@@ -92,10 +92,10 @@ static struct packet *packets_add(struct packets *list, const struct ip_collecto
 	return p;
 }
 
-int ip_window_begin(struct ip_collector *c)
+int ip_flight_recorder_begin(struct ip_collector *c)
 {
 	struct ip_area_header *h = c->area->header;
-	struct ip_window *w = calloc(1, sizeof(*w));
+	struct ip_flight_recorder *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return ip_error("out of memory");
@@ -111,7 +111,7 @@ int ip_window_begin(struct ip_collector *c)
 	return 0;
 }
 
-void ip_window_destroy(struct ip_window *w)
+void ip_flight_recorder_destroy(struct ip_flight_recorder *w)
 {
 	if (!w)
 		return;
@@ -121,7 +121,7 @@ void ip_window_destroy(struct ip_window *w)
 	free(w);
 }
 
-static void drop_first(struct ip_window *w)
+static void drop_first(struct ip_flight_recorder *w)
 {
 	struct packet *p = packets_shift(&w->kept);
 
@@ -169,7 +169,7 @@ static void copy_words(struct ip_collector *c, uint32_t subbuf, size_t n)
 static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t at, uint64_t discarded,
 		       struct packets *list)
 {
-	const struct ip_sifted none = {.begin = at, .end = at};
+	const struct ip_checked_records none = {.begin = at, .end = at};
 	struct packet *p;
 
 	if (!discarded)
@@ -181,7 +181,7 @@ static int tell_losses(struct ip_collector *c, uint32_t index, uint64_t at, uint
 	return 0;
 }
 
-int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
+int ip_flight_recorder_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 {
 	const struct ip_slot *slot = &c->area->slots[index];
 	struct ip_claim *s = &c->slots[index];
@@ -191,7 +191,7 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 	for (size_t i = 0; i < n; i++) {
 		const struct ip_ready *r = &c->ready[i];
 		size_t words = words_of(c, r);
-		struct ip_sifted found;
+		struct ip_checked_records found;
 		struct packet *p;
 
 		/* or killed while it was recycling it: its events are counted as overwritten */
@@ -200,7 +200,7 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 			continue;
 		}
 		copy_words(c, r->subbuf, words);
-		ip_sift(c->copy, words, s->p.last, c->records, &found);
+		ip_record_check(c->copy, words, s->p.last, c->records, &found);
 		s->p.holes += found.holes;
 		c->invalid += found.invalid;
 		if (found.words) {
@@ -221,9 +221,9 @@ int ip_window_end_slot(struct ip_collector *c, uint32_t index, uint64_t at)
 	return tell_losses(c, index, at ? at : ip_drain_now(c), s->p.last_discarded, &c->window->kept);
 }
 
-int ip_window_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, uint64_t gone)
+int ip_flight_recorder_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, uint64_t gone)
 {
-	const struct ip_sifted end = {.begin = alive, .end = gone};
+	const struct ip_checked_records end = {.begin = alive, .end = gone};
 	struct packet *p = packets_add(&c->window->kept, c, index, &end);
 
 	if (!p)
@@ -232,7 +232,7 @@ int ip_window_tell_end(struct ip_collector *c, uint32_t index, uint64_t alive, u
 	return 0;
 }
 
-void ip_window_release(struct ip_collector *c, uint32_t index)
+void ip_flight_recorder_release(struct ip_collector *c, uint32_t index)
 {
 	struct ip_slot *slot = &c->area->slots[index];
 	uint64_t overwritten = IP_TAIL_EVENTS(slot->tail);
@@ -259,7 +259,7 @@ static int write_packet(struct ip_collector *c, struct ip_trace *trace, const st
 
 /* Steps 2 to 4 for one slot, whose sub-buffers are c->ready[0..n). */
 static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct packets *list,
-		     struct ip_window_counts *ret)
+		     struct ip_flight_recorder_counts *ret)
 {
 	const struct ip_ready *ready = c->ready;
 	const struct ip_slot *slot = &c->area->slots[index];
@@ -274,7 +274,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 		uint32_t state = __atomic_load_n(&b->state, __ATOMIC_ACQUIRE);
 		size_t words = words_of(c, r);
 		uint64_t lost_before = b->lost, surplus = b->surplus;
-		struct ip_sifted found;
+		struct ip_checked_records found;
 		struct packet *p;
 
 		copy_words(c, r->subbuf, words);
@@ -294,7 +294,7 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 			holes = invalid = 0;
 			continue;
 		}
-		ip_sift(c->copy, words, last, c->records, &found);
+		ip_record_check(c->copy, words, last, c->records, &found);
 		last = found.words ? found.end : last;
 		if (state == IP_SUBBUF_FULL) /* else its hook may still come back */
 			holes += found.holes;
@@ -340,14 +340,14 @@ static int copy_slot(struct ip_collector *c, uint32_t index, size_t n, struct pa
 	return 0;
 }
 
-int ip_window_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_window_counts *ret)
+int ip_flight_recorder_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip_flight_recorder_counts *ret)
 {
 	struct packets list;
 	uint32_t used = slots_used(c);
 	int done = 0;
 
 	packets_init(&list);
-	*ret = (struct ip_window_counts){
+	*ret = (struct ip_flight_recorder_counts){
 		.overwritten = c->window->overwritten, .lost = c->lost_done, .invalid = c->invalid};
 	/* 1. Anew for each thread: while others are copied a busy one turns all of its ring over. */
 	for (uint32_t i = 0; i < used && done == 0; i++) {
@@ -368,15 +368,15 @@ int ip_window_snapshot(struct ip_collector *c, struct ip_trace *trace, struct ip
 	return done;
 }
 
-void ip_window_trim(struct ip_collector *c)
+void ip_flight_recorder_trim(struct ip_collector *c)
 {
 	while (c->window->kept.bytes > c->window->most)
 		drop_first(c->window);
 }
 
-int ip_window_finish(struct ip_collector *c)
+int ip_flight_recorder_finish(struct ip_collector *c)
 {
-	struct ip_window *w = c->window;
+	struct ip_flight_recorder *w = c->window;
 
 	/* what does not fit is the oldest */
 	while (w->kept.first && w->kept.bytes > c->max_size)
@@ -398,7 +398,7 @@ int ip_window_finish(struct ip_collector *c)
 	return 0;
 }
 
-uint64_t ip_window_overwritten(const struct ip_collector *c)
+uint64_t ip_flight_recorder_overwritten(const struct ip_collector *c)
 {
 	uint64_t sum = c->window->overwritten;
 
@@ -408,7 +408,7 @@ uint64_t ip_window_overwritten(const struct ip_collector *c)
 	return sum;
 }
 
-uint64_t ip_window_kept(const struct ip_collector *c)
+uint64_t ip_flight_recorder_kept(const struct ip_collector *c)
 {
 	uint64_t sum = 0;
 

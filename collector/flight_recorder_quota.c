@@ -123,7 +123,7 @@ static void even_out(struct ip_collector *c, struct demand *demands, size_t n, u
 			excess[c->ready[i].slot]--;
 }
 
-void ip_window_share(struct ip_collector *c)
+void ip_flight_recorder_share(struct ip_collector *c)
 {
 	struct ip_area_header *h = c->area->header;
 	uint32_t used = slots_used(c), level, reserve = c->area->nsubbufs / 16;

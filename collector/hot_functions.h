@@ -13,8 +13,8 @@
  *   often   its probes take one part in OFTEN of the time of the threads that were looked at, or more;
  *   short   its probes take at least the given share of its time with them: cost / (cost + own time of a call).
  */
-#ifndef IP_COLLECTOR_HOT_FUNCTIONS_H
-#define IP_COLLECTOR_HOT_FUNCTIONS_H
+#ifndef IP_HOT_FUNCTIONS_H
+#define IP_HOT_FUNCTIONS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -199,7 +199,7 @@ int ip_counters_set(struct ip_counters *c, uint32_t number, uint32_t duty, bool 
 		offset = ip_blocks_place(c->area, size_of(duty, tail_exits));
 		if (!offset)
 			return no_room(c);
-		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
+		if (ip_array_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters++];
 		*m = (struct meter){.number = number,
@@ -227,7 +227,7 @@ static int set_user(struct ip_counters *c, const struct ip_plan_function *f, con
 	if (!c->meter_of[f->number]) {
 		uint32_t room = user_room(c->user, name, &cell);
 
-		if (ip_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
+		if (ip_array_grow(&c->meters, c->nmeters, sizeof(*c->meters)) < 0)
 			return -1;
 		m = &c->meters[c->nmeters];
 		*m = (struct meter){.number = f->number,

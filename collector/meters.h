@@ -7,8 +7,8 @@
  * totals of our own: buckets of 32 bits may wrap in between. A block whose thread has ended is read once more, zeroed, and given back.
  * What the target scribbles there makes its own figures wrong and nothing else: places follow from our own tables.
  */
-#ifndef IP_COLLECTOR_METERS_H
-#define IP_COLLECTOR_METERS_H
+#ifndef IP_METERS_H
+#define IP_METERS_H
 
 #include <stdint.h>
 

@@ -30,7 +30,7 @@ void ip_drain_advance(struct ip_collector *c, uint32_t slot, const struct ip_pro
 }
 
 /* It counted as written, and there is no room for it. */
-static int drop(struct ip_collector *c, const struct ip_press_note *note)
+static int drop(struct ip_collector *c, const struct ip_compressor_note *note)
 {
 	struct ip_progress now = c->slots[note->slot].p;
 
@@ -42,14 +42,14 @@ static int drop(struct ip_collector *c, const struct ip_press_note *note)
 	return 0;
 }
 
-/* Writes the oldest packet that is on its way. 1; 0: there is none, or (IP_PRESS_READY) it is not ready; -1 with an error. */
-static int write_oldest(struct ip_collector *c, enum ip_press_how how)
+/* Writes the oldest packet that is on its way. 1; 0: there is none, or (IP_COMPRESSOR_READY) it is not ready; -1 with an error. */
+static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 {
-	const struct ip_press_note *note;
+	const struct ip_compressor_note *note;
 	const void *bytes;
 	size_t size;
 
-	if (!c->press || !ip_press_take(c->press, how, &note, &bytes, &size))
+	if (!c->press || !ip_compressor_take(c->press, how, &note, &bytes, &size))
 		return 0;
 	c->on_its_way -= note->plain;
 	if (!c->no_space && ip_trace_append_squeezed(c->trace, note->slot, bytes, size, &note->next) < 0) {
@@ -68,7 +68,7 @@ int ip_drain_write_ready(struct ip_collector *c)
 {
 	int done;
 
-	while ((done = write_oldest(c, IP_PRESS_READY)) > 0)
+	while ((done = write_oldest(c, IP_COMPRESSOR_READY)) > 0)
 		;
 	return done;
 }
@@ -77,7 +77,7 @@ int ip_drain_settle(struct ip_collector *c)
 {
 	int done;
 
-	while ((done = write_oldest(c, IP_PRESS_WAIT)) > 0)
+	while ((done = write_oldest(c, IP_COMPRESSOR_WAIT)) > 0)
 		;
 	return done;
 }
@@ -107,7 +107,7 @@ int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *nex
 static int press(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_packet_header *header,
 		 size_t n, const struct ip_progress *next)
 {
-	const struct ip_press_note note = {.slot = slot,
+	const struct ip_compressor_note note = {.slot = slot,
 					   .subbuf = subbuf,
 					   .events = next->events - c->slots[slot].p.events,
 					   .plain = sizeof(*header) + n * sizeof(*c->records),
@@ -116,28 +116,28 @@ static int press(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 
 	if (!c->press) {
 		limit = limit < PRESS_LEAST ? PRESS_LEAST : limit > PRESS_MOST ? PRESS_MOST : limit;
-		c->press = ip_press_create(limit, c->nice);
+		c->press = ip_compressor_create(limit, c->nice);
 		if (!c->press)
 			return -1;
 	}
 	if (ip_trace_prepare_packet(c->trace, slot, header, n) < 0)
 		return -1;
-	ip_press_submit(c->press, header, c->records, n, &note);
+	ip_compressor_submit(c->press, header, c->records, n, &note);
 	c->on_its_way += note.plain;
 	ip_drain_advance(c, slot, next);
 	return subbuf != IP_NO_SLOT;
 }
 
 int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_progress *next,
-		 const struct ip_sifted *found, uint64_t discarded)
+		 const struct ip_checked_records *found, uint64_t discarded)
 {
 	const struct ip_progress *p = &c->slots[slot].p;
 	size_t size = sizeof(struct ip_packet_header) + found->words * sizeof(*c->records);
 	struct ip_packet_header header = {
 		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = p->pid, .tid = p->tid};
 
-	while (c->press && ip_press_is_full(c->press))
-		if (write_oldest(c, IP_PRESS_MUST) < 0)
+	while (c->press && ip_compressor_is_full(c->press))
+		if (write_oldest(c, IP_COMPRESSOR_MUST) < 0)
 			return -1;
 	/* how large those on their way will be is known when they are written */
 	if (c->on_its_way && ip_trace_bytes(c->trace) + c->on_its_way + size > c->max_size &&

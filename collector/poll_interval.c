@@ -17,7 +17,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t ip_pace_nap(struct ip_pace *p, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
+uint64_t ip_poll_interval_nap(struct ip_poll_interval *p, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
 		     unsigned writers, uint64_t max_ns)
 {
 	uint64_t elapsed = now_ns - p->turned_ns, nap, least_nap, bytes = (uint64_t)free * IP_SUBBUF_SIZE / 2;
@@ -35,15 +35,15 @@ uint64_t ip_pace_nap(struct ip_pace *p, uint64_t now_ns, unsigned taken, unsigne
 	else
 		nap = 2 * p->nap_ns;
 	nap = least(nap, bytes * 1000 / BYTES_PER_US / writers);
-	nap = least(nap, least(max_ns, IP_PACE_MAX_NS));
+	nap = least(nap, least(max_ns, IP_POLL_INTERVAL_MAX_NS));
 	/* a pool that stays empty is no reason to look all the time: nobody fills anything */
 	p->idle = taken ? 0 : p->idle + 1;
-	least_nap = p->idle > IDLE_TURNS ? IP_PACE_IDLE_NS : IP_PACE_MIN_NS;
+	least_nap = p->idle > IDLE_TURNS ? IP_POLL_INTERVAL_IDLE_NS : IP_POLL_INTERVAL_MIN_NS;
 	p->nap_ns = nap < least_nap ? least_nap : nap;
 	return taken && free < total / 4 ? 0 : p->nap_ns;
 }
 
-void ip_pace_hurry(struct ip_pace *p)
+void ip_poll_interval_hurry(struct ip_poll_interval *p)
 {
 	p->nap_ns = 0;
 	p->idle = 0;

@@ -11,26 +11,26 @@
  *
  * Nobody wakes it: the target does nothing for us but store.
  */
-#ifndef IP_COLLECTOR_POLL_INTERVAL_H
-#define IP_COLLECTOR_POLL_INTERVAL_H
+#ifndef IP_POLL_INTERVAL_H
+#define IP_POLL_INTERVAL_H
 
 #include <stdint.h>
 
-struct ip_pace {
+struct ip_poll_interval {
 	uint64_t nap_ns, turned_ns;
 	unsigned cpus, idle;
 };
 
-#define IP_PACE_MAX_NS	10000000ull
-#define IP_PACE_MIN_NS	50000ull
-#define IP_PACE_IDLE_NS 1000000ull /* the shortest after a while in which nothing came */
+#define IP_POLL_INTERVAL_MAX_NS	10000000ull
+#define IP_POLL_INTERVAL_MIN_NS	50000ull
+#define IP_POLL_INTERVAL_IDLE_NS 1000000ull /* the shortest after a while in which nothing came */
 
 /* After a turn in which taken sub-buffers of total were emptied; free: of them, now; writers: threads that have recorded. max_ns: because of what else is
  * to be looked after. Nanoseconds; 0: go on at once. */
-uint64_t ip_pace_nap(struct ip_pace *pace, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
+uint64_t ip_poll_interval_nap(struct ip_poll_interval *pace, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
 		     unsigned writers, uint64_t max_ns);
 
 /* Somebody wants something: look again soon. */
-void ip_pace_hurry(struct ip_pace *pace);
+void ip_poll_interval_hurry(struct ip_poll_interval *pace);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * How fast the session of a process records, seen from outside: from the rings, without asking its iprobe.
  */
-#ifndef IP_COLLECTOR_RATES_H
-#define IP_COLLECTOR_RATES_H
+#ifndef IP_RATES_H
+#define IP_RATES_H
 
 #include <stdbool.h>
 #include <stdint.h>

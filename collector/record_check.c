@@ -27,11 +27,11 @@ static bool valid_id(uint64_t id)
 	return id >= IP_PROBE_ENTRY && id <= IP_PROBE_POINT;
 }
 
-void ip_sift(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_sifted *ret)
+void ip_record_check(const uint64_t *words, size_t n, uint64_t since, uint64_t *records, struct ip_checked_records *ret)
 {
 	uint64_t time = since;
 
-	*ret = (struct ip_sifted){0};
+	*ret = (struct ip_checked_records){0};
 	for (size_t i = 1; i < n;) {
 		uint64_t word = words[i], id = word & 7, stamp;
 		size_t length = 1;

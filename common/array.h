@@ -3,8 +3,8 @@
  * Arrays that grow by doubling, without a field for their room: an array of n elements is full whenever n is zero or a power
  * of two.
  */
-#ifndef IP_GROW_H
-#define IP_GROW_H
+#ifndef IP_ARRAY_H
+#define IP_ARRAY_H
 
 #include "common/error.h"
 
@@ -12,7 +12,7 @@
 
 /* Makes room for one more element in *array (a pointer to malloc'ed elements), which holds n of that size and
  * has only ever grown by this function, one by one. 0, or -1 with an error. */
-static inline int ip_grow(void *array, size_t n, size_t size)
+static inline int ip_array_grow(void *array, size_t n, size_t size)
 {
 	void **p = array;
 	void *grown;

@@ -15,23 +15,23 @@
 #define COLUMNS	 8u
 #define SP_SHIFT (IP_NUMBER_BITS + 32)
 
-struct ip_squeezer {
+struct ip_packet_codec {
 	ZSTD_CCtx *out;
 	ZSTD_DCtx *in;
 	uint8_t *columns;
 	size_t room; /* words */
 };
 
-struct ip_squeezer *ip_squeezer_create(void)
+struct ip_packet_codec *ip_packet_codec_create(void)
 {
-	struct ip_squeezer *s = calloc(1, sizeof(*s));
+	struct ip_packet_codec *s = calloc(1, sizeof(*s));
 
 	if (s) {
 		s->out = ZSTD_createCCtx();
 		s->in = ZSTD_createDCtx();
 	}
 	if (!s || !s->out || !s->in) {
-		ip_squeezer_destroy(s);
+		ip_packet_codec_destroy(s);
 		ip_error("out of memory");
 		return NULL;
 	}
@@ -40,7 +40,7 @@ struct ip_squeezer *ip_squeezer_create(void)
 	return s;
 }
 
-void ip_squeezer_destroy(struct ip_squeezer *s)
+void ip_packet_codec_destroy(struct ip_packet_codec *s)
 {
 	if (!s)
 		return;
@@ -50,12 +50,12 @@ void ip_squeezer_destroy(struct ip_squeezer *s)
 	free(s);
 }
 
-size_t ip_squeezed_room(size_t n)
+size_t ip_encoded_packet_room(size_t n)
 {
-	return sizeof(struct ip_squeezed_head) + ZSTD_compressBound(n * sizeof(uint64_t));
+	return sizeof(struct ip_encoded_packet_head) + ZSTD_compressBound(n * sizeof(uint64_t));
 }
 
-static bool make_room(struct ip_squeezer *s, size_t n)
+static bool make_room(struct ip_packet_codec *s, size_t n)
 {
 	uint8_t *columns;
 
@@ -109,12 +109,12 @@ static void from_columns(const uint8_t *columns, size_t n, uint64_t *words)
 	}
 }
 
-static void put_head(const struct ip_packet_header *header, enum ip_squeezed_form form, size_t bytes,
+static void put_head(const struct ip_packet_header *header, enum ip_encoded_packet_form form, size_t bytes,
 		     void *out)
 {
-	const struct ip_squeezed_head head = {.magic = IP_SQUEEZED_MAGIC,
-					      .skip = IP_SQUEEZED_SKIP +
-						      (form == IP_SQUEEZED_PLAIN ? bytes : 0),
+	const struct ip_encoded_packet_head head = {.magic = IP_ENCODED_PACKET_MAGIC,
+					      .skip = IP_ENCODED_PACKET_SKIP +
+						      (form == IP_ENCODED_PACKET_PLAIN ? bytes : 0),
 					      .header = *header,
 					      .form = form,
 					      .bytes = bytes};
@@ -122,39 +122,39 @@ static void put_head(const struct ip_packet_header *header, enum ip_squeezed_for
 	memcpy(out, &head, sizeof(head));
 }
 
-size_t ip_squeeze_plain(const struct ip_packet_header *header, const uint64_t *words, size_t n, void *out)
+size_t ip_packet_encode_plain(const struct ip_packet_header *header, const uint64_t *words, size_t n, void *out)
 {
-	put_head(header, IP_SQUEEZED_PLAIN, n * sizeof(*words), out);
-	memcpy((uint8_t *)out + sizeof(struct ip_squeezed_head), words, n * sizeof(*words));
-	return sizeof(struct ip_squeezed_head) + n * sizeof(*words);
+	put_head(header, IP_ENCODED_PACKET_PLAIN, n * sizeof(*words), out);
+	memcpy((uint8_t *)out + sizeof(struct ip_encoded_packet_head), words, n * sizeof(*words));
+	return sizeof(struct ip_encoded_packet_head) + n * sizeof(*words);
 }
 
-size_t ip_squeeze(struct ip_squeezer *s, const struct ip_packet_header *header, const uint64_t *words,
+size_t ip_packet_encode(struct ip_packet_codec *s, const struct ip_packet_header *header, const uint64_t *words,
 		  size_t n, void *out)
 {
-	uint8_t *frame = (uint8_t *)out + sizeof(struct ip_squeezed_head);
+	uint8_t *frame = (uint8_t *)out + sizeof(struct ip_encoded_packet_head);
 	size_t size;
 
 	if (!n || !make_room(s, n))
-		return ip_squeeze_plain(header, words, n, out);
+		return ip_packet_encode_plain(header, words, n, out);
 	to_columns(words, n, s->columns);
 	size = ZSTD_compress2(s->out, frame, ZSTD_compressBound(n * COLUMNS), s->columns, n * COLUMNS);
 	if (ZSTD_isError(size) || size >= n * COLUMNS)
-		return ip_squeeze_plain(header, words, n, out);
-	put_head(header, IP_SQUEEZED_COLUMNS, size, out);
-	return sizeof(struct ip_squeezed_head) + size;
+		return ip_packet_encode_plain(header, words, n, out);
+	put_head(header, IP_ENCODED_PACKET_COLUMNS, size, out);
+	return sizeof(struct ip_encoded_packet_head) + size;
 }
 
-int ip_unsqueeze(struct ip_squeezer *s, const struct ip_squeezed_head *head, const void *bytes,
+int ip_unsqueeze(struct ip_packet_codec *s, const struct ip_encoded_packet_head *head, const void *bytes,
 		 uint64_t *words, size_t n)
 {
-	if (head->form == IP_SQUEEZED_PLAIN) {
+	if (head->form == IP_ENCODED_PACKET_PLAIN) {
 		if (head->bytes != n * sizeof(*words))
 			return -1;
 		memcpy(words, bytes, head->bytes);
 		return 0;
 	}
-	if (head->form != IP_SQUEEZED_COLUMNS || !make_room(s, n) ||
+	if (head->form != IP_ENCODED_PACKET_COLUMNS || !make_room(s, n) ||
 	    ZSTD_decompressDCtx(s->in, s->columns, n * COLUMNS, bytes, head->bytes) != n * COLUMNS)
 		return -1;
 	from_columns(s->columns, n, words);

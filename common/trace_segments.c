@@ -16,15 +16,15 @@
 
 #define FIELDS 7
 
-void ip_piece_format(const struct ip_piece *p, char line[IP_PIECE_LINE])
+void ip_trace_segment_format(const struct ip_trace_segment *p, char line[IP_TRACE_SEGMENT_LINE])
 {
-	int n = snprintf(line, IP_PIECE_LINE,
+	int n = snprintf(line, IP_TRACE_SEGMENT_LINE,
 			 "piece\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
 			 "\t%" PRIu64,
 			 p->number, p->first, p->tsc, p->packets, p->bytes, p->events, p->lost);
 
-	memset(line + n, ' ', IP_PIECE_LINE - 1 - n);
-	line[IP_PIECE_LINE - 1] = '\n';
+	memset(line + n, ' ', IP_TRACE_SEGMENT_LINE - 1 - n);
+	line[IP_TRACE_SEGMENT_LINE - 1] = '\n';
 }
 
 /* One number behind one tab; moves on behind it. */
@@ -40,42 +40,42 @@ static bool parse_number(const char **text, uint64_t max, uint64_t *ret)
 	return !errno && *ret <= max;
 }
 
-static bool parse_line(const char *at, struct ip_piece *ret)
+static bool parse_line(const char *at, struct ip_trace_segment *ret)
 {
-	char line[IP_PIECE_LINE];
+	char line[IP_TRACE_SEGMENT_LINE];
 	const char *rest = line + strlen("piece");
 	uint64_t n[FIELDS];
 
 	memcpy(line, at, sizeof(line));
-	if (line[IP_PIECE_LINE - 1] != '\n' || strncmp(line, "piece", strlen("piece")))
+	if (line[IP_TRACE_SEGMENT_LINE - 1] != '\n' || strncmp(line, "piece", strlen("piece")))
 		return false;
-	line[IP_PIECE_LINE - 1] = '\0';
+	line[IP_TRACE_SEGMENT_LINE - 1] = '\0';
 	for (size_t i = 0; i < FIELDS; i++)
 		if (!parse_number(&rest, i < 2 ? UINT32_MAX - 1 : UINT64_MAX, &n[i]))
 			return false;
 	if (rest[strspn(rest, " ")])
 		return false;
-	*ret = (struct ip_piece){n[0], n[1], n[2], n[3], n[4], n[5], n[6]};
+	*ret = (struct ip_trace_segment){n[0], n[1], n[2], n[3], n[4], n[5], n[6]};
 	return true;
 }
 
 /* Whether one may have come before the other. */
-static bool is_before(const struct ip_piece *a, const struct ip_piece *b)
+static bool is_before(const struct ip_trace_segment *a, const struct ip_trace_segment *b)
 {
 	return a->first <= b->first && a->tsc <= b->tsc && a->packets <= b->packets && a->bytes <= b->bytes &&
 	       a->events <= b->events && a->lost <= b->lost;
 }
 
-int ip_pieces_parse(const char *name, const char *text, size_t size, struct ip_pieces *ret)
+int ip_trace_segments_parse(const char *name, const char *text, size_t size, struct ip_trace_segments *ret)
 {
-	bool there[IP_PIECES_ROOM] = {0}, any = false;
-	const struct ip_piece *newest;
+	bool there[IP_TRACE_SEGMENTS_ROOM] = {0}, any = false;
+	const struct ip_trace_segment *newest;
 
 	memset(ret, 0, sizeof(*ret));
-	for (uint32_t i = 0; i < IP_PIECES_ROOM && (i + 1ull) * IP_PIECE_LINE <= size; i++) {
-		struct ip_piece p;
+	for (uint32_t i = 0; i < IP_TRACE_SEGMENTS_ROOM && (i + 1ull) * IP_TRACE_SEGMENT_LINE <= size; i++) {
+		struct ip_trace_segment p;
 
-		if (!parse_line(text + (size_t)i * IP_PIECE_LINE, &p) || p.number % IP_PIECES_ROOM != i)
+		if (!parse_line(text + (size_t)i * IP_TRACE_SEGMENT_LINE, &p) || p.number % IP_TRACE_SEGMENTS_ROOM != i)
 			continue;
 		ret->items[i] = p;
 		ret->newest = any && ret->newest > p.number ? ret->newest : p.number;
@@ -83,15 +83,15 @@ int ip_pieces_parse(const char *name, const char *text, size_t size, struct ip_p
 	}
 	if (!any)
 		return ip_error("%s: no table of pieces", name);
-	newest = ip_pieces_newest(ret);
-	if (newest->first > newest->number || newest->number - newest->first >= IP_PIECES_MAX)
+	newest = ip_trace_segments_newest(ret);
+	if (newest->first > newest->number || newest->number - newest->first >= IP_TRACE_SEGMENTS_MAX)
 		return ip_error("%s: piece %" PRIu32 " says what cannot be: the table is damaged", name,
 				newest->number);
 	for (uint32_t n = newest->first; n <= newest->number; n++) {
-		const struct ip_piece *p = ip_piece_at(ret, n);
+		const struct ip_trace_segment *p = ip_trace_segment_at(ret, n);
 
-		if (!there[n % IP_PIECES_ROOM] || p->number != n ||
-		    (n > newest->first && !is_before(ip_piece_at(ret, n - 1), p)))
+		if (!there[n % IP_TRACE_SEGMENTS_ROOM] || p->number != n ||
+		    (n > newest->first && !is_before(ip_trace_segment_at(ret, n - 1), p)))
 			return ip_error("%s: the line of piece %" PRIu32
 					" is missing or makes no sense: the table is damaged",
 					name, n);
@@ -106,7 +106,7 @@ void ip_stream_name_format(const struct ip_stream_name *name, char ret[IP_STREAM
 	if (name->in_pieces)
 		n += snprintf(ret + n, IP_STREAM_NAME_MAX - n, "-%" PRIu32, name->piece);
 	if (name->compressed)
-		snprintf(ret + n, IP_STREAM_NAME_MAX - n, "%s", IP_SQUEEZED_SUFFIX);
+		snprintf(ret + n, IP_STREAM_NAME_MAX - n, "%s", IP_ENCODED_PACKET_SUFFIX);
 }
 
 /* A hyphen and a number; moves on behind it. */
@@ -136,5 +136,5 @@ bool ip_stream_name_parse(const char *text, struct ip_stream_name *ret)
 	if (ret->in_pieces && !parse_part(&text, &ret->piece))
 		return false;
 	ret->compressed = *text;
-	return !*text || !strcmp(text, IP_SQUEEZED_SUFFIX);
+	return !*text || !strcmp(text, IP_ENCODED_PACKET_SUFFIX);
 }

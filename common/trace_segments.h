@@ -11,56 +11,56 @@
  * then. So the line with the highest P tells which pieces are there, and line FIRST what was removed. A line is written by one call and does not
  * cross a page: it is there as a whole or not at all.
  */
-#ifndef IP_PIECES_H
-#define IP_PIECES_H
+#ifndef IP_TRACE_SEGMENTS_H
+#define IP_TRACE_SEGMENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define IP_TRACE_PIECES	   "iprobe/pieces"
-#define IP_PIECE_LINE	   256u
-#define IP_PIECES_MAX	   64u	/* that are there */
-#define IP_PIECES_ROOM	   128u /* lines: the next one goes over none that counts */
-#define IP_PIECES_SIZE	   (IP_PIECES_ROOM * IP_PIECE_LINE)
+#define IP_TRACE_SEGMENT_LINE	   256u
+#define IP_TRACE_SEGMENTS_MAX	   64u	/* that are there */
+#define IP_TRACE_SEGMENTS_ROOM	   128u /* lines: the next one goes over none that counts */
+#define IP_TRACE_SEGMENTS_SIZE	   (IP_TRACE_SEGMENTS_ROOM * IP_TRACE_SEGMENT_LINE)
 #define IP_STREAM_NAME_MAX 40u
 
-struct ip_piece {
+struct ip_trace_segment {
 	uint32_t number, first;
 	uint64_t tsc, packets, bytes, events, lost;
 };
 
-struct ip_pieces {
-	struct ip_piece items
-		[IP_PIECES_ROOM]; /* by number mod IP_PIECES_ROOM; good from the newest one's first to the newest */
+struct ip_trace_segments {
+	struct ip_trace_segment items
+		[IP_TRACE_SEGMENTS_ROOM]; /* by number mod IP_TRACE_SEGMENTS_ROOM; good from the newest one's first to the newest */
 	uint32_t newest;
 };
 
-static inline const struct ip_piece *ip_piece_at(const struct ip_pieces *p, uint32_t number)
+static inline const struct ip_trace_segment *ip_trace_segment_at(const struct ip_trace_segments *p, uint32_t number)
 {
-	return &p->items[number % IP_PIECES_ROOM];
+	return &p->items[number % IP_TRACE_SEGMENTS_ROOM];
 }
 
-static inline const struct ip_piece *ip_pieces_newest(const struct ip_pieces *p)
+static inline const struct ip_trace_segment *ip_trace_segments_newest(const struct ip_trace_segments *p)
 {
-	return ip_piece_at(p, p->newest);
+	return ip_trace_segment_at(p, p->newest);
 }
 
 /* The oldest one that is there: its totals are what was removed. */
-static inline const struct ip_piece *ip_pieces_first(const struct ip_pieces *p)
+static inline const struct ip_trace_segment *ip_trace_segments_first(const struct ip_trace_segments *p)
 {
-	return ip_piece_at(p, ip_pieces_newest(p)->first);
+	return ip_trace_segment_at(p, ip_trace_segments_newest(p)->first);
 }
 
 /* Its line, without a NUL; where it belongs in the file. */
-void ip_piece_format(const struct ip_piece *piece, char line[IP_PIECE_LINE]);
-static inline uint64_t ip_piece_place(uint32_t number)
+void ip_trace_segment_format(const struct ip_trace_segment *piece, char line[IP_TRACE_SEGMENT_LINE]);
+static inline uint64_t ip_trace_segment_place(uint32_t number)
 {
-	return (uint64_t)(number % IP_PIECES_ROOM) * IP_PIECE_LINE;
+	return (uint64_t)(number % IP_TRACE_SEGMENTS_ROOM) * IP_TRACE_SEGMENT_LINE;
 }
 
 /* The table; what is no line is left out. -1 with an error that names the file where it does not tell what is there. */
-int ip_pieces_parse(const char *name, const char *text, size_t size, struct ip_pieces *ret);
+int ip_trace_segments_parse(const char *name, const char *text, size_t size, struct ip_trace_segments *ret);
 
 /* What the name of a stream's file says. */
 struct ip_stream_name {

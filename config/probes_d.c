@@ -161,7 +161,7 @@ static int add_selections(struct ip_probes_d *probes, const struct ip_yaml_docum
 		if (check_name(document, map->items[i], "selection", other ? &other->place : NULL) < 0)
 			return -1;
 		if (read_selection(document, map->items[i], map->items[i + 1], &s) < 0 ||
-		    ip_grow(&probes->selections, probes->nselections, sizeof(s)) < 0) {
+		    ip_array_grow(&probes->selections, probes->nselections, sizeof(s)) < 0) {
 			clear_selection(&s);
 			return -1;
 		}
@@ -180,7 +180,7 @@ static int add_profiles(struct ip_probes_d *probes, const struct ip_yaml_documen
 		if (check_name(document, map->items[i], "profile", other ? &other->place : NULL) < 0)
 			return -1;
 		if (read_profile(document, map->items[i], map->items[i + 1], &p) < 0 ||
-		    ip_grow(&probes->profiles, probes->nprofiles, sizeof(p)) < 0) {
+		    ip_array_grow(&probes->profiles, probes->nprofiles, sizeof(p)) < 0) {
 			clear_profile(&p);
 			return -1;
 		}
@@ -202,7 +202,7 @@ static int add_rules(struct ip_probes_d *probes, const struct ip_yaml_document *
 		if (check_name(document, map->items[i], "rule", other ? &place : NULL) < 0)
 			return -1;
 		if (ip_rules_read(document, map->items[i], map->items[i + 1], &r) < 0 ||
-		    ip_grow(&probes->rules, probes->nrules, sizeof(r)) < 0) {
+		    ip_array_grow(&probes->rules, probes->nrules, sizeof(r)) < 0) {
 			ip_rules_rule_clear(&r);
 			return -1;
 		}

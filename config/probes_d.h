@@ -5,8 +5,8 @@
  * The selection language (common/) must not know of YAML: ip_probes_d_serve() gives it a function that finds a
  * name's text, and so -f '@NAME' works in every command that calls it once.
  */
-#ifndef IP_CONFIG_PROBES_D_H
-#define IP_CONFIG_PROBES_D_H
+#ifndef IP_PROBES_D_H
+#define IP_PROBES_D_H
 
 #include <stdbool.h>
 #include <stddef.h>

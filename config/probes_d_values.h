@@ -2,8 +2,8 @@
 /*
  * Values that several kinds of entries in probes.d have, read from YAML. All: 0, or -1 with FILE:LINE:COLUMN.
  */
-#ifndef IP_CONFIG_PROBES_D_VALUES_H
-#define IP_CONFIG_PROBES_D_VALUES_H
+#ifndef IP_PROBES_D_VALUES_H
+#define IP_PROBES_D_VALUES_H
 
 #include <stdint.h>
 

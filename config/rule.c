@@ -63,7 +63,7 @@ bool ip_rules_watches(const struct ip_rules_rule *rule)
 
 static int add_text(struct ip_rules_texts *texts, const char *text)
 {
-	if (ip_grow(&texts->items, texts->n, sizeof(*texts->items)) < 0)
+	if (ip_array_grow(&texts->items, texts->n, sizeof(*texts->items)) < 0)
 		return -1;
 	texts->items[texts->n] = strdup(text);
 	if (!texts->items[texts->n])

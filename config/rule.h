@@ -4,8 +4,8 @@
  *
  * A rule is what its file says and nothing more; who carries it out is rules.h.
  */
-#ifndef IP_CONFIG_RULE_H
-#define IP_CONFIG_RULE_H
+#ifndef IP_RULE_H
+#define IP_RULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * How levels and rates of rules are written: '> 90% for 5s', '3 per 1h'.
  */
-#ifndef IP_CONFIG_RULE_LEVEL_H
-#define IP_CONFIG_RULE_LEVEL_H
+#ifndef IP_RULE_LEVEL_H
+#define IP_RULE_LEVEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

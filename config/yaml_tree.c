@@ -98,7 +98,7 @@ static int read_items(struct reader *r, struct ip_yaml *node, yaml_event_type_t 
 				       item->column, item->text);
 		yaml_event_delete(&event);
 		if (ret == 0 && item)
-			ret = ip_grow(&node->items, node->n, sizeof(*node->items));
+			ret = ip_array_grow(&node->items, node->n, sizeof(*node->items));
 		if (ret < 0) {
 			free_node(item);
 			return -1;

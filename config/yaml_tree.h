@@ -5,8 +5,8 @@
  * What we read is configuration: one document of scalars, lists and maps. Anchors, aliases, tags, merge keys and keys that
  * occur twice are refused, and so is what is larger or deeper than any such file is.
  */
-#ifndef IP_CONFIG_YAML_TREE_H
-#define IP_CONFIG_YAML_TREE_H
+#ifndef IP_YAML_TREE_H
+#define IP_YAML_TREE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * What is over is saved, up to SAVE_S of income: a pause must not buy a burst that a user would feel. It begins with ADVANCE_S of income: the first samples of each
  * function, and the time until hot ones are known, are paid from there.
  */
-#ifndef IP_FPERF_ACCOUNT_H
-#define IP_FPERF_ACCOUNT_H
+#ifndef IP_ACCOUNT_H
+#define IP_ACCOUNT_H
 
 #include "fperf/fperf_private.h"
 

@@ -3,8 +3,8 @@
  * From samples to what is said of a function: means with their 95 % confidence intervals, and how often it was called while nobody was
  * counting.
  */
-#ifndef IP_FPERF_CONFIDENCE_H
-#define IP_FPERF_CONFIDENCE_H
+#ifndef IP_CONFIDENCE_H
+#define IP_CONFIDENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

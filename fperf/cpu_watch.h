@@ -12,8 +12,8 @@
  *   2. A counter in use anywhere has the kernel switch its hooks on, which takes some ten milliseconds, and off again a second after
  *      the last one. So one of our own is kept, which counts nothing.
  */
-#ifndef IP_FPERF_CPU_WATCH_H
-#define IP_FPERF_CPU_WATCH_H
+#ifndef IP_CPU_WATCH_H
+#define IP_CPU_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  *
  * Hardware events count user mode only, which is what PAPI counts where nobody asks for more. So our own system calls in hooks are not in them.
  */
-#ifndef IP_FPERF_EVENTS_H
-#define IP_FPERF_EVENTS_H
+#ifndef IP_EVENTS_H
+#define IP_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

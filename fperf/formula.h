@@ -11,8 +11,8 @@
  * each hook); whatever it is, the deviation of a sum is not more than the sum of the deviations: so the parts' intervals are added up, each times its derivative. That is
  * never too narrow, and too wide where counters go up and down together, as they mostly do. There is no interval where that of a divisor reaches 0.
  */
-#ifndef IP_FPERF_FORMULA_H
-#define IP_FPERF_FORMULA_H
+#ifndef IP_FORMULA_H
+#define IP_FORMULA_H
 
 #include <stdbool.h>
 #include <stddef.h>

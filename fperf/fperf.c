@@ -256,7 +256,7 @@ static struct ip_fperf_module *add_module(struct ip_fperf *f, const struct ip_mo
 {
 	struct ip_fperf_module *m;
 
-	if (ip_grow(&f->modules, f->nmodules, sizeof(*f->modules)) < 0)
+	if (ip_array_grow(&f->modules, f->nmodules, sizeof(*f->modules)) < 0)
 		return NULL;
 	m = &f->modules[f->nmodules];
 	*m = (struct ip_fperf_module){.nfunctions = module->list->header->nfunctions};
@@ -285,7 +285,7 @@ static struct ip_fperf_function *add_function(struct ip_fperf *f, const struct i
 		return NULL;
 	if (m->index[pf->function])
 		return &f->functions[m->index[pf->function] - 1];
-	if (ip_grow(&f->functions, f->nfunctions, sizeof(*f->functions)) < 0)
+	if (ip_array_grow(&f->functions, f->nfunctions, sizeof(*f->functions)) < 0)
 		return NULL;
 	fn = &f->functions[f->nfunctions];
 	*fn = (struct ip_fperf_function){.name = ip_demangle(name, true),
@@ -328,7 +328,7 @@ int ip_fperf_place(struct ip_fperf *f, const struct ip_plan_function *pf)
 					"fewer, or give more with "
 					"--memory",
 					f->nfunctions);
-		if (ip_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
+		if (ip_array_grow(&f->places, f->nplaces, sizeof(*f->places)) < 0)
 			return -1;
 		f->places[f->nplaces++] = offset;
 		fn->offsets[pf->inlined] = offset;

@@ -12,8 +12,8 @@
  *   3. Functions that are to go or to come: the session is brought in line with its selections, which ask here too (plan.c), in one change
  *      (update.h). Quotas are set before a function comes in, so its first call can be a sample.
  */
-#ifndef IP_FPERF_FPERF_H
-#define IP_FPERF_FPERF_H
+#ifndef IP_FPERF_H
+#define IP_FPERF_H
 
 #include <stdbool.h>
 #include <stddef.h>

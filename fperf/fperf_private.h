@@ -2,8 +2,8 @@
 /*
  * What fperf.c (memory), results.c (results) and loop.c (control) share.
  */
-#ifndef IP_FPERF_FPERF_PRIVATE_H
-#define IP_FPERF_FPERF_PRIVATE_H
+#ifndef IP_FPERF_PRIVATE_H
+#define IP_FPERF_PRIVATE_H
 
 #include <time.h>
 

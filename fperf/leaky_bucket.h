@@ -39,8 +39,8 @@
  * Exclusive samples need all functions live. So where some are out nobody has a quota, and the turn is one of all: it costs what the process can do in a window,
  * since each call inside of a sample may be measured.
  */
-#ifndef IP_FPERF_LEAKY_BUCKET_H
-#define IP_FPERF_LEAKY_BUCKET_H
+#ifndef IP_LEAKY_BUCKET_H
+#define IP_LEAKY_BUCKET_H
 
 #include "fperf/policy.h"
 

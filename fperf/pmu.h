@@ -8,8 +8,8 @@
  *      says are of our counters, and pages that the list of mappings says are of a counter. Where fperf was killed, iprobe detach does it, or the next fperf.
  *   3. Where no thread can be borrowed they stay until the process execs or ends; they count and cost nothing worth telling when the thread has ended.
  */
-#ifndef IP_FPERF_PMU_H
-#define IP_FPERF_PMU_H
+#ifndef IP_PMU_H
+#define IP_PMU_H
 
 #include <stdbool.h>
 #include <stdint.h>

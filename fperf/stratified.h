@@ -26,8 +26,8 @@
  *      the interval goes as far as the upper end, of one side, of one that knows of the skewness: of counts that of a Poisson's, of events of the size that variance and mean tell; of
  *      times that of a gamma's. It is given to either side.
  */
-#ifndef IP_FPERF_STRATIFIED_H
-#define IP_FPERF_STRATIFIED_H
+#ifndef IP_STRATIFIED_H
+#define IP_STRATIFIED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -36,7 +36,7 @@ void ip_fperf_place_jumps(struct ip_fperf *f, struct ip_fperf_function *fn, uint
 
 static int append(uint32_t **items, size_t *n, uint32_t value)
 {
-	if (ip_grow(items, *n, sizeof(**items)) < 0)
+	if (ip_array_grow(items, *n, sizeof(**items)) < 0)
 		return -1;
 	(*items)[(*n)++] = value;
 	return 0;

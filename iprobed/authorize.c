@@ -77,12 +77,12 @@ static int copy_entry(const struct ip_policy_entry *from, struct ip_policy_entry
 {
 	*ret = (struct ip_policy_entry){0};
 	for (size_t i = 0; i < from->nusers; i++) {
-		if (ip_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
+		if (ip_array_grow(&ret->users, ret->nusers, sizeof(*ret->users)) < 0)
 			return -1;
 		ret->users[ret->nusers++] = from->users[i];
 	}
 	for (size_t i = 0; i < from->nprograms; i++) {
-		if (ip_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0)
+		if (ip_array_grow(&ret->programs, ret->nprograms, sizeof(*ret->programs)) < 0)
 			return -1;
 		ret->programs[ret->nprograms] = strdup(from->programs[i]);
 		if (!ret->programs[ret->nprograms])
@@ -102,7 +102,7 @@ static bool is_member(const struct ip_iprobed *d, const struct ip_peer *who)
 }
 
 /* What members may, besides what everybody may. */
-static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_facts *target,
+static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_credentials *target,
 			     struct ip_iprobed_session *s)
 {
 	_cleanup_free_ char *program = ip_policy_program(s->request.pid);
@@ -125,16 +125,16 @@ static int decide_for_member(const struct ip_iprobed *d, const struct ip_target_
 int ip_iprobed_decide(const struct ip_iprobed *d, struct ip_iprobed_session *s)
 {
 	_cleanup_free_ char *reason = NULL;
-	struct ip_target_facts target;
+	struct ip_target_credentials target;
 	const char *why;
 	pid_t pid = s->request.pid;
 
 	if (!ip_pidfd_lives(s->who.pidfd))
 		return ip_error("who asks (pid %d) has ended", s->who.pid);
 	s->target = ip_pidfd_open(pid);
-	if (s->target < 0 || ip_facts_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
+	if (s->target < 0 || ip_credentials_of_target(pid, s->target, s->who.facts.ids.euid, &target) < 0)
 		return -1;
-	why = ip_privilege_refusal(&s->who.facts, &target);
+	why = ip_ptrace_access_refusal(&s->who.facts, &target);
 	if (!why)
 		return 0;
 	if (!is_member(d, &s->who))

@@ -33,7 +33,7 @@ enum stage {
 };
 
 struct ip_iprobed_connection {
-	struct ip_front front;
+	struct ip_receiver front;
 	enum stage stage;
 	uint64_t since; /* the stage */
 	uid_t uid;
@@ -58,7 +58,7 @@ static int start_spare(struct ip_iprobed *d)
 
 	if (grown)
 		d->connections = grown;
-	if (!grown || ip_front_start(&c->front) < 0) {
+	if (!grown || ip_receiver_start(&c->front) < 0) {
 		free(c);
 		return grown ? -1 : ip_error("out of memory");
 	}
@@ -124,7 +124,7 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		why = "cannot see who asks (SO_PEERCRED)";
 	if (!why)
 		why = check_limits(d, peer.uid);
-	if (why || ip_front_order(&c->front, IP_FRONT_CONNECTION, fd, NULL) < 0) {
+	if (why || ip_receiver_order(&c->front, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
 		ip_iprobed_turn_away(d, fd, why ? why : "iprobed cannot take the connection: try again");
 		if (!why) {
 			kill(c->front.pid, SIGKILL);
@@ -137,23 +137,23 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 	if (geteuid() && peer.uid != geteuid())
 		ip_error("this iprobed runs as uid %u: it serves that user alone", geteuid());
 	else
-		ip_facts_of_peer(fd, &c->who);
+		ip_credentials_of_peer(fd, &c->who);
 	if (c->who.pidfd < 0)
 		c->refusal = strdup(ip_error_message());
 	/* not the last one that is open: the process has not looked at it yet */
 	close(fd);
-	ip_front_order(&c->front, IP_FRONT_GO, -1, NULL);
+	ip_receiver_order(&c->front, IP_RECEIVER_GO, -1, NULL);
 	start_spare(d); /* where that fails it is tried again */
 }
 
 void ip_iprobed_say(struct ip_iprobed_connection *c, bool last, const char *word, const char *what)
 {
-	char text[IP_FRONT_TEXT_MAX - 1];
+	char text[IP_RECEIVER_TEXT_MAX - 1];
 
 	if (!c || c->stage != TAKEN)
 		return;
 	snprintf(text, sizeof(text), "%s %s\n", word, what);
-	ip_front_order(&c->front, last ? IP_FRONT_LAST_WORD : IP_FRONT_SAY, -1, text);
+	ip_receiver_order(&c->front, last ? IP_RECEIVER_LAST_WORD : IP_RECEIVER_SAY, -1, text);
 	if (last) {
 		if (c->session)
 			c->session->connection = NULL;
@@ -171,7 +171,7 @@ void ip_iprobed_bind(struct ip_iprobed_connection *c, struct ip_iprobed_session 
 
 int ip_iprobed_hand_on(struct ip_iprobed_connection *c, int worker)
 {
-	return ip_front_order(&c->front, IP_FRONT_WORKER, worker, NULL);
+	return ip_receiver_order(&c->front, IP_RECEIVER_WORKER, worker, NULL);
 }
 
 int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret)
@@ -198,17 +198,17 @@ static void gone(struct ip_iprobed_connection *c)
 }
 
 /* One word of the process, which may have been taken over: its own connection is all that it can do harm to. */
-static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c, const struct ip_front_head *head,
+static void take_word(struct ip_iprobed *d, struct ip_iprobed_connection *c, const struct ip_receiver_head *head,
 		      const char *text)
 {
-	if (head->what == IP_FRONT_READY && c->stage == STARTING) {
+	if (head->what == IP_RECEIVER_READY && c->stage == STARTING) {
 		set_stage(c, SPARE);
-	} else if (head->what == IP_FRONT_REQUEST && c->stage == TAKEN && !c->asked) {
+	} else if (head->what == IP_RECEIVER_REQUEST && c->stage == TAKEN && !c->asked) {
 		c->asked = true;
 		ip_iprobed_request(d, c, text, head->size);
-	} else if (head->what == IP_FRONT_STOP && c->session) {
+	} else if (head->what == IP_RECEIVER_STOP && c->session) {
 		ip_iprobed_end_session(c->session);
-	} else if (head->what == IP_FRONT_GONE) {
+	} else if (head->what == IP_RECEIVER_GONE) {
 		gone(c);
 	}
 }
@@ -229,8 +229,8 @@ static int make_room(struct ip_iprobed_connection *c)
 
 static void take_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 {
-	while (c->stage != OVER && c->have >= sizeof(struct ip_front_head)) {
-		struct ip_front_head head;
+	while (c->stage != OVER && c->have >= sizeof(struct ip_receiver_head)) {
+		struct ip_receiver_head head;
 		size_t size;
 		char *text;
 
@@ -301,7 +301,7 @@ void ip_iprobed_check_connections(struct ip_iprobed *d)
 	for (size_t i = 0; i < d->nconnections; i++) {
 		struct ip_iprobed_connection *c = d->connections[i];
 		bool late = c->stage == SPARE	? false
-			    : c->stage == TAKEN ? !c->asked && now - c->since > IP_FRONT_SILENCE_NS + START_NS
+			    : c->stage == TAKEN ? !c->asked && now - c->since > IP_RECEIVER_SILENCE_NS + START_NS
 						: now - c->since > START_NS;
 
 		if (!late)

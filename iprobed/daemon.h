@@ -18,8 +18,8 @@
  *   5. When a worker was killed, or stopped, another one puts back what it left live. When we end, or are killed, workers are told and put
  *      everything back by themselves. A tracer that dies leaves no target stopped: the kernel lets them go.
  */
-#ifndef IP_IPROBED_DAEMON_H
-#define IP_IPROBED_DAEMON_H
+#ifndef IP_DAEMON_H
+#define IP_DAEMON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * Inside of iprobed, for iprobed*.c alone.
  */
-#ifndef IP_IPROBED_DAEMON_PRIVATE_H
-#define IP_IPROBED_DAEMON_PRIVATE_H
+#ifndef IP_DAEMON_PRIVATE_H
+#define IP_DAEMON_PRIVATE_H
 
 #include <stdint.h>
 

@@ -46,9 +46,9 @@ static void write_all(const void *data, size_t size)
 	}
 }
 
-static void tell(enum ip_front_word word, const char *text, size_t size)
+static void tell(enum ip_receiver_word word, const char *text, size_t size)
 {
-	const struct ip_front_head head = {.what = word, .size = size};
+	const struct ip_receiver_head head = {.what = word, .size = size};
 
 	write_all(&head, sizeof(head));
 	write_all(text, size);
@@ -71,8 +71,8 @@ static void refuse(const char *why)
 static void take_order(void)
 {
 	struct {
-		struct ip_front_head head;
-		char text[IP_FRONT_TEXT_MAX];
+		struct ip_receiver_head head;
+		char text[IP_RECEIVER_TEXT_MAX];
 	} order;
 	int fd = -1, flags;
 	size_t nfds;
@@ -84,20 +84,20 @@ static void take_order(void)
 		_exit(0); /* iprobed has ended, or hung up */
 	n -= sizeof(order.head);
 	switch (order.head.what) {
-	case IP_FRONT_CONNECTION:
+	case IP_RECEIVER_CONNECTION:
 		front.connection = fd;
 		break;
-	case IP_FRONT_WORKER:
+	case IP_RECEIVER_WORKER:
 		ip_send_with_fds(fd, "", 1, NULL, 0, front.fds, front.nfds, MSG_DONTWAIT);
 		close(fd);
 		break;
-	case IP_FRONT_SAY:
+	case IP_RECEIVER_SAY:
 		say(order.text, n);
 		break;
-	case IP_FRONT_LAST_WORD:
+	case IP_RECEIVER_LAST_WORD:
 		say(order.text, n);
 		_exit(0);
-	case IP_FRONT_GO:
+	case IP_RECEIVER_GO:
 		front.since = ip_now_ns();
 		break;
 	}
@@ -113,7 +113,7 @@ static void take_request(size_t size)
 		refuse("request: not the descriptors that it needs");
 	ip_request_clear(&request);
 	front.asked = true;
-	tell(IP_FRONT_REQUEST, packet, size);
+	tell(IP_RECEIVER_REQUEST, packet, size);
 }
 
 static void read_connection(void)
@@ -129,12 +129,12 @@ static void read_connection(void)
 		return;
 	if (n <= 0) {
 		if (front.asked)
-			tell(IP_FRONT_GONE, NULL, 0);
+			tell(IP_RECEIVER_GONE, NULL, 0);
 		_exit(0);
 	}
 	if (front.asked) {
 		if (n >= 4 && !memcmp(packet, "stop", 4))
-			tell(IP_FRONT_STOP, NULL, 0);
+			tell(IP_RECEIVER_STOP, NULL, 0);
 	} else if (flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		refuse("request: too large, or too many descriptors");
 	} else {
@@ -145,7 +145,7 @@ static void read_connection(void)
 static void run(void)
 {
 	front.connection = -1;
-	tell(IP_FRONT_READY, NULL, 0);
+	tell(IP_RECEIVER_READY, NULL, 0);
 	/* not a look at the connection before iprobed has closed its own: it would drop what is left in it when we have ended */
 	while (!front.since)
 		take_order();
@@ -159,7 +159,7 @@ static void run(void)
 			take_order();
 		if (polled[1].revents)
 			read_connection();
-		if (!front.asked && ip_now_ns() - front.since > IP_FRONT_SILENCE_NS)
+		if (!front.asked && ip_now_ns() - front.since > IP_RECEIVER_SILENCE_NS)
 			_exit(0);
 	}
 }
@@ -175,14 +175,14 @@ static void begin(int orders, int words, pid_t parent)
 	signal(SIGINT, SIG_IGN); /* iprobed ends us */
 	if (front.orders < 0 || front.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
 		ip_error_errno("cannot start a process for a connection");
-	} else if (ip_front_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
+	} else if (ip_receiver_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
 		run();
 	}
 	ip_print(stderr, "iprobed: %s\n", ip_error_message());
 	_exit(1);
 }
 
-int ip_front_start(struct ip_front *ret)
+int ip_receiver_start(struct ip_receiver *ret)
 {
 	_cleanup_close_ int orders = -1, words = -1;
 	int pair[2], ends[2];
@@ -212,9 +212,9 @@ int ip_front_start(struct ip_front *ret)
 	return -1;
 }
 
-int ip_front_order(const struct ip_front *f, enum ip_front_order order, int fd, const char *text)
+int ip_receiver_order(const struct ip_receiver *f, enum ip_receiver_order order, int fd, const char *text)
 {
-	const struct ip_front_head head = {.what = order};
+	const struct ip_receiver_head head = {.what = order};
 
 	return ip_send_with_fds(f->to, &head, sizeof(head), text, text ? strlen(text) : 0, &fd, fd >= 0,
 				MSG_DONTWAIT) < 0

@@ -19,50 +19,50 @@
  * process started, no socket made. Somebody who has taken it over has his own connection, which he had before: who asks is what iprobed has
  * seen of it.
  */
-#ifndef IP_IPROBED_RECEIVER_H
-#define IP_IPROBED_RECEIVER_H
+#ifndef IP_RECEIVER_H
+#define IP_RECEIVER_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
 /* To the front: packets of this, some with one descriptor or with text behind it. */
-enum ip_front_order {
-	IP_FRONT_CONNECTION, /* descriptor: the connection */
-	IP_FRONT_GO,	     /* nobody else has it open now */
-	IP_FRONT_WORKER,     /* descriptor: where the client's are to be sent */
-	IP_FRONT_SAY,	     /* text: for the client */
-	IP_FRONT_LAST_WORD,  /* text likewise; and then it is over */
+enum ip_receiver_order {
+	IP_RECEIVER_CONNECTION, /* descriptor: the connection */
+	IP_RECEIVER_GO,	     /* nobody else has it open now */
+	IP_RECEIVER_WORKER,     /* descriptor: where the client's are to be sent */
+	IP_RECEIVER_SAY,	     /* text: for the client */
+	IP_RECEIVER_LAST_WORD,  /* text likewise; and then it is over */
 };
 
 /* From the front, through the pipe. */
-enum ip_front_word {
-	IP_FRONT_READY,
-	IP_FRONT_REQUEST, /* size bytes of text follow */
-	IP_FRONT_STOP,
-	IP_FRONT_GONE, /* the client has */
+enum ip_receiver_word {
+	IP_RECEIVER_READY,
+	IP_RECEIVER_REQUEST, /* size bytes of text follow */
+	IP_RECEIVER_STOP,
+	IP_RECEIVER_GONE, /* the client has */
 };
 
-struct ip_front_head {
+struct ip_receiver_head {
 	uint32_t what;
 	uint32_t size;
 };
 
-#define IP_FRONT_TEXT_MAX   4096u	  /* of an order */
-#define IP_FRONT_SILENCE_NS 5000000000ull /* how long a connection may ask for nothing */
+#define IP_RECEIVER_TEXT_MAX   4096u	  /* of an order */
+#define IP_RECEIVER_SILENCE_NS 5000000000ull /* how long a connection may ask for nothing */
 
-struct ip_front {
+struct ip_receiver {
 	pid_t pid;
 	int to;	  /* for orders */
 	int from; /* what it says; does not block */
 };
 
 /* Starts one, which waits for its connection. 0, or -1 with an error. */
-int ip_front_start(struct ip_front *ret);
+int ip_receiver_start(struct ip_receiver *ret);
 
 /* An order, without waiting. fd: -1, or the one that goes with it. 0, or -1: it is not there any more. */
-int ip_front_order(const struct ip_front *front, enum ip_front_order order, int fd, const char *text);
+int ip_receiver_order(const struct ip_receiver *front, enum ip_receiver_order order, int fd, const char *text);
 
 /* From now on this process can do no more than the front needs. 0 or -1. */
-int ip_front_confine(void);
+int ip_receiver_confine(void);
 
 #endif

@@ -130,7 +130,7 @@ static unsigned long long read_start(const struct ip_iprobed *d, const char *nam
 static struct ip_iprobed_session *make_session(const struct note *note, unsigned long long start)
 {
 	struct ip_iprobed_session *s = start ? calloc(1, sizeof(*s)) : NULL;
-	struct ip_target_facts facts;
+	struct ip_target_credentials facts;
 
 	if (!s)
 		return NULL;
@@ -149,7 +149,7 @@ static struct ip_iprobed_session *make_session(const struct note *note, unsigned
 		if (note->kind != MEMBER)
 			return s;
 		s->entry.users = calloc(1, sizeof(uid_t));
-		if (s->entry.users && ip_facts_of_target(note->pid, s->target, note->uid, &facts) == 0) {
+		if (s->entry.users && ip_credentials_of_target(note->pid, s->target, note->uid, &facts) == 0) {
 			s->entry.users[s->entry.nusers++] = facts.ids.ruid;
 			return s;
 		}
@@ -215,7 +215,7 @@ static bool collect(const struct ip_iprobed *d, const struct note *note, void *d
 				l->notes[i] = *note;
 			return true;
 		}
-	if (ip_grow(&l->notes, l->n, sizeof(*l->notes)) == 0)
+	if (ip_array_grow(&l->notes, l->n, sizeof(*l->notes)) == 0)
 		l->notes[l->n++] = *note;
 	return true;
 }

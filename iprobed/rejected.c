@@ -86,7 +86,7 @@ static int start_closing(struct ip_iprobed *d)
 	int ends[2];
 	pid_t pid;
 
-	if (ip_grow(&d->closing, d->nclosing, sizeof(*d->closing)) < 0)
+	if (ip_array_grow(&d->closing, d->nclosing, sizeof(*d->closing)) < 0)
 		return -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return ip_error_errno("cannot make a pipe");

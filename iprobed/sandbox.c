@@ -82,7 +82,7 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, none) < 0 ? ip_error_errno("cannot give up capabilities") : 0;
 }
 
-int ip_front_confine(void)
+int ip_receiver_confine(void)
 {
 	const struct rlimit none = {0, 0};
 

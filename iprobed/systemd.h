@@ -2,8 +2,8 @@
 /*
  * What systemd is told and tells, without its library; where it has not started us, nothing.
  */
-#ifndef IP_IPROBED_SYSTEMD_H
-#define IP_IPROBED_SYSTEMD_H
+#ifndef IP_SYSTEMD_H
+#define IP_SYSTEMD_H
 
 /* "READY=1" and the like, to $NOTIFY_SOCKET. */
 void ip_notify(const char *text);

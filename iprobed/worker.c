@@ -61,7 +61,7 @@ static int set_caps(uint64_t all)
 
 /* Becomes who asked, but for the real and the saved user id, with what capabilities shall survive the exec: those of one who may trace other
  * users' processes, and of one who leaves root's ids then (delegation.h). */
-static int become(const struct ip_peer *who, enum ip_permit_kind kind)
+static int become(const struct ip_peer *who, enum ip_delegation_kind kind)
 {
 	const struct ip_ids *ids = &who->facts.ids;
 	uint64_t ours, keep;
@@ -80,7 +80,7 @@ static int become(const struct ip_peer *who, enum ip_permit_kind kind)
 		return -1;
 	}
 	keep = ours & (who->facts.effective | BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_NICE) |
-		       (kind != IP_PERMIT_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE) : 0) |
+		       (kind != IP_DELEGATION_OWN ? BIT(CAP_DAC_OVERRIDE) | BIT(CAP_CHECKPOINT_RESTORE) : 0) |
 		       (getuid() == 0 ? BIT(CAP_SETUID) : 0));
 	if (set_caps(keep) < 0)
 		return -1;
@@ -176,11 +176,11 @@ int ip_worker_set_limits(const struct ip_peer_limits *his)
 }
 
 /* Who has CAP_SYS_PTRACE himself may trace whatever he names. */
-static enum ip_permit_kind kind_of(const struct ip_worker *w)
+static enum ip_delegation_kind kind_of(const struct ip_worker *w)
 {
-	return w->who->facts.effective & BIT(CAP_SYS_PTRACE) ? IP_PERMIT_ANY
-	       : w->entry				     ? IP_PERMIT_MEMBER
-							     : IP_PERMIT_OWN;
+	return w->who->facts.effective & BIT(CAP_SYS_PTRACE) ? IP_DELEGATION_ANY
+	       : w->entry				     ? IP_DELEGATION_MEMBER
+							     : IP_DELEGATION_OWN;
 }
 
 static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t parent)
@@ -242,9 +242,9 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	snprintf(number, sizeof(number), "%d", r->pid);
 	argv[n++] = number;
 	argv[n] = NULL;
-	permit = ip_permit_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_PERMIT_STAYS,
+	permit = ip_delegation_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS,
 				TARGET_FD, w->entry);
-	if (!permit || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", permit) < 0)
+	if (!permit || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", permit) < 0)
 		variable = NULL;
 	if (!variable) {
 		ip_error("out of memory");

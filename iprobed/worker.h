@@ -17,8 +17,8 @@
  *   6. The caller's limits of resources are its own (file size, memory, processes), and its memory has others besides.
  *   7. When iprobed ends, however it ends, the worker is told (SIGTERM) and puts back every byte.
  */
-#ifndef IP_IPROBED_WORKER_H
-#define IP_IPROBED_WORKER_H
+#ifndef IP_WORKER_H
+#define IP_WORKER_H
 
 #include "access/credentials.h"
 #include "access/policy.h"

@@ -23,7 +23,7 @@
  * A child that shares its parent's memory (vfork) finds the parent's gate. Where that is itself a forked child that was never in a
  * hook before, it opens it in its own name, and its parent's threads count as unserved: lost, not silent.
  */
-uint32_t rt_follow(void)
+uint32_t rt_follow_fork(void)
 {
 	struct ip_gate *gate = (struct ip_gate *)rt_gate;
 	uint32_t session, number, nobody = 0;
@@ -67,7 +67,7 @@ struct ip_slot *rt_claim_slot(void)
 	uint32_t pid, tid;
 
 	if (!session)
-		session = rt_follow();
+		session = rt_follow_fork();
 	if (!session)
 		return NULL;
 	mine = rt_self_slot();

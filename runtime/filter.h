@@ -2,8 +2,8 @@
 /*
  * What a session leaves out: the careful path of a record (IP_MODE_CAREFUL), between the hook and the writing of the record.
  */
-#ifndef IP_RT_FILTER_H
-#define IP_RT_FILTER_H
+#ifndef RT_FILTER_H
+#define RT_FILTER_H
 
 #include "runtime/rt.h"
 

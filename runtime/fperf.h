@@ -2,8 +2,8 @@
 /*
  * Counters of functions (common/abi/fperf.h).
  */
-#ifndef IP_RT_FPERF_H
-#define IP_RT_FPERF_H
+#ifndef RT_FPERF_H
+#define RT_FPERF_H
 
 #include "common/abi/meters.h"
 

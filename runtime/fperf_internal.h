@@ -3,8 +3,8 @@
  * What the parts of FPerf in a process share: fperf_read.c reads, fperf.c keeps samples, fperf_exclusive.c those without what called functions
  * count, fperf_chain.c those that go on in another function.
  */
-#ifndef IP_RT_FPERF_INTERNAL_H
-#define IP_RT_FPERF_INTERNAL_H
+#ifndef RT_FPERF_INTERNAL_H
+#define RT_FPERF_INTERNAL_H
 
 #include <stdint.h>
 
@@ -66,12 +66,12 @@ static inline struct ip_fperf_frame *rt_fperf_frame(struct ip_fperf_thread *t, u
 /* What a function shares among threads, and what this thread has of it, by the offset of its cell. */
 static inline struct ip_fperf_control *rt_fperf_control(struct ip_meters *shared, uint32_t place)
 {
-	return rt_room(shared, place, sizeof(struct ip_fperf_control));
+	return rt_meters_at(shared, place, sizeof(struct ip_fperf_control));
 }
 
 static inline struct ip_fperf_cell *rt_fperf_cell(struct ip_meters *m, uint32_t place)
 {
-	return rt_room(m, place, IP_FPERF_CELL_SIZE(IP_FPERF_EVENTS));
+	return rt_meters_at(m, place, IP_FPERF_CELL_SIZE(IP_FPERF_EVENTS));
 }
 
 static inline uint32_t rt_fperf_events_of(const struct ip_fperf_header *h)

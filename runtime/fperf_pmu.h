@@ -2,8 +2,8 @@
 /*
  * Counters of the kernel, read in a hook. fperf itself uses this, too (fperf self-test): it needs nothing of the runtime but memory.
  */
-#ifndef IP_RT_FPERF_PMU_H
-#define IP_RT_FPERF_PMU_H
+#ifndef RT_FPERF_PMU_H
+#define RT_FPERF_PMU_H
 
 #include "common/abi/fperf_pmu.h"
 

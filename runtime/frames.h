@@ -7,8 +7,8 @@
  * a function that it has jumped to (IP_RULE_JUMP), the jump stands on top of it, and the function on top of that, with the same stack
  * pointer: a chain, which is recorded or left out by what its outermost call is.
  */
-#ifndef IP_RT_FRAMES_H
-#define IP_RT_FRAMES_H
+#ifndef RT_FRAMES_H
+#define RT_FRAMES_H
 
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"

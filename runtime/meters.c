@@ -44,9 +44,9 @@ struct ip_meters *rt_block(uint32_t i)
 	return (struct ip_meters *)((char *)rt_header + at);
 }
 
-void *rt_room(struct ip_meters *m, uint64_t offset, uint64_t size)
+void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size)
 {
-	static char nowhere[RT_ROOM_MAX] __attribute__((aligned(64)));
+	static char nowhere[RT_STUB_ROOM_MAX] __attribute__((aligned(64)));
 	uint64_t at = (char *)m - (char *)rt_header + offset, end = *(volatile uint64_t *)&rt_private.end;
 
 	return at <= end && size <= end - at ? (char *)m + offset : nowhere;
@@ -95,7 +95,7 @@ struct user {
 static void call_user(struct ip_slot *slot, const struct user *user, struct ip_meters *m,
 		      struct ip_meters *shared, uint32_t word, uint32_t number, uint32_t kind, uint64_t sp)
 {
-	const volatile struct ip_user_function *f = rt_room(shared, IP_DUTY_OFFSET(word), sizeof(*f));
+	const volatile struct ip_user_function *f = rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(*f));
 	uint64_t cell = (uint64_t)IP_DUTY_OFFSET(word) + f->cell;
 	uint16_t flags = f->flags;
 	struct iprobe_call call = {.size = sizeof(call),
@@ -133,9 +133,9 @@ static void work(struct ip_meters *m, struct ip_meters *shared, uint32_t word, u
 {
 	if ((word & IP_DUTY_MASK) == IP_DUTY_COUNT) {
 		if (m)
-			cpu_increment_local(rt_room(m, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
+			cpu_increment_local(rt_meters_at(m, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 		else if (shared)
-			cpu_increment_shared(rt_room(shared, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
+			cpu_increment_shared(rt_meters_at(shared, IP_DUTY_OFFSET(word), sizeof(uint64_t)));
 	} else if (!m) {
 		if (shared && kind == IP_PROBE_ENTRY)
 			__atomic_fetch_add(&hist_of(shared, word)->unmeasured, 1, __ATOMIC_RELAXED);

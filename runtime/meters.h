@@ -2,8 +2,8 @@
 /*
  * What probes do in sessions with payloads, where hooks.S leaves it to C.
  */
-#ifndef IP_RT_METERS_H
-#define IP_RT_METERS_H
+#ifndef RT_METERS_H
+#define RT_METERS_H
 
 #include <stdint.h>
 
@@ -18,9 +18,9 @@ extern struct ip_meters *rt_blocks[IP_AREA_SLOTS] __attribute__((visibility("hid
 struct ip_meters *rt_block(uint32_t i);
 
 /* size bytes at an offset of a block, as far as the area's file reaches: what names an offset may be somebody else's word. Else of memory
- * where nothing counts: size is at most RT_ROOM_MAX. */
-#define RT_ROOM_MAX 1024u
-void *rt_room(struct ip_meters *m, uint64_t offset, uint64_t size);
+ * where nothing counts: size is at most RT_STUB_ROOM_MAX. */
+#define RT_STUB_ROOM_MAX 1024u
+void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size);
 
 /* A block of meters for a thread that is claiming slot; none where none is free. */
 void rt_meters_take(struct ip_slot *slot);

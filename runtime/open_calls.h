@@ -42,8 +42,8 @@
  * Where what was jumped to ended by longjmp or an exception its frame stays, and stands between those that have jumped and what comes
  * next: they are never taken for its chain.
  */
-#ifndef IP_RT_OPEN_CALLS_H
-#define IP_RT_OPEN_CALLS_H
+#ifndef RT_OPEN_CALLS_H
+#define RT_OPEN_CALLS_H
 
 #include "common/probe_list.h"
 #include "runtime/arch/cpu.h"
@@ -64,12 +64,12 @@ static struct ip_meters_frame *frame_at(struct ip_meters *m, uint64_t bytes)
 
 static struct ip_hist *hist_of(struct ip_meters *m, uint64_t duty)
 {
-	return rt_room(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist));
+	return rt_meters_at(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist));
 }
 
 static struct ip_hist_tails *tails_of(struct ip_meters *m, uint64_t duty)
 {
-	return rt_room(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist_tails));
+	return rt_meters_at(m, IP_DUTY_OFFSET((uint32_t)duty), sizeof(struct ip_hist_tails));
 }
 
 /* Whether the call goes on in a function that it has jumped to. */

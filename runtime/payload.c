@@ -178,7 +178,7 @@ void rt_record_values(const struct rt_frame *frame, uint32_t payload, uint32_t k
 	struct run r;
 
 	if (!session)
-		session = rt_follow();
+		session = rt_follow_fork();
 	if (!session || payload >= IP_AREA_PAYLOADS)
 		return;
 	what.number = ((volatile struct ip_payload *)rt_payloads)[payload].number;

@@ -2,8 +2,8 @@
 /*
  * Registers as a payload hook has found them.
  */
-#ifndef IP_RT_PAYLOAD_H
-#define IP_RT_PAYLOAD_H
+#ifndef RT_PAYLOAD_H
+#define RT_PAYLOAD_H
 
 #include <stdint.h>
 

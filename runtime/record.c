@@ -7,7 +7,7 @@
  * layout in common/trace_format.h):
  *
  *   1. The thread's slot is valid only for the session in the gate. Else claim one, or, where the gate is 0 (no
- *      session, or we are a forked child: the kernel wiped the gate), do nothing, unless the session follows forks (rt_follow).
+ *      session, or we are a forked child: the kernel wiped the gate), do nothing, unless the session follows forks (rt_follow_fork).
  *   2. guard != 0: we run in a signal handler on top of another hook of this thread: nested path, step 6.
  *   3. guard = our stack pointer. From here to step 5 the collector knows a hook is in flight.
  *   4. Read cur, then the clock, note the stack pointer, and reserve by cmpxchg of cur. It fails exactly if a handler

@@ -34,7 +34,7 @@ static void add_since(uint32_t *sum, uint64_t began)
 }
 
 /* An address, or an error. */
-static long move_away(struct ip_flip *flip, const struct ip_flip_piece *piece)
+static long move_away(struct ip_remap *flip, const struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret = cpu_syscall6(SYS_mremap, piece->at, piece->size, piece->size,
@@ -50,7 +50,7 @@ static void fill(uint64_t address, uint64_t size)
 	cpu_syscall(SYS_madvise, address, size, MADV_POPULATE_READ, 0);
 }
 
-static int32_t stage(struct ip_flip *flip, struct ip_flip_piece *piece)
+static int32_t stage(struct ip_remap *flip, struct ip_remap_piece *piece)
 {
 	long ret = move_away(flip, piece);
 
@@ -61,7 +61,7 @@ static int32_t stage(struct ip_flip *flip, struct ip_flip_piece *piece)
 	return 0;
 }
 
-static int32_t drop(struct ip_flip *flip, struct ip_flip_piece *piece)
+static int32_t drop(struct ip_remap *flip, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret;
@@ -78,7 +78,7 @@ static int32_t drop(struct ip_flip *flip, struct ip_flip_piece *piece)
 
 /* If memory for the kernel's own records of mappings is short (it was looked that it is not), then between unmapping the old text and
  * mapping the new: the one thing to do is to try again. */
-static int32_t switch_over(struct ip_flip *flip, struct ip_flip_piece *piece)
+static int32_t switch_over(struct ip_remap *flip, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret = 0;
@@ -99,7 +99,7 @@ static int32_t switch_over(struct ip_flip *flip, struct ip_flip_piece *piece)
 
 /* The pages of the text are moved away, twice, of which the second mapping has none, and the first is put back. While they are away the text is the
  * file's: nothing else is done in that time. */
-static int32_t copy(struct ip_flip *flip, struct ip_flip_piece *piece)
+static int32_t copy(struct ip_remap *flip, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long own = move_away(flip, piece), other;
@@ -123,7 +123,7 @@ static int32_t copy(struct ip_flip *flip, struct ip_flip_piece *piece)
 }
 
 /* Another file's answer is an error. */
-static int32_t close_counter(const struct ip_flip_piece *piece)
+static int32_t close_counter(const struct ip_remap_piece *piece)
 {
 	uint64_t id = 0;
 
@@ -133,7 +133,7 @@ static int32_t close_counter(const struct ip_flip_piece *piece)
 }
 
 /* The area, and nothing else, whatever the entry says. */
-static int32_t inherit(const struct ip_flip_piece *piece, uint32_t is)
+static int32_t inherit(const struct ip_remap_piece *piece, uint32_t is)
 {
 	long ret;
 
@@ -144,7 +144,7 @@ static int32_t inherit(const struct ip_flip_piece *piece, uint32_t is)
 }
 
 /* In a child: the area is replaced at once, so that a hook that is late finds memory. */
-static int32_t disown(const struct ip_flip_piece *piece)
+static int32_t disown(const struct ip_remap_piece *piece)
 {
 	long ret;
 
@@ -155,55 +155,55 @@ static int32_t disown(const struct ip_flip_piece *piece)
 }
 
 /* The first failure ends it: iprobe, or the next one, sees to the rest. */
-static void flip_all(struct ip_flip *flip)
+static void flip_all(struct ip_remap *flip)
 {
-	for (uint32_t i = 0; i < flip->npieces && i < IP_FLIP_PIECES; i++) {
-		struct ip_flip_piece *piece = &flip->pieces[i];
+	for (uint32_t i = 0; i < flip->npieces && i < IP_REMAP_PIECES; i++) {
+		struct ip_remap_piece *piece = &flip->pieces[i];
 
 		switch (piece->what) {
-		case IP_FLIP_STAGE:
+		case IP_REMAP_STAGE:
 			piece->error = stage(flip, piece);
 			break;
-		case IP_FLIP_SWITCH:
+		case IP_REMAP_SWITCH:
 			piece->error = switch_over(flip, piece);
 			break;
-		case IP_FLIP_COPY:
+		case IP_REMAP_COPY:
 			piece->error = copy(flip, piece);
 			break;
-		case IP_FLIP_DROP:
+		case IP_REMAP_DROP:
 			piece->error = drop(flip, piece);
 			break;
-		case IP_FLIP_CLOSE:
+		case IP_REMAP_CLOSE:
 			piece->error = close_counter(piece);
 			break;
-		case IP_FLIP_INHERIT:
+		case IP_REMAP_INHERIT:
 			piece->error = inherit(piece, 1);
 			break;
-		case IP_FLIP_WITHHOLD:
+		case IP_REMAP_WITHHOLD:
 			piece->error = inherit(piece, 0);
 			break;
-		case IP_FLIP_DISOWN:
+		case IP_REMAP_DISOWN:
 			piece->error = disown(piece);
 			break;
-		case IP_FLIP_CLOCK:
+		case IP_REMAP_CLOCK:
 			piece->error = rt_clock_is_forbidden() ? EPERM : 0;
 			break;
-		case IP_FLIP_REVERT:
+		case IP_REMAP_REVERT:
 			piece->error = stage(flip, piece);
 			if (!piece->error)
 				piece->error = drop(flip, piece);
 			break;
 		}
-		piece->what = IP_FLIP_NOTHING;
+		piece->what = IP_REMAP_NOTHING;
 		if (piece->error)
 			return;
 	}
 }
 
-/* Called by rt_flip. */
-void rt_flip_run(void)
+/* Called by rt_remap. */
+void rt_remap_run(void)
 {
-	struct ip_flip *flip = (struct ip_flip *)rt_flip_block;
+	struct ip_remap *flip = (struct ip_remap *)rt_remap_block;
 	const int32_t priority = 0;
 
 	flip->changing_ns = flip->bare_ns = 0;

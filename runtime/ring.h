@@ -2,8 +2,8 @@
 /*
  * A thread's ring, inside of the runtime: what its position says (common/abi/ring.h), and the sub-buffers that it goes through (subbufs.c).
  */
-#ifndef IP_RT_RING_H
-#define IP_RT_RING_H
+#ifndef RT_RING_H
+#define RT_RING_H
 
 #include "runtime/rt.h"
 

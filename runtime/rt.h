@@ -4,8 +4,8 @@
  * outside of itself, so that it can be called from anywhere (signal handlers, a thread that is half set up,
  * code that runs before libc is ready) and traces nothing of itself.
  */
-#ifndef IP_RT_H
-#define IP_RT_H
+#ifndef RT_RT_H
+#define RT_RT_H
 
 #include <stddef.h>
 
@@ -85,7 +85,7 @@ uint64_t rt_auxiliary(char **envp, uint64_t type);
 
 /* Makes the room for stubs of one module executable: its program headers and where they are loaded. Of all modules: the program
  * headers of the executable, which may be NULL. */
-void rt_room_open(const void *headers, size_t n, uint64_t bias);
+void rt_stub_room_open(const void *headers, size_t n, uint64_t bias);
 void rt_rooms_open(const void *headers, size_t n);
 
 /* arch/ARCH/wake.S: what a borrowed thread runs, and the top of its stack, a struct ip_wake. */
@@ -98,13 +98,13 @@ void rt_wake_set_up(void);
 /* Of a runtime that iprobe has put into a running process: what it has told it. */
 extern struct ip_injection rt_injection;
 
-/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct ip_flip. */
-extern const char rt_flip[], rt_flip_end[];
-extern char rt_flip_block[];
-void rt_flip_run(void);
+/* arch/ARCH/flip.S: the same for changing mappings of text (remap.c); the block is a struct ip_remap. */
+extern const char rt_remap[], rt_remap_end[];
+extern char rt_remap_block[];
+void rt_remap_run(void);
 
 /* arch/ARCH/again.S: where threads go on whose system call a stop broke off. */
-extern const char rt_again[], rt_again_end[], rt_again_slots[];
+extern const char rt_restart[], rt_restart_end[], rt_restart_slots[];
 
 /* The same with values behind it (trace_format.h): the word that tells of them, and n words. */
 struct rt_payload {
@@ -124,7 +124,7 @@ static inline uint32_t rt_session(void)
 
 /* For who finds the gate closed. A forked child of a session that follows forks opens it, for itself; its number, or 0: be
  * silent (claim.c). */
-uint32_t rt_follow(void);
+uint32_t rt_follow_fork(void);
 
 /* A slot for this thread in the session of the gate; NULL: stay silent. */
 __attribute__((cold)) struct ip_slot *rt_claim_slot(void);

@@ -10,8 +10,8 @@
  *
  * Numbers of sessions that are noted for a thread have IP_SESSION_MARK where the session's modes ask for it (common/abi/area.h).
  */
-#ifndef IP_RT_SELF_H
-#define IP_RT_SELF_H
+#ifndef RT_SELF_H
+#define RT_SELF_H
 
 #include <stddef.h>
 #include <sys/syscall.h>

@@ -32,7 +32,7 @@ static void set_up(enum rt_start how)
 	for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
 		if (phdr[i].p_type == PT_LOAD && phdr[i].p_offset == 0)
 			bias = (uint64_t)header - phdr[i].p_vaddr;
-	rt_room_open(phdr, __ehdr_start.e_phnum, bias);
+	rt_stub_room_open(phdr, __ehdr_start.e_phnum, bias);
 	rt_set_up(how, (uint64_t)header, 0);
 }
 

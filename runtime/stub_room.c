@@ -53,7 +53,7 @@ static void open_in_notes(uint64_t notes, uint64_t size)
 	}
 }
 
-void rt_room_open(const void *headers, size_t n, uint64_t bias)
+void rt_stub_room_open(const void *headers, size_t n, uint64_t bias)
 {
 	const ElfW(Phdr) *phdr = headers;
 
@@ -88,7 +88,7 @@ void rt_rooms_open(const void *headers, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (phdr[i].p_type == PT_PHDR)
 			bias = (uint64_t)headers - phdr[i].p_vaddr;
-	rt_room_open(headers, n, bias);
+	rt_stub_room_open(headers, n, bias);
 	for (size_t i = 0; i < n; i++) {
 		if (phdr[i].p_type != PT_DYNAMIC)
 			continue;
@@ -105,6 +105,6 @@ void rt_rooms_open(const void *headers, size_t n)
 		const ElfW(Ehdr) *header = header_of(module);
 
 		if (header)
-			rt_room_open((const char *)header + header->e_phoff, header->e_phnum, module->l_addr);
+			rt_stub_room_open((const char *)header + header->e_phoff, header->e_phnum, module->l_addr);
 	}
 }

@@ -15,8 +15,8 @@
  * A thread takes a free sub-buffer instead while it has fewer than two; and while it has less than its share and there are
  * more free ones than are held back for threads that come.
  */
-#ifndef IP_RT_RECYCLE_H
-#define IP_RT_RECYCLE_H
+#ifndef RT_SUBBUF_RECYCLE_H
+#define RT_SUBBUF_RECYCLE_H
 
 #include "common/abi/ring.h"
 

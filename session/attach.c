@@ -97,7 +97,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 	*ret = (struct ip_session_summary){.pid = pid};
 	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
-	ip_guard_start();
+	ip_priority_guard_start();
 	ip_session_hurry(&s, true);
 	if (ip_session_select(&s) < 0 || ip_target_open(pid, true, &s.target) < 0)
 		goto out;
@@ -125,7 +125,7 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 		options->on_live(options->context);
 	s.start_ns = s.shown_ns = ip_now_ns();
 	while (!reason)
-		reason = ip_session_turn(&s);
+		reason = ip_session_step(&s);
 	if (s.write_failed) {
 		fail_keeping(&s, reason);
 		goto out;
@@ -138,6 +138,6 @@ int ip_session_attach(pid_t pid, const struct ip_session_options *options, struc
 out:
 	ip_session_hurry(&s, false);
 	ip_session_clear(&s);
-	ip_guard_stop();
+	ip_priority_guard_stop();
 	return done;
 }

@@ -36,7 +36,7 @@ static uint64_t default_max_size(int dir, const char **ret_by)
 int ip_session_begin(struct ip_session *s, uint64_t max_size)
 {
 	if (s->area->modes & IP_MODE_COARSE) {
-		if (ip_pulse_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
+		if (ip_coarse_clock_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
 			return -1;
 		ip_trace_add_coarse(s->trace, 0, 0, 0, 0);
 	}
@@ -44,7 +44,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	if (!s->summary->limit_by)
 		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
 	/* the family first: who has a collector has one */
-	if (ip_family_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
+	if (ip_follow_fork_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
 			     &s->family) < 0 ||
 	    ip_collector_create(s->area, s->trace, s->target,
 				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
@@ -53,7 +53,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	/* the user's own, though we may be in a hurry just now */
 	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->follow_fork)
-		ip_collector_set_family(s->collector, ip_family_is_gone, s->family);
+		ip_collector_set_family(s->collector, ip_follow_fork_is_gone, s->family);
 	if (ip_control_create(s->area, &s->control) < 0)
 		ip_print(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
 			 s->target->pid, ip_error_message());
@@ -135,12 +135,12 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 	/* an fperf that was killed has left its counters */
 	if (ip_pmu_clean(s->target, s->area) < 0)
 		ip_print(stderr, "iprobe: %s\n", ip_error_message());
-	if (ip_family_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
+	if (ip_follow_fork_restore_dead(s->area, s->target, s->options->max_stop_ns) < 0 ||
 	    ip_session_begin_area(s, s->area, plan, modules) < 0)
 		return -1;
-	down = ip_permit_put_down();
+	down = ip_delegation_put_down();
 	made = ip_trace_create(s->options->dir, s->target->pid, command, &s->start, &s->trace);
-	ip_permit_take_up(down);
+	ip_delegation_take_up(down);
 	if (made < 0)
 		return -1;
 	if (ip_filters_begin(&s->options->filters, s->area, s->target, &s->start) < 0)
@@ -173,7 +173,7 @@ int ip_session_begin_trace(struct ip_session *s, const struct ip_plan *plan, con
 		return -1;
 	ip_counters_set_kind(s->counters, c ? c->meters : NULL);
 	ip_collector_set_counters(s->collector, s->counters);
-	ip_collector_set_hot(s->collector, ip_drops_hot(s->drops));
+	ip_collector_set_hot(s->collector, ip_drop_hot_functions(s->drops));
 	return 0;
 }
 

@@ -16,8 +16,8 @@
  *
  * What is not known is refused.
  */
-#ifndef IP_SESSION_CONTROL_PEER_H
-#define IP_SESSION_CONTROL_PEER_H
+#ifndef IP_CONTROL_PEER_H
+#define IP_CONTROL_PEER_H
 
 #include <sys/types.h>
 

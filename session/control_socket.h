@@ -15,8 +15,8 @@
  * connections beyond CLIENTS wait in the kernel, one that says nothing is closed soon, a packet that is no
  * request is answered with an error, and a reply that finds no room is dropped with its connection.
  */
-#ifndef IP_SESSION_CONTROL_SOCKET_H
-#define IP_SESSION_CONTROL_SOCKET_H
+#ifndef IP_CONTROL_SOCKET_H
+#define IP_CONTROL_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

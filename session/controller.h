@@ -3,8 +3,8 @@
  * What a session may be for besides recording: somebody who looks at it while it lasts, and decides what is live, as FPerf does. The
  * session knows none of them by name.
  */
-#ifndef IP_SESSION_CONTROLLER_H
-#define IP_SESSION_CONTROLLER_H
+#ifndef IP_CONTROLLER_H
+#define IP_CONTROLLER_H
 
 #include "collector/meters.h"
 #include "hotpatcher/plan/selections.h"

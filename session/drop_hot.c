@@ -35,7 +35,7 @@ struct drop {
 	char *name; /* for people */
 };
 
-struct ip_drops {
+struct ip_drop_hot {
 	struct ip_chooser chooser;
 	struct ip_hot *hot;
 	struct drop *items;
@@ -48,14 +48,14 @@ static enum ip_verdict judge(const void *data, const struct ip_module *module, u
 {
 	bool counted;
 
-	if (!ip_drops_find(data, module, function, &counted))
+	if (!ip_drop_hot_find(data, module, function, &counted))
 		return IP_VERDICT_TAKEN;
 	return counted ? IP_VERDICT_COUNTED : IP_VERDICT_LEFT_OUT;
 }
 
-struct ip_drops *ip_drops_create(unsigned percent)
+struct ip_drop_hot *ip_drop_hot_create(unsigned percent)
 {
-	struct ip_drops *d = calloc(1, sizeof(*d));
+	struct ip_drop_hot *d = calloc(1, sizeof(*d));
 
 	if (!d) {
 		ip_error("out of memory");
@@ -70,12 +70,12 @@ struct ip_drops *ip_drops_create(unsigned percent)
 	return d;
 }
 
-const struct ip_chooser *ip_drops_chooser(const struct ip_drops *d)
+const struct ip_chooser *ip_drop_hot_chooser(const struct ip_drop_hot *d)
 {
 	return d ? &d->chooser : NULL;
 }
 
-void ip_drops_destroy(struct ip_drops *d)
+void ip_drop_hot_destroy(struct ip_drop_hot *d)
 {
 	if (!d)
 		return;
@@ -86,12 +86,12 @@ void ip_drops_destroy(struct ip_drops *d)
 	free(d);
 }
 
-struct ip_hot *ip_drops_hot(const struct ip_drops *d)
+struct ip_hot *ip_drop_hot_functions(const struct ip_drop_hot *d)
 {
 	return d ? d->hot : NULL;
 }
 
-bool ip_drops_find(const struct ip_drops *d, const struct ip_module *module, uint32_t function,
+bool ip_drop_hot_find(const struct ip_drop_hot *d, const struct ip_module *module, uint32_t function,
 		   bool *ret_counted)
 {
 	for (size_t i = 0; d && module->elf && i < d->n; i++) {
@@ -126,14 +126,14 @@ static const struct ip_module *find_function(const struct ip_session *s, uint32_
 /* Step 2. *ret_first: the first of the function's numbers. false: it is unknown, or was dropped before. */
 static bool note(struct ip_session *s, const struct ip_hot_function *f, uint32_t *ret_first)
 {
-	struct ip_drops *d = s->drops;
+	struct ip_drop_hot *d = s->drops;
 	uint32_t function;
 	const struct ip_module *m = find_function(s, f->number, &function);
 	struct drop drop = {0};
 	bool counted;
 
-	if (!m || ip_drops_find(d, m, function, &counted) || s->area->duties[f->number] != IP_DUTY_LOG ||
-	    ip_grow(&d->items, d->n, sizeof(*d->items)) < 0)
+	if (!m || ip_drop_hot_find(d, m, function, &counted) || s->area->duties[f->number] != IP_DUTY_LOG ||
+	    ip_array_grow(&d->items, d->n, sizeof(*d->items)) < 0)
 		return false;
 	drop.function = function;
 	drop.build_id_size = m->elf->build_id_size;
@@ -172,7 +172,7 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 {
 	const struct ip_change_options options = {
 		.kind = "drop", .max_stop_ns = s->options->max_stop_ns, .values = s->options->values};
-	struct ip_drops *d = s->drops;
+	struct ip_drop_hot *d = s->drops;
 	_cleanup_free_ uint32_t *firsts = calloc(n + 1, sizeof(*firsts));
 	_cleanup_free_ size_t *from = calloc(n + 1, sizeof(*from));
 	struct ip_change_result result = {0};
@@ -217,9 +217,9 @@ static void drop(struct ip_session *s, const struct ip_hot_function *hot, size_t
 		ip_trace_sync(s->trace);
 }
 
-void ip_drops_turn(struct ip_session *s)
+void ip_drop_hot_step(struct ip_session *s)
 {
-	struct ip_drops *d = s->drops;
+	struct ip_drop_hot *d = s->drops;
 	_cleanup_free_ struct ip_hot_function *hot = NULL;
 	struct ip_clock_reading now;
 	size_t n;
@@ -235,7 +235,7 @@ void ip_drops_turn(struct ip_session *s)
 		drop(s, hot, n);
 }
 
-size_t ip_drops_summary(const struct ip_drops *d, char **ret_names)
+size_t ip_drop_hot_summary(const struct ip_drop_hot *d, char **ret_names)
 {
 	char *text = NULL;
 	size_t size;

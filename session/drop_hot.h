@@ -15,8 +15,8 @@
  * goes on counting, what is to do nothing is made to by its duty, and the line is written. Taking back would lose calls that were counted already.
  * Only 4 is tried again later. A function that was dropped stays so for the session, wherever its module is loaded.
  */
-#ifndef IP_SESSION_DROP_HOT_H
-#define IP_SESSION_DROP_HOT_H
+#ifndef IP_DROP_HOT_H
+#define IP_DROP_HOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,25 +27,25 @@
 struct ip_hot;
 struct ip_module;
 struct ip_session;
-struct ip_drops;
+struct ip_drop_hot;
 
 /* NULL with an error. percent: as of ip_hot_create(). */
-struct ip_drops *ip_drops_create(unsigned percent);
-void ip_drops_destroy(struct ip_drops *drops);
+struct ip_drop_hot *ip_drop_hot_create(unsigned percent);
+void ip_drop_hot_destroy(struct ip_drop_hot *drops);
 
 /* For the collector, which feeds it; drops may be NULL. */
-struct ip_hot *ip_drops_hot(const struct ip_drops *drops);
+struct ip_hot *ip_drop_hot_functions(const struct ip_drop_hot *drops);
 
 /* Whether a function of the module's probe list was dropped. *ret_counted: its calls are counted. drops may be NULL. */
-bool ip_drops_find(const struct ip_drops *drops, const struct ip_module *module, uint32_t function,
+bool ip_drop_hot_find(const struct ip_drop_hot *drops, const struct ip_module *module, uint32_t function,
 		   bool *ret_counted);
 /* What takes them away (selections.h). NULL: drops is. */
-const struct ip_chooser *ip_drops_chooser(const struct ip_drops *drops);
+const struct ip_chooser *ip_drop_hot_chooser(const struct ip_drop_hot *drops);
 
 /* Step 1 of a turn, and the rest where there is anything to do. */
-void ip_drops_turn(struct ip_session *s);
+void ip_drop_hot_step(struct ip_session *s);
 
 /* How many functions were dropped, and their names (malloc'ed, NULL: none), for the summary. */
-size_t ip_drops_summary(const struct ip_drops *drops, char **ret_names);
+size_t ip_drop_hot_summary(const struct ip_drop_hot *drops, char **ret_names);
 
 #endif

@@ -56,21 +56,21 @@ static size_t count_pages(const struct ip_plan *plan)
 static int preview_flip(struct ip_session_preview *preview, struct ip_target *target,
 			const struct ip_modules *modules, const struct ip_plan *plan)
 {
-	struct ip_flip_plan *flip;
+	struct ip_remap_plan *flip;
 	int ret;
 
-	if (ip_flip_prepare(target, modules, plan->changes, plan->nchanges, IP_FLIP_PARTIAL, &flip) < 0)
+	if (ip_remap_prepare(target, modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL, &flip) < 0)
 		return -1;
-	preview->pieces = ip_flip_pieces(flip);
+	preview->pieces = ip_remap_pieces(flip);
 	preview->expected_stop_ns = 0;
-	preview->summary.sites = ip_flip_sites(flip);
-	preview->summary.pages = ip_flip_pages(flip);
-	preview->summary.unswitched = ip_flip_left_out(flip);
-	if (ip_flip_reason(flip))
+	preview->summary.sites = ip_remap_sites(flip);
+	preview->summary.pages = ip_remap_pages(flip);
+	preview->summary.unswitched = ip_remap_left_out(flip);
+	if (ip_remap_reason(flip))
 		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why), "%s",
-			 ip_flip_reason(flip));
-	ret = ip_is_asleep(target) ? 0 : ip_flip_check(flip);
-	ip_flip_destroy(flip);
+			 ip_remap_reason(flip));
+	ret = ip_is_asleep(target) ? 0 : ip_remap_check(flip);
+	ip_remap_destroy(flip);
 	return ret;
 }
 
@@ -101,7 +101,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.left_out = plan.left_out;
 	ret->summary.pages = count_pages(&plan);
 	ret->summary.threads = ip_user_threads(pid);
-	ret->expected_stop_ns = ip_parts_expect(plan.changes, plan.nchanges, options->max_stop_ns,
+	ret->expected_stop_ns = ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
 						ret->summary.threads, &ret->nstops);
 	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
 out:

@@ -80,7 +80,7 @@ static int restore_all(struct ip_session *s)
 	}
 	while (ip_target_alive(s->target)) {
 		ip_stop_let_go(s->target);
-		if (ip_follow_refresh(s) < 0)
+		if (ip_follow_dlopen_refresh(s) < 0)
 			break;
 		ret = ip_restore(s->target, &s->modules, s->options->max_stop_ns, &result);
 		ip_session_note_stop(s, "detach", &result);
@@ -100,9 +100,9 @@ int ip_session_go_idle(struct ip_session *s)
 	int ret = 0;
 
 	if (s->family)
-		ip_family_allow(s->family, false);
+		ip_follow_fork_allow(s->family, false);
 	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
-	ip_permit_restore_only();
+	ip_delegation_restore_only();
 	if (s->live && ip_target_alive(s->target)) {
 		close_gate(s);
 		ret = restore_all(s);
@@ -116,7 +116,7 @@ int ip_session_go_idle(struct ip_session *s)
 	}
 	if (!s->collector)
 		return ret;
-	ip_family_restore(s->family);
+	ip_follow_fork_restore(s->family);
 	/* where no thread can be borrowed for it now the next session sees to it */
 	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
 		ip_bounds_set_inherited(s->target, false);
@@ -157,7 +157,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 {
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
-	struct ip_pulse_stats pulse;
+	struct ip_coarse_clock_stats pulse;
 	int saved;
 
 	ip_collector_priority(false);
@@ -176,7 +176,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	saved = s->write_failed ? 0 : ip_session_save_counts(s);
 	if (s->options->controller)
 		s->options->controller->end(s->options->controller->data);
-	sum->dropped = ip_drops_summary(s->drops, &sum->dropped_names);
+	sum->dropped = ip_drop_hot_summary(s->drops, &sum->dropped_names);
 	sum->counting = ip_payload_rules_count(s->selections.rules) || sum->dropped;
 	sum->calls = ip_counters_calls(s->counters);
 	ip_collector_stats(s->collector, &stats);
@@ -204,18 +204,18 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	/* run goes live while there is only one */
 	if (stats.threads > sum->threads)
 		sum->threads = stats.threads;
-	sum->children_restored = s->restored_before + ip_family_restored(s->family);
+	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->family);
 	sum->renewed = s->target->renewed.n;
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
-	ip_watch_clear(s->watch, s->trace);
-	sum->disturbed = s->disturbed_before + ip_watch_summary(s->watch).disturbed;
+	ip_site_monitor_clear(s->watch, s->trace);
+	sum->disturbed = s->disturbed_before + ip_site_monitor_summary(s->watch).disturbed;
 	if (s->options->live_line)
 		ip_print(stderr, "\r\033[K");
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
 	if (s->pulse) {
 		ip_session_condense(s);
-		ip_pulse_stop(ip_steal_ptr(s->pulse), &pulse);
+		ip_coarse_clock_stop(ip_steal_ptr(s->pulse), &pulse);
 		ip_trace_add_coarse(s->trace, pulse.late, pulse.latest, pulse.refreshes, pulse.cpu_ns);
 	}
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
@@ -228,16 +228,16 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 
 void ip_session_clear(struct ip_session *s)
 {
-	ip_pulse_stop(s->pulse, NULL);
-	ip_follow_destroy(s->follow);
-	ip_become_destroy(s->become);
-	ip_family_destroy(s->family);
+	ip_coarse_clock_stop(s->pulse, NULL);
+	ip_follow_dlopen_destroy(s->follow);
+	ip_follow_exec_destroy(s->become);
+	ip_follow_fork_destroy(s->family);
 	ip_control_destroy(s->control);
-	ip_watch_destroy(s->watch);
+	ip_site_monitor_destroy(s->watch);
 	ip_thread_watch_destroy(s->threads);
 	ip_collector_destroy(s->collector);
 	ip_counters_destroy(s->counters);
-	ip_drops_destroy(s->drops);
+	ip_drop_hot_destroy(s->drops);
 	ip_until_destroy(s->until);
 	ip_trace_close(s->trace);
 	if (s->area && s->area->nsubbufs && !s->is_others)

@@ -26,8 +26,8 @@
 #define SLOW_NS	   1000000000ull /* between looks at a process without a list */
 #define BURST_NS   1000000000ull
 
-struct ip_follow {
-	struct ip_loader *loader;
+struct ip_follow_dlopen {
+	struct ip_link_map *loader;
 	uint64_t next_ns;    /* no look before */
 	uint64_t changed_ns; /* when something had changed last */
 	struct ip_retry patience;
@@ -38,22 +38,22 @@ struct ip_follow {
 	bool wanted; /* an update, whatever the list says */
 };
 
-int ip_follow_begin(struct ip_session *s)
+int ip_follow_dlopen_begin(struct ip_session *s)
 {
-	struct ip_follow *f = calloc(1, sizeof(*f));
+	struct ip_follow_dlopen *f = calloc(1, sizeof(*f));
 
-	ip_follow_destroy(s->follow);
+	ip_follow_dlopen_destroy(s->follow);
 	s->follow = f;
 	if (!f)
 		return ip_error("out of memory");
-	f->loader = ip_loader_create();
+	f->loader = ip_link_map_create();
 	if (!f->loader)
 		return -1;
 	f->images = s->target->images;
 	f->seen_ns = ip_now_ns();
 	f->seen_tsc = ip_clock_now();
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
-	f->listless = ip_loader_note(f->loader, s->target) < 0;
+	f->listless = ip_link_map_note(f->loader, s->target) < 0;
 	f->retry = !f->listless;
 	for (size_t i = 0; i < s->modules.n; i++) {
 		struct ip_module *m = &s->modules.items[i];
@@ -62,37 +62,37 @@ int ip_follow_begin(struct ip_session *s)
 		/* a library may have been unloaded and loaded again since the plan */
 		f->wanted |= m->may_go && m->list;
 	}
-	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live);
+	return ip_link_map_note_sites(f->loader, s->target, &s->modules, ip_module_find_live);
 }
 
-void ip_follow_destroy(struct ip_follow *f)
+void ip_follow_dlopen_destroy(struct ip_follow_dlopen *f)
 {
 	if (!f)
 		return;
-	ip_loader_destroy(f->loader);
+	ip_link_map_destroy(f->loader);
 	free(f);
 }
 
-struct ip_loader *ip_follow_loader(const struct ip_follow *f, bool *ret_behind)
+struct ip_link_map *ip_follow_dlopen_loader(const struct ip_follow_dlopen *f, bool *ret_behind)
 {
 	if (!f || !f->loader || f->listless)
 		return NULL;
 	*ret_behind = f->retry;
-	return ip_loader_copy(f->loader);
+	return ip_link_map_copy(f->loader);
 }
 
-void ip_follow_want(struct ip_follow *f)
+void ip_follow_dlopen_want(struct ip_follow_dlopen *f)
 {
 	if (f)
 		f->wanted = f->retry = true;
 }
 
-bool ip_follow_expects(const struct ip_follow *f)
+bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *f)
 {
 	return f && (f->retry || ip_now_ns() - f->changed_ns < BURST_NS);
 }
 
-int ip_follow_refresh(struct ip_session *s)
+int ip_follow_dlopen_refresh(struct ip_session *s)
 {
 	struct ip_modules now;
 
@@ -101,9 +101,9 @@ int ip_follow_refresh(struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++)
 		if (s->modules.items[i].list) {
 			ip_trace_add_library(s->trace, "unload", &s->modules.items[i]);
-			if (ip_watch_forget(s->watch, s->modules.items[i].start, s->modules.items[i].end,
+			if (ip_site_monitor_forget(s->watch, s->modules.items[i].start, s->modules.items[i].end,
 					    s->trace) < 0)
-				ip_watch_clear(s->watch,
+				ip_site_monitor_clear(s->watch,
 					       s->trace); /* no memory: what is left goes unwatched */
 		}
 	for (size_t i = 0; i < now.n; i++)
@@ -120,7 +120,7 @@ static bool anything_new(const struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++) {
 		const struct ip_module *m = &s->modules.items[i];
 
-		if (m->list && (m->fresh || !ip_loader_site_stands(s->follow->loader, s->target, m)))
+		if (m->list && (m->fresh || !ip_link_map_site_stands(s->follow->loader, s->target, m)))
 			return true;
 	}
 	return false;
@@ -133,9 +133,9 @@ static int catch_up(struct ip_session *s)
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values,
 						  .loader = s->follow->loader};
-	struct ip_follow *f = s->follow;
+	struct ip_follow_dlopen *f = s->follow;
 	struct ip_change_result result;
-	int noted = f->listless ? 1 : ip_loader_note(f->loader, s->target);
+	int noted = f->listless ? 1 : ip_link_map_note(f->loader, s->target);
 
 	if (noted == 0)
 		return 0;
@@ -144,7 +144,7 @@ static int catch_up(struct ip_session *s)
 		return -1;
 	if (f->images != s->target->images)
 		return 0; /* the next turn sees to it */
-	if (ip_follow_refresh(s) < 0)
+	if (ip_follow_dlopen_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
 	if (!s->options->no_stop && (f->patience.failing_ns || f->wanted || anything_new(s)) &&
@@ -153,19 +153,19 @@ static int catch_up(struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
 	f->wanted = false;
-	return ip_loader_note_sites(f->loader, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
+	return ip_link_map_note_sites(f->loader, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
 }
 
 /* The process goes on as another program. */
 static const char *leave_image(struct ip_session *s)
 {
-	bool children = ip_family_lives(s->family);
+	bool children = ip_follow_fork_lives(s->family);
 	int ret;
 
 	s->live = false;
 	s->execed = true;
 	ip_trace_add_exec(s->trace, s->target->inner_pid);
-	ip_watch_clear(s->watch, s->trace);
+	ip_site_monitor_clear(s->watch, s->trace);
 	ret = children ? ip_collector_flush_process(s->collector, s->target->inner_pid)
 		       : ip_collector_flush(s->collector);
 	if (ret < 0) {
@@ -182,14 +182,14 @@ static const char *leave_image(struct ip_session *s)
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 		return NULL;
 	}
-	return ip_become_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
+	return ip_follow_exec_begin(s, s->follow->seen_ns, s->follow->seen_tsc) < 0 ? IP_END_EXECED : NULL;
 }
 
 /* Step 5. A machine may be busy for minutes, a thread sleep for hours: that is no reason to give up for good. What takes long to fail
  * has rested between its own tries. began_ns: of the try. */
 static void failed(struct ip_session *s, uint64_t began_ns)
 {
-	struct ip_follow *f = s->follow;
+	struct ip_follow_dlopen *f = s->follow;
 	bool tell;
 
 	f->retry = true;
@@ -210,16 +210,16 @@ static void worked(struct ip_session *s)
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }
 
-const char *ip_follow_turn(struct ip_session *s)
+const char *ip_follow_dlopen_step(struct ip_session *s)
 {
-	struct ip_follow *f = s->follow;
+	struct ip_follow_dlopen *f = s->follow;
 	uint64_t now = ip_now_ns();
 	int done;
 
 	if (!f || !ip_target_alive(s->target))
 		return NULL;
 	if (s->execed)
-		return ip_become_turn(s);
+		return ip_follow_exec_step(s);
 	if (f->images != s->target->images || ip_target_image_is_gone(s->target)) {
 		/* it executes another program, or ends: then it has no new image either, and we are told in a moment */
 		if (s->launched || ip_target_refresh(s->target) < 0)
@@ -228,7 +228,7 @@ const char *ip_follow_turn(struct ip_session *s)
 	}
 	f->seen_ns = now;
 	f->seen_tsc = ip_clock_now();
-	if (now < f->next_ns || (!f->retry && !f->listless && !ip_loader_changed(f->loader, s->target)))
+	if (now < f->next_ns || (!f->retry && !f->listless && !ip_link_map_changed(f->loader, s->target)))
 		return NULL;
 	f->changed_ns = now;
 	done = catch_up(s);

@@ -26,33 +26,33 @@
  * attach --follow-exec goes on in it (follow_exec.h). Without that the session has nothing left to record: it ends, unless it follows forked
  * processes that live.
  */
-#ifndef IP_SESSION_FOLLOW_DLOPEN_H
-#define IP_SESSION_FOLLOW_DLOPEN_H
+#ifndef IP_FOLLOW_DLOPEN_H
+#define IP_FOLLOW_DLOPEN_H
 
 #include <stdbool.h>
 
 struct ip_session;
-struct ip_follow;
-struct ip_loader;
+struct ip_follow_dlopen;
+struct ip_link_map;
 
 /* After the session has gone live in an image. -1 with an error. */
-int ip_follow_begin(struct ip_session *s);
-void ip_follow_destroy(struct ip_follow *follow);
+int ip_follow_dlopen_begin(struct ip_session *s);
+void ip_follow_dlopen_destroy(struct ip_follow_dlopen *follow);
 
 /* One turn. NULL: go on; else why to end. */
-const char *ip_follow_turn(struct ip_session *s);
+const char *ip_follow_dlopen_step(struct ip_session *s);
 
 /* A copy of what was noted of the loader last; *ret_behind: some of that is not live yet. NULL where nothing was, or there is no
  * list. follow may be NULL. */
-struct ip_loader *ip_follow_loader(const struct ip_follow *follow, bool *ret_behind);
+struct ip_link_map *ip_follow_dlopen_loader(const struct ip_follow_dlopen *follow, bool *ret_behind);
 
 /* From the next turn on all is held against the text once more, whatever the list says: the watch has found sites idle. follow may be NULL. */
-void ip_follow_want(struct ip_follow *follow);
+void ip_follow_dlopen_want(struct ip_follow_dlopen *follow);
 
 /* Whether more is to be expected soon: programs load libraries in bursts. follow may be NULL. */
-bool ip_follow_expects(const struct ip_follow *follow);
+bool ip_follow_dlopen_expects(const struct ip_follow_dlopen *follow);
 
 /* The maps as they are now into s->target, modules as well: for who is about to put all back. -1 with an error. */
-int ip_follow_refresh(struct ip_session *s);
+int ip_follow_dlopen_refresh(struct ip_session *s);
 
 #endif

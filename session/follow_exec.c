@@ -29,31 +29,31 @@
 #define SHARE	   20		/* of our time goes to looks, one in so many */
 #define GIVE_UP_NS 5000000000ull
 
-struct ip_become {
-	struct ip_loader *loader;
+struct ip_follow_exec {
+	struct ip_link_map *loader;
 	uint64_t seen_ns, seen_tsc;
 	uint64_t next_ns, rest_ns;
 	uint64_t failing_ns; /* since when; 0: it does not */
 	bool told;	     /* that there is nothing to record */
 };
 
-void ip_become_destroy(struct ip_become *b)
+void ip_follow_exec_destroy(struct ip_follow_exec *b)
 {
 	if (!b)
 		return;
-	ip_loader_destroy(b->loader);
+	ip_link_map_destroy(b->loader);
 	free(b);
 }
 
-int ip_become_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc)
+int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc)
 {
-	struct ip_become *b = calloc(1, sizeof(*b));
+	struct ip_follow_exec *b = calloc(1, sizeof(*b));
 
-	ip_become_destroy(s->become);
+	ip_follow_exec_destroy(s->become);
 	s->become = b;
 	if (!b)
 		return ip_error("out of memory");
-	b->loader = ip_loader_create();
+	b->loader = ip_link_map_create();
 	b->seen_ns = seen_ns;
 	b->seen_tsc = seen_tsc;
 	b->rest_ns = FIRST_NS;
@@ -148,13 +148,13 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 static int move(struct ip_session *s, struct ip_area *area)
 {
 	pid_t pid = s->target->pid;
-	struct ip_family *family, *before = s->family;
+	struct ip_follow_fork *family, *before = s->family;
 	struct ip_area *old = s->area;
 
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
 	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 ||
 	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
-	    ip_family_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
+	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
 		    0) {
 		/* the next try finds it as this one did */
 		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
@@ -165,17 +165,17 @@ static int move(struct ip_session *s, struct ip_area *area)
 	if (ip_collector_move(s->collector, area) < 0 ||
 	    ip_trace_move_journal(s->trace, area->header->session) < 0) {
 		s->write_failed = true;
-		ip_family_destroy(family);
+		ip_follow_fork_destroy(family);
 		ip_area_close(area);
 		return -1;
 	}
 	s->family = family;
 	s->area = area;
 	if (s->options->follow_fork)
-		ip_collector_set_family(s->collector, ip_family_is_gone, family);
-	ip_watch_clear(s->watch, s->trace);
-	s->disturbed_before += ip_watch_summary(s->watch).disturbed;
-	ip_watch_destroy(s->watch);
+		ip_collector_set_family(s->collector, ip_follow_fork_is_gone, family);
+	ip_site_monitor_clear(s->watch, s->trace);
+	s->disturbed_before += ip_site_monitor_summary(s->watch).disturbed;
+	ip_site_monitor_destroy(s->watch);
 	s->watch = NULL;
 	ip_thread_watch_destroy(s->threads);
 	s->threads = NULL;
@@ -184,9 +184,9 @@ static int move(struct ip_session *s, struct ip_area *area)
 	if (ip_control_create(area, &s->control) < 0)
 		ip_print(stderr, "%siprobe: pid %d: %s: a second iprobe attach cannot change it\n",
 			 line_start(s), pid, ip_error_message());
-	ip_family_restore(before);
-	s->restored_before += ip_family_restored(before);
-	ip_family_destroy(before);
+	ip_follow_fork_restore(before);
+	s->restored_before += ip_follow_fork_restored(before);
+	ip_follow_fork_destroy(before);
 	ip_area_end(old);
 	ip_area_close(old);
 	return 0;
@@ -211,9 +211,9 @@ static int enter(struct ip_session *s)
 /* Steps 2 to 6. 1: recording; 0: not yet; -1 with an error. */
 static int take(struct ip_session *s)
 {
-	struct ip_become *b = s->become;
+	struct ip_follow_exec *b = s->become;
 	struct ip_modules modules = {0};
-	int ret = ip_loader_note(b->loader, s->target); /* 2 */
+	int ret = ip_link_map_note(b->loader, s->target); /* 2 */
 
 	if (ret == 0) {
 		b->rest_ns = FIRST_NS;
@@ -235,7 +235,7 @@ static int take(struct ip_session *s)
 
 static void tell_success(struct ip_session *s)
 {
-	const struct ip_become *b = s->become;
+	const struct ip_follow_exec *b = s->become;
 	uint64_t now_tsc = ip_clock_now(), gap = ip_now_ns() - b->seen_ns;
 	char path[256], length[16];
 
@@ -251,7 +251,7 @@ static void tell_success(struct ip_session *s)
 /* Another exec before we were there. */
 static int begin_anew(struct ip_session *s)
 {
-	struct ip_become *b = s->become;
+	struct ip_follow_exec *b = s->become;
 
 	if (s->live && ip_collector_flush(s->collector) < 0) {
 		s->write_failed = true;
@@ -259,12 +259,12 @@ static int begin_anew(struct ip_session *s)
 	}
 	s->live = false;
 	ip_trace_add_exec(s->trace, s->target->inner_pid);
-	return ip_become_begin(s, b->seen_ns, b->seen_tsc);
+	return ip_follow_exec_begin(s, b->seen_ns, b->seen_tsc);
 }
 
 static void tell_nothing(struct ip_session *s)
 {
-	struct ip_become *b = s->become;
+	struct ip_follow_exec *b = s->become;
 	char path[256];
 
 	if (b->told || b->rest_ns < SELDOM_NS)
@@ -276,9 +276,9 @@ static void tell_nothing(struct ip_session *s)
 		 line_start(s), s->target->pid, program_of(s->target->pid, path));
 }
 
-const char *ip_become_turn(struct ip_session *s)
+const char *ip_follow_exec_step(struct ip_session *s)
 {
-	struct ip_become *b = s->become;
+	struct ip_follow_exec *b = s->become;
 	uint64_t now = ip_now_ns(), cost;
 	int done;
 
@@ -297,7 +297,7 @@ const char *ip_become_turn(struct ip_session *s)
 	if (done > 0) {
 		tell_success(s);
 		s->execed = false;
-		ip_become_destroy(b);
+		ip_follow_exec_destroy(b);
 		s->become = NULL;
 		return NULL;
 	}

@@ -24,19 +24,19 @@
  * A session that records forked children too cannot move while one lives that shares the old area: then the new program is not
  * recorded, which is said, and the session goes on for them. Programs that a child executes are not followed.
  */
-#ifndef IP_SESSION_FOLLOW_EXEC_H
-#define IP_SESSION_FOLLOW_EXEC_H
+#ifndef IP_FOLLOW_EXEC_H
+#define IP_FOLLOW_EXEC_H
 
 #include <stdint.h>
 
 struct ip_session;
-struct ip_become;
+struct ip_follow_exec;
 
 /* Step 1: the image is gone. seen_ns, seen_tsc: when it was there for the last time. -1 with an error. */
-int ip_become_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc);
-void ip_become_destroy(struct ip_become *become);
+int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc);
+void ip_follow_exec_destroy(struct ip_follow_exec *become);
 
 /* One turn of steps 2 to 6. NULL: go on; else why to end. Does nothing where nothing has begun. */
-const char *ip_become_turn(struct ip_session *s);
+const char *ip_follow_exec_step(struct ip_session *s);
 
 #endif

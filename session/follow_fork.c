@@ -55,10 +55,10 @@ struct relative {
 	bool differs;		 /* a followed one with other credentials: its sites go, and the area */
 	uint64_t again_ns;
 	bool shares; /* its memory is the target's, or that of another child that was met before */
-	void *kept;  /* ip_family_each() */
+	void *kept;  /* ip_follow_fork_each() */
 };
 
-struct ip_family {
+struct ip_follow_fork {
 	struct ip_area *area;
 	struct ip_target *target;
 	bool follow;
@@ -103,10 +103,10 @@ static long last_pid(void)
 	return pid;
 }
 
-int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
-		     struct ip_family **ret)
+int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
+		     struct ip_follow_fork **ret)
 {
-	struct ip_family *f = calloc(1, sizeof(*f));
+	struct ip_follow_fork *f = calloc(1, sizeof(*f));
 	struct stat st;
 
 	if (!f)
@@ -128,7 +128,7 @@ int ip_family_create(struct ip_area *area, struct ip_target *target, bool follow
 	return 0;
 }
 
-static void drop(struct ip_family *f, struct relative *r)
+static void drop(struct ip_follow_fork *f, struct relative *r)
 {
 	if (r->fd >= 0)
 		close(r->fd);
@@ -136,7 +136,7 @@ static void drop(struct ip_family *f, struct relative *r)
 		f->forget(r->kept);
 }
 
-void ip_family_destroy(struct ip_family *f)
+void ip_follow_fork_destroy(struct ip_follow_fork *f)
 {
 	if (!f)
 		return;
@@ -152,7 +152,7 @@ void ip_family_destroy(struct ip_family *f)
 	free(f);
 }
 
-void ip_family_allow(struct ip_family *f, bool allow)
+void ip_follow_fork_allow(struct ip_follow_fork *f, bool allow)
 {
 	uint32_t session = allow && f->follow ? f->area->header->session : 0;
 
@@ -163,7 +163,7 @@ void ip_family_allow(struct ip_family *f, bool allow)
 
 /* Whether the process has the image that the target had, as its child: it has the target's gate, a page of its own at the same address,
  * and no area but the target's. (It has that only if children are followed, or if it lives in the target's memory.) */
-static bool has_image(const struct ip_family *f, pid_t pid)
+static bool has_image(const struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	_cleanup_free_ char *line = NULL; /* as a whole: what a path says is no line */
@@ -187,7 +187,7 @@ static bool has_image(const struct ip_family *f, pid_t pid)
 	return has_gate && !has_another;
 }
 
-static bool has_area(const struct ip_family *f, pid_t pid)
+static bool has_area(const struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_fclose_ FILE *file = NULL;
 	_cleanup_free_ char *line = NULL;
@@ -227,7 +227,7 @@ static bool has_ended(const struct relative *r)
 	return kill(r->pid, 0) < 0 && errno == ESRCH;
 }
 
-static void forget_ended(struct ip_family *f)
+static void forget_ended(struct ip_follow_fork *f)
 {
 	size_t kept = 0;
 
@@ -243,7 +243,7 @@ static void forget_ended(struct ip_family *f)
 	f->n = kept;
 }
 
-static struct relative *find(const struct ip_family *f, pid_t pid)
+static struct relative *find(const struct ip_follow_fork *f, pid_t pid)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (f->items[i].pid == pid)
@@ -263,23 +263,23 @@ static bool is_iprobe(pid_t pid)
 }
 
 /* A child of vfork, or of clone(CLONE_VM). */
-static bool lives_in_another(const struct ip_family *f, pid_t pid)
+static bool lives_in_another(const struct ip_follow_fork *f, pid_t pid)
 {
-	if (ip_kin_is(f->target->pid, pid))
+	if (ip_shared_mm_is(f->target->pid, pid))
 		return true;
 	for (size_t i = 0; i < f->n; i++)
-		if (f->items[i].kind == CHILD && ip_kin_is(f->items[i].pid, pid))
+		if (f->items[i].kind == CHILD && ip_shared_mm_is(f->items[i].pid, pid))
 			return true;
 	return false;
 }
 
 /* Step 2. */
-static void meet(struct ip_family *f, pid_t pid)
+static void meet(struct ip_follow_fork *f, pid_t pid)
 {
 	struct relative r = {.pid = pid, .found_ns = ip_now_ns()};
 
 	if (pid == f->target->pid || pid == getpid() || find(f, pid) || is_iprobe(pid) ||
-	    ip_grow(&f->items, f->n, sizeof(*f->items)) < 0)
+	    ip_array_grow(&f->items, f->n, sizeof(*f->items)) < 0)
 		return;
 	r.fd = syscall(SYS_pidfd_open, pid, 0);
 	r.inner = f->same_namespace ? pid : inner_pid(pid);
@@ -289,7 +289,7 @@ static void meet(struct ip_family *f, pid_t pid)
 }
 
 /* Step 1: the children of all of its threads. */
-static void meet_children(struct ip_family *f, pid_t pid)
+static void meet_children(struct ip_follow_fork *f, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -311,7 +311,7 @@ static void meet_children(struct ip_family *f, pid_t pid)
 }
 
 /* Step 4: all processes that have the image. */
-static void meet_all(struct ip_family *f)
+static void meet_all(struct ip_follow_fork *f)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -324,7 +324,7 @@ static void meet_all(struct ip_family *f)
 	}
 }
 
-static void let_late_go(struct ip_family *f)
+static void let_late_go(struct ip_follow_fork *f)
 {
 	size_t kept = 0;
 
@@ -338,12 +338,12 @@ static void let_late_go(struct ip_family *f)
 	f->nlate = kept;
 }
 
-void ip_family_close_target(struct ip_family *f, struct ip_target *target)
+void ip_follow_fork_close_target(struct ip_follow_fork *f, struct ip_target *target)
 {
 	const struct timespec nap = {.tv_nsec = 1000000};
 
 	ip_stop_let_go(target);
-	if (target->nheld && ip_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
+	if (target->nheld && ip_array_grow(&f->late, f->nlate, sizeof(struct ip_target *)) == 0) {
 		f->late[f->nlate++] = target;
 		return;
 	}
@@ -355,7 +355,7 @@ void ip_family_close_target(struct ip_family *f, struct ip_target *target)
 }
 
 /* The number of sites put back, or -1. Nothing is left to it of the area. */
-static long restore_one(struct ip_family *f, const struct relative *r, unsigned tries)
+static long restore_one(struct ip_follow_fork *f, const struct relative *r, unsigned tries)
 {
 	const uint64_t began = ip_now_ns();
 	const uint32_t closed = 0;
@@ -365,10 +365,10 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 	bool said = false;
 	int ret;
 
-	if (ip_kin_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
+	if (ip_shared_mm_is(f->target->pid, r->pid)) /* its text is the target's own: vfork, or clone(CLONE_VM) */
 		return 0;
 	/* what is taken from a child would be taken from the target */
-	if (ip_kin_may_be(f->target->pid, r->pid))
+	if (ip_shared_mm_may_be(f->target->pid, r->pid))
 		return ip_error("pid %d may live in the memory of pid %d: the kernel does not tell (kcmp)",
 				r->pid, f->target->pid);
 	if (ip_target_open(r->pid, true, &target) < 0)
@@ -405,20 +405,20 @@ static long restore_one(struct ip_family *f, const struct relative *r, unsigned 
 			       r->pid);
 	if (ret < 0 && (!ip_target_alive(target) || !has_image(f, r->pid)))
 		ret = 0; /* ended, or became another program */
-	ip_family_close_target(f, target);
+	ip_follow_fork_close_target(f, target);
 	return ret < 0 ? -1 : (long)result.sites;
 }
 
 /* A child of vfork runs in the target's own memory: its sites are the target's, and meant to be live. Where the kernel does not tell,
  * the end of the session will do. */
-static bool shares_memory(const struct ip_family *f, pid_t pid)
+static bool shares_memory(const struct ip_follow_fork *f, pid_t pid)
 {
-	return ip_kin_may_be(f->target->pid, pid);
+	return ip_shared_mm_may_be(f->target->pid, pid);
 }
 
 /* Step 3: one child a turn, so that the rings are drained in between. A child that cannot be stopped now is tried again, later
  * and later. Whether it may open a gate does not matter: it is silent. */
-static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
+static bool restore_a_grown_one(struct ip_follow_fork *f, uint64_t now)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
@@ -450,7 +450,7 @@ static bool restore_a_grown_one(struct ip_family *f, uint64_t now)
 
 static void check_holder(void *data, pid_t pid)
 {
-	struct ip_family *f = data;
+	struct ip_follow_fork *f = data;
 
 	if (pid == f->target->inner_pid || !f->same_namespace)
 		return;
@@ -459,7 +459,7 @@ static void check_holder(void *data, pid_t pid)
 }
 
 /* Step 2, for followed ones: what became another program has ended as far as the trace is concerned. */
-static int drop_execed(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+static int drop_execed(struct ip_follow_fork *f, struct ip_collector *collector, struct ip_trace *trace)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		struct relative *r = &f->items[i];
@@ -474,7 +474,7 @@ static int drop_execed(struct ip_family *f, struct ip_collector *collector, stru
 	return 0;
 }
 
-static size_t count_children(const struct ip_family *f)
+static size_t count_children(const struct ip_follow_fork *f)
 {
 	size_t n = 0;
 
@@ -484,7 +484,7 @@ static size_t count_children(const struct ip_family *f)
 }
 
 /* Its first thread in each look; the others in turns, where there are many. What cannot be known counts as a no. */
-static bool has_our_credentials(const struct ip_family *f, struct relative *r, unsigned most)
+static bool has_our_credentials(const struct ip_follow_fork *f, struct relative *r, unsigned most)
 {
 	struct ip_credentials theirs;
 
@@ -494,7 +494,7 @@ static bool has_our_credentials(const struct ip_family *f, struct relative *r, u
 }
 
 /* Step 5: one a turn, as in step 3. */
-static int let_changed_go(struct ip_family *f, struct ip_collector *collector, uint64_t now)
+static int let_changed_go(struct ip_follow_fork *f, struct ip_collector *collector, uint64_t now)
 {
 	size_t children = count_children(f);
 	unsigned most =
@@ -531,7 +531,7 @@ static int let_changed_go(struct ip_family *f, struct ip_collector *collector, u
 	return 0;
 }
 
-int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct ip_trace *trace)
+int ip_follow_fork_step(struct ip_follow_fork *f, struct ip_collector *collector, struct ip_trace *trace)
 {
 	uint64_t now = ip_now_ns();
 	bool worked = true;
@@ -566,7 +566,7 @@ int ip_family_turn(struct ip_family *f, struct ip_collector *collector, struct i
 	return 0;
 }
 
-int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), void *data,
+int ip_follow_fork_each(struct ip_follow_fork *f, int (*visit)(void *, pid_t, void **), void *data,
 		   void (*forget)(void *))
 {
 	int ret = 0;
@@ -580,12 +580,12 @@ int ip_family_each(struct ip_family *f, int (*visit)(void *, pid_t, void **), vo
 	return ret;
 }
 
-bool ip_family_has(const struct ip_family *f, pid_t pid)
+bool ip_follow_fork_has(const struct ip_follow_fork *f, pid_t pid)
 {
 	return has_image(f, pid);
 }
 
-bool ip_family_lives(struct ip_family *f)
+bool ip_follow_fork_lives(struct ip_follow_fork *f)
 {
 	if (!f->follow)
 		return false;
@@ -599,9 +599,9 @@ bool ip_family_lives(struct ip_family *f)
 	return false;
 }
 
-bool ip_family_is_gone(void *data, pid_t pid, pid_t tid)
+bool ip_follow_fork_is_gone(void *data, pid_t pid, pid_t tid)
 {
-	const struct ip_family *f = data;
+	const struct ip_follow_fork *f = data;
 
 	if (f->same_namespace)
 		return (syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH) ||
@@ -609,16 +609,16 @@ bool ip_family_is_gone(void *data, pid_t pid, pid_t tid)
 	return false; /* it will be known at the end */
 }
 
-size_t ip_family_restored(const struct ip_family *f)
+size_t ip_follow_fork_restored(const struct ip_follow_fork *f)
 {
 	return f->restored;
 }
 
-void ip_family_restore(struct ip_family *f)
+void ip_follow_fork_restore(struct ip_follow_fork *f)
 {
 	bool again = true;
 
-	ip_family_allow(f, false);
+	ip_follow_fork_allow(f, false);
 	for (int pass = 0; again && pass < PASSES; pass++) {
 		again = false;
 		forget_ended(f);
@@ -648,15 +648,15 @@ void ip_family_restore(struct ip_family *f)
 	}
 }
 
-int ip_family_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns)
+int ip_follow_fork_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns)
 {
-	struct ip_family *f;
+	struct ip_follow_fork *f;
 
 	if (!__atomic_load_n(&area->header->follow, __ATOMIC_SEQ_CST))
 		return 0;
-	if (ip_family_create(area, target, true, deadline_ns, &f) < 0)
+	if (ip_follow_fork_create(area, target, true, deadline_ns, &f) < 0)
 		return -1;
-	ip_family_restore(f);
-	ip_family_destroy(f);
+	ip_follow_fork_restore(f);
+	ip_follow_fork_destroy(f);
 	return 0;
 }

@@ -26,7 +26,7 @@
 
 /* What is kept of a child. */
 struct memory {
-	struct ip_loader *loader;
+	struct ip_link_map *loader;
 	struct ip_retry patience;
 	uint64_t next_ns; /* no look before */
 	uint32_t changes; /* of the session's selection, as far as the child has them */
@@ -39,7 +39,7 @@ static void forget(void *kept)
 
 	if (!m)
 		return;
-	ip_loader_destroy(m->loader);
+	ip_link_map_destroy(m->loader);
 	free(m);
 }
 
@@ -50,7 +50,7 @@ static struct memory *remember(const struct ip_session *s)
 
 	if (!m)
 		return NULL;
-	m->loader = ip_follow_loader(s->follow, &m->retry);
+	m->loader = ip_follow_dlopen_loader(s->follow, &m->retry);
 	m->changes = s->changes;
 	if (!m->loader) {
 		free(m);
@@ -65,7 +65,7 @@ static bool differs(const struct ip_session *s, const struct memory *m, pid_t pi
 	/* without its memory file, which costs more than the look */
 	const struct ip_target glance = {.pid = pid, .arch = s->target->arch, .mem = -1};
 
-	return m->retry || m->changes != s->changes || ip_loader_changed(m->loader, &glance);
+	return m->retry || m->changes != s->changes || ip_link_map_changed(m->loader, &glance);
 }
 
 /* Steps 3 to 5. 1; 0: the loader is at work; -1 with an error. */
@@ -80,7 +80,7 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	struct ip_change_result result;
 	struct ip_modules modules;
 	uint32_t changes = s->changes;
-	int ret = ip_loader_note(m->loader, target);
+	int ret = ip_link_map_note(m->loader, target);
 
 	if (ret == 0)
 		return 0;
@@ -96,7 +96,7 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	s->counted = view.counted;
 	s->write_failed = view.write_failed;
 	if (ret == 0)
-		ret = ip_loader_note_sites(m->loader, target, &modules, ip_module_find_live);
+		ret = ip_link_map_note_sites(m->loader, target, &modules, ip_module_find_live);
 	if (ret == 0)
 		m->changes = changes;
 	ip_modules_clear(&modules);
@@ -112,11 +112,11 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
 	target->one_image = true;
-	if (ip_family_has(s->family, pid) && target->has_runtime && !ip_target_image_is_gone(target))
+	if (ip_follow_fork_has(s->family, pid) && target->has_runtime && !ip_target_image_is_gone(target))
 		ret = catch_up(s, m, target);
 	if (ret < 0 && (!ip_target_alive(target) || ip_target_image_is_gone(target)))
 		ret = 1; /* it has ended, or become another program */
-	ip_family_close_target(s->family, target);
+	ip_follow_fork_close_target(s->family, target);
 	return ret;
 }
 
@@ -173,7 +173,7 @@ static int has_it(void *data, pid_t pid, void **kept)
 	if (pid == q->except->pid)
 		return 0;
 	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
-	glance.mem = mem = ip_permit_open(name, O_RDONLY);
+	glance.mem = mem = ip_delegation_open(name, O_RDONLY);
 	return mem >= 0 &&
 	       ip_modules_build_id_at(&glance, q->entry->load_bias, q->entry->load_bias, id) ==
 		       q->entry->build_id_size &&
@@ -185,10 +185,10 @@ static bool is_elsewhere(void *data, const struct ip_target *except, const struc
 	const struct ip_session *s = data;
 	struct question q = {except, entry};
 
-	return has_it(&q, s->target->pid, NULL) || ip_family_each(s->family, has_it, &q, NULL);
+	return has_it(&q, s->target->pid, NULL) || ip_follow_fork_each(s->family, has_it, &q, NULL);
 }
 
-void ip_child_libraries_turn(struct ip_session *s)
+void ip_follow_fork_libs_step(struct ip_session *s)
 {
 	uint64_t now = ip_now_ns();
 
@@ -197,6 +197,6 @@ void ip_child_libraries_turn(struct ip_session *s)
 		return;
 	s->area->elsewhere = is_elsewhere;
 	s->area->elsewhere_data = s;
-	ip_family_each(s->family, look_at, s, forget);
+	ip_follow_fork_each(s->family, look_at, s, forget);
 	s->children_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
 }

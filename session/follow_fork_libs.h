@@ -24,13 +24,13 @@
  *
  * Killed at any step: the child's text tells, as the target's does (follow_fork.h, 4).
  */
-#ifndef IP_SESSION_FOLLOW_FORK_LIBS_H
-#define IP_SESSION_FOLLOW_FORK_LIBS_H
+#ifndef IP_FOLLOW_FORK_LIBS_H
+#define IP_FOLLOW_FORK_LIBS_H
 
 struct ip_session;
 
 /* One turn: all followed children are looked at, at most one is changed. Returns at once where it is not time yet, or no child is
  * followed. Look at s->write_failed. */
-void ip_child_libraries_turn(struct ip_session *s);
+void ip_follow_fork_libs_step(struct ip_session *s);
 
 #endif

@@ -83,7 +83,7 @@ static void watch_threads(struct ip_session *s)
 		s->threads = ip_thread_watch_create();
 	if (!s->threads || s->mixed || s->execed || s->become)
 		return;
-	if (ip_thread_watch_turn(s->threads, s->target, s->options->no_stop) < 0) {
+	if (ip_thread_watch_step(s->threads, s->target, s->options->no_stop) < 0) {
 		ip_print(stderr, "iprobe: %s: the recording ends\n", ip_error_message());
 		s->mixed = true;
 	}
@@ -91,10 +91,10 @@ static void watch_threads(struct ip_session *s)
 
 int ip_session_watch(struct ip_session *s, const struct ip_plan *plan)
 {
-	if (!s->watch && ip_watch_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line,
+	if (!s->watch && ip_site_monitor_create(s->target, s->area, s->options->max_stop_ns, s->options->live_line,
 					 &s->watch) < 0)
 		return -1;
-	return ip_watch_add(s->watch, plan);
+	return ip_site_monitor_add(s->watch, plan);
 }
 
 /* What was counted is on disk every second: of a killed iprobe that is what is left. No more than a hundredth of our time goes there. */
@@ -115,12 +115,12 @@ static void save_counts(struct ip_session *s)
 
 static void watch_text(struct ip_session *s)
 {
-	struct ip_patch_result result = ip_watch_turn(s->watch, s->trace);
+	struct ip_patch_result result = ip_site_monitor_step(s->watch, s->trace);
 
 	ip_session_note_stop(s, "repair", &result);
 	/* who wants no stop gets none */
-	if (ip_watch_wants_update(s->watch) && !s->options->no_stop)
-		ip_follow_want(s->follow);
+	if (ip_site_monitor_wants_update(s->watch) && !s->options->no_stop)
+		ip_follow_dlopen_want(s->follow);
 }
 
 void ip_session_condense(struct ip_session *s)
@@ -133,7 +133,7 @@ void ip_session_condense(struct ip_session *s)
 	if (rotated.pieces == s->condensed)
 		return;
 	s->condensed = rotated.pieces;
-	ip_pulse_condense(s->pulse, rotated.early);
+	ip_coarse_clock_condense(s->pulse, rotated.early);
 }
 
 /* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
@@ -149,7 +149,7 @@ static void sync_trace(struct ip_session *s, uint64_t now)
 /* How long we may sleep for the sake of what comes by no descriptor. */
 static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 {
-	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_PACE_MAX_NS;
+	uint64_t longest = s->area->may_read ? CONFINEMENT_NS : IP_POLL_INTERVAL_MAX_NS;
 
 	/* the next image of a command waits for us; wrappers execute at their start */
 	if (s->launched && now - s->start_ns < LAUNCH_NS)
@@ -160,7 +160,7 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
-	if (s->execed || s->become || s->target->nheld || ip_follow_expects(s->follow))
+	if (s->execed || s->become || s->target->nheld || ip_follow_dlopen_expects(s->follow))
 		return ATTENTIVE_NS;
 	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
 		return ATTENTIVE_NS;
@@ -181,14 +181,14 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
 	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* a negative descriptor is left out */
 		return;
-	ip_pace_hurry(&s->pace);
+	ip_poll_interval_hurry(&s->pace);
 	if (p[0].revents) {
 		s->attend_ns = ip_now_ns() + ATTEND_NS;
 		s->listened_ns = 0;
 	}
 }
 
-const char *ip_session_turn(struct ip_session *s)
+const char *ip_session_step(struct ip_session *s)
 {
 	uint64_t now;
 	const char *reason;
@@ -201,17 +201,17 @@ const char *ip_session_turn(struct ip_session *s)
 	ip_stop_let_go(s->target);
 	watch_confinement(s);
 	watch_threads(s);
-	ip_filters_turn(&s->options->filters, s->area, s->target, &s->names);
+	ip_filters_step(&s->options->filters, s->area, s->target, &s->names);
 	watch_text(s);
-	ip_drops_turn(s);
+	ip_drop_hot_step(s);
 	if (s->options->controller)
 		s->options->controller->turn(s->options->controller->data, s);
 	save_counts(s);
-	if (taken < 0 || s->write_failed || ip_family_turn(s->family, s->collector, s->trace) < 0) {
+	if (taken < 0 || s->write_failed || ip_follow_fork_step(s->family, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
-	ip_child_libraries_turn(s);
+	ip_follow_fork_libs_step(s);
 	if (s->write_failed)
 		return "the trace could not be written";
 	now = ip_now_ns();
@@ -225,7 +225,7 @@ const char *ip_session_turn(struct ip_session *s)
 		return "interrupted";
 	if (s->options->duration_ns && now - s->start_ns >= s->options->duration_ns)
 		return "duration over";
-	reason = ip_until_turn(s);
+	reason = ip_until_step(s);
 	if (reason)
 		return reason;
 	if (s->confined)
@@ -240,11 +240,11 @@ const char *ip_session_turn(struct ip_session *s)
 	ip_session_condense(s);
 	if (s->area->header->ended == s->area->header->session)
 		return "ended by iprobe detach";
-	reason = ip_follow_turn(s);
+	reason = ip_follow_dlopen_step(s);
 	if (reason)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
-	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_family_lives(s->family))
+	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_follow_fork_lives(s->family))
 		return s->execed && !s->become ? IP_END_EXECED : "target ended";
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);

@@ -22,7 +22,7 @@
 #define CHANGE_WAIT_MAX_NS 6400000000ull
 
 /* Leaves in *result what a stop would, but for its length: the holds are noted already. */
-static void note_holds(struct ip_session *s, const char *kind, const struct ip_flip_result *flipped,
+static void note_holds(struct ip_session *s, const char *kind, const struct ip_remap_result *flipped,
 		       struct ip_patch_result *result)
 {
 	struct ip_stop_record stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
@@ -43,20 +43,20 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
-		struct ip_flip_result flipped = {0};
-		struct ip_flip_plan *plan;
+		struct ip_remap_result flipped = {0};
+		struct ip_remap_plan *plan;
 		int ret;
 
 		if (ip_target_refresh(s->target) < 0 ||
-		    ip_flip_prepare(s->target, modules, changes, n, 0, &plan) < 0)
+		    ip_remap_prepare(s->target, modules, changes, n, 0, &plan) < 0)
 			return -1;
-		ret = ip_flip_check(plan);
+		ret = ip_remap_check(plan);
 		if (ret == 0) {
 			s->live |= gate != 0; /* from here on: even a failure leaves nothing to chance */
-			ret = ip_flip_apply(plan, gate, IP_FLIP_FIND_NS, &flipped);
+			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &flipped);
 		}
 		note_holds(s, kind, &flipped, result);
-		ip_flip_destroy(plan);
+		ip_remap_destroy(plan);
 		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
 		if (ret == 0 || !flipped.transient || i == TRIES)
 			return ret;
@@ -69,24 +69,24 @@ static int leave_out(struct ip_session *s, struct ip_plan *plan)
 {
 	for (;;) {
 		_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
-		struct ip_flip_plan *flip;
+		struct ip_remap_plan *flip;
 		bool any = false;
 		int ret = 0;
 
 		if (!gone)
 			return ip_error("out of memory");
-		if (ip_flip_prepare(s->target, &s->modules, plan->changes, plan->nchanges, IP_FLIP_PARTIAL,
+		if (ip_remap_prepare(s->target, &s->modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL,
 				    &flip) < 0)
 			return -1;
 		for (size_t i = 0; i < plan->nchanges; i++)
-			if (ip_flip_is_left_out(flip, plan->changes[i].address))
+			if (ip_remap_is_left_out(flip, plan->changes[i].address))
 				any = gone[plan->function_of[i]] = true;
 		if (any) {
 			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
-				 ip_flip_reason(flip));
-			ret = ip_foreign_take_out(plan, gone);
+				 ip_remap_reason(flip));
+			ret = ip_plan_conflicts_take_out(plan, gone);
 		}
-		ip_flip_destroy(flip);
+		ip_remap_destroy(flip);
 		if (ret < 0 || !any)
 			return ret;
 		if (!plan->nchanges)
@@ -106,7 +106,7 @@ int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_p
 	return 0;
 }
 
-static void note_change(struct ip_session *s, const struct ip_flip_result *flipped)
+static void note_change(struct ip_session *s, const struct ip_remap_result *flipped)
 {
 	struct ip_session_summary *sum = s->summary;
 
@@ -129,28 +129,28 @@ static void wait_longer(struct ip_session *s)
 
 int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
 			   const struct ip_plan *idle, const struct ip_change_gap *gap,
-			   struct ip_flip_result *ret)
+			   struct ip_remap_result *ret)
 {
-	struct ip_flip_plan *plan;
+	struct ip_remap_plan *plan;
 	int done;
 
-	*ret = (struct ip_flip_result){0};
+	*ret = (struct ip_remap_result){0};
 	if (ip_now_ns() < s->flip_after_ns)
 		return 0;
-	if (ip_flip_prepare(s->target, &s->modules, changes, n, IP_FLIP_KEEPING, &plan) < 0) {
+	if (ip_remap_prepare(s->target, &s->modules, changes, n, IP_REMAP_KEEPING, &plan) < 0) {
 		wait_longer(s);
 		return 0;
 	}
-	if (ip_flip_pieces(plan) > CHANGE_PIECES) {
-		ip_flip_destroy(plan);
+	if (ip_remap_pieces(plan) > CHANGE_PIECES) {
+		ip_remap_destroy(plan);
 		return 0;
 	}
 	for (size_t i = 0; gap && i < idle->nfunctions; i++)
 		gap->begins(gap->context, idle->functions[i].module, idle->functions[i].function);
 	if (gap)
-		ip_flip_each_interrupted(plan, gap->begins, gap->context);
-	done = ip_flip_apply(plan, gate, CHANGE_FIND_NS, ret);
-	ip_flip_destroy(plan);
+		ip_remap_each_interrupted(plan, gap->begins, gap->context);
+	done = ip_remap_apply(plan, gate, CHANGE_FIND_NS, ret);
+	ip_remap_destroy(plan);
 	note_change(s, ret);
 	if (gap)
 		gap->ended(gap->context, ret->bare_ns);

@@ -24,15 +24,15 @@
 #define PAGE 4096ul
 
 struct pieces {
-	struct ip_flip_piece *items;
+	struct ip_remap_piece *items;
 	size_t n;
 };
 
 static int add(struct pieces *p, uint32_t what, uint64_t at, uint64_t staged, uint64_t size)
 {
-	if (ip_grow(&p->items, p->n, sizeof(*p->items)) < 0)
+	if (ip_array_grow(&p->items, p->n, sizeof(*p->items)) < 0)
 		return -1;
-	p->items[p->n++] = (struct ip_flip_piece){.what = what, .at = at, .staged = staged, .size = size};
+	p->items[p->n++] = (struct ip_remap_piece){.what = what, .at = at, .staged = staged, .size = size};
 	return 0;
 }
 
@@ -65,9 +65,9 @@ static int gather(const struct ip_target *target, const struct ip_pmu_thread *t,
 	for (unsigned i = 0; i < IP_PMU_COUNTERS; i++) {
 		struct ip_pmu_held h = t->held[i];
 
-		if (h.page && is_page(target, h.page) && add(p, IP_FLIP_DROP, 0, h.page, PAGE) < 0)
+		if (h.page && is_page(target, h.page) && add(p, IP_REMAP_DROP, 0, h.page, PAGE) < 0)
 			return -1;
-		if (h.id && h.fd >= 0 && is_counter(target, h.fd) && add(p, IP_FLIP_CLOSE, h.fd, 0, h.id) < 0)
+		if (h.id && h.fd >= 0 && is_counter(target, h.fd) && add(p, IP_REMAP_CLOSE, h.fd, 0, h.id) < 0)
 			return -1;
 	}
 	return 0;
@@ -116,14 +116,14 @@ static bool is_busy(const struct ip_area *area, const struct ip_meters *m)
 static int close_all(struct ip_target *target, struct pieces *p)
 {
 	_cleanup_close_ int lock = p->n ? ip_borrow_lock(target->pid) : -1;
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 
 	if (p->n && lock < 0)
 		return -1;
-	for (size_t done = 0; done < p->n; done += IP_FLIP_PIECES) {
-		size_t n = p->n - done < IP_FLIP_PIECES ? p->n - done : IP_FLIP_PIECES;
+	for (size_t done = 0; done < p->n; done += IP_REMAP_PIECES) {
+		size_t n = p->n - done < IP_REMAP_PIECES ? p->n - done : IP_REMAP_PIECES;
 
-		if (ip_flip_thread_run(target, ip_borrow_anyone, IP_FLIP_FIND_NS, p->items + done, n, &held) <
+		if (ip_remap_thread_run(target, ip_borrow_anyone, IP_REMAP_FIND_NS, p->items + done, n, &held) <
 		    0)
 			return -1;
 	}

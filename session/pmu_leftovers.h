@@ -3,8 +3,8 @@
  * Counters of the kernel that threads of a target still hold when nobody counts any more: of the session that ends, or of an fperf that
  * was killed.
  */
-#ifndef IP_SESSION_PMU_LEFTOVERS_H
-#define IP_SESSION_PMU_LEFTOVERS_H
+#ifndef IP_PMU_LEFTOVERS_H
+#define IP_PMU_LEFTOVERS_H
 
 struct ip_area;
 struct ip_target;

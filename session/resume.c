@@ -53,7 +53,7 @@ static int keep_live(const struct ip_session *s, struct ip_plan *plan)
 		memcpy(c->new_bytes, bytes, c->length);
 		idle[plan->function_of[i]] = false;
 	}
-	return ip_foreign_take_out(plan, idle);
+	return ip_plan_conflicts_take_out(plan, idle);
 }
 
 /* Step 3. */
@@ -69,7 +69,7 @@ static int look_after(struct ip_session *s)
 		goto out;
 	if (ip_plan_bind(&plan, s->target, s->area) == 0 && keep_live(s, &plan) == 0 &&
 	    ip_trace_add_plan(s->trace, &plan, &s->modules, s->area) == 0 && ip_session_watch(s, &plan) == 0)
-		ret = ip_follow_begin(s);
+		ret = ip_follow_dlopen_begin(s);
 	ip_area_unlock_patch(s->area);
 	s->summary->sites = plan.nchanges;
 	s->summary->functions = plan.ndistinct;

@@ -343,7 +343,7 @@ static const char *record(struct launch *l)
 			continue;
 		}
 	turn:
-		reason = ip_session_turn(s);
+		reason = ip_session_step(s);
 		/* the loop itself tells the command's end, and a look at a dying image is no end */
 		if (reason && (l->ended || strcmp(reason, "target ended")))
 			return reason;
@@ -376,7 +376,7 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	*ret = (struct ip_session_summary){0};
 	ip_session_choose_clock(options);
 	ip_clock_read(&s.start);
-	ip_guard_start();
+	ip_priority_guard_start();
 	take_signals();
 	if (ip_session_select(&s) < 0 || ip_command_prepare(argv[0], runtime, &preload) < 0 ||
 	    add_object(&preload, options->payloads.object) < 0 ||
@@ -415,6 +415,6 @@ int ip_session_run(char **argv, const char *runtime, const struct ip_session_opt
 	*ret_status = l.status;
 out:
 	ip_session_clear(&s);
-	ip_guard_stop();
+	ip_priority_guard_stop();
 	return done;
 }

@@ -2,8 +2,8 @@
 /*
  * The command that iprobe run is to launch: whether it can be recorded, and what has to be preloaded for it.
  */
-#ifndef IP_SESSION_RUN_COMMAND_H
-#define IP_SESSION_RUN_COMMAND_H
+#ifndef IP_RUN_COMMAND_H
+#define IP_RUN_COMMAND_H
 
 /* Refuses before anything runs what cannot be recorded: an ELF file that is broken, for another machine (execvp would
  * hand it to a shell), or statically linked without the runtime. A script is fine: its interpreter is followed.

@@ -151,7 +151,7 @@ void ip_session_hurry(struct ip_session *s, bool start)
 }
 
 /* What somebody else changes between our looks and the stop is left out too; then it is tried again. */
-static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_foreign *foreign,
+static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_plan_conflicts *foreign,
 		      struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
@@ -160,13 +160,13 @@ static int patch_live(struct ip_session *s, struct ip_plan *plan, struct ip_fore
 
 		s->live = true; /* from here on: even a failure leaves nothing to chance */
 		free(result->inside);
-		ret = ip_parts_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
+		ret = ip_stop_batches_apply(s->target, plan->changes, plan->nchanges, s->options->max_stop_ns,
 				     s->area->header->session, IP_SESSION_ATTACH_TRIES, result);
 		ip_session_note_stop(s, "attach", result);
 		if (ret < 0 && i < FOREIGN_TRIES) {
 			_cleanup_free_ char *why = strdup(ip_error_message());
 
-			if (ip_foreign_leave_out(plan, s->target, foreign) < 0)
+			if (ip_plan_conflicts_leave_out(plan, s->target, foreign) < 0)
 				return -1;
 			if (foreign->sites > known)
 				continue;
@@ -194,7 +194,7 @@ static int find_user(struct ip_session *s, const struct ip_modules *modules)
 
 static int go_live(struct ip_session *s, const struct ip_modules *modules, struct ip_plan *plan)
 {
-	_cleanup_foreign_ struct ip_foreign foreign = {0};
+	_cleanup_foreign_ struct ip_plan_conflicts foreign = {0};
 	struct ip_patch_result result = {0};
 	int ret = -1;
 
@@ -209,7 +209,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	} else if (ip_plan_select(s->target, modules, &s->selections, plan) < 0) {
 		return -1;
 	}
-	if (ip_foreign_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
+	if (ip_plan_conflicts_leave_out(plan, s->target, &foreign) < 0 || find_user(s, modules) < 0)
 		return -1;
 	if (!s->trace && (ip_filters_check(&s->options->filters, plan, s->target->pid) < 0 ||
 			  ip_session_begin_trace(s, plan, modules) < 0))
@@ -230,7 +230,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
 	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
-	ip_family_allow(s->family, true); /* a child may be forked as soon as the stop is over */
+	ip_follow_fork_allow(s->family, true); /* a child may be forked as soon as the stop is over */
 	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
 				  : patch_live(s, plan, &foreign, &result);
 	/* it has ended, or executed another program, behind a stop, before we saw that all was as written: nothing is left to be put
@@ -247,7 +247,7 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 		ip_session_count(s, plan);
 		s->summary->left_out += plan->left_out;
 		s->summary->foreign += foreign.sites;
-		ip_foreign_tell(&foreign, s->target->pid);
+		ip_plan_conflicts_tell(&foreign, s->target->pid);
 		s->summary->pages += result.pages;
 		s->summary->threads = result.threads;
 	} /* else what was written was written back; going idle makes sure of it */
@@ -274,8 +274,8 @@ int ip_session_select(struct ip_session *s)
 	if (ip_payload_rules_matter(&s->options->payloads))
 		s->selections.rules = &s->options->payloads;
 	if (s->options->drop_hot) {
-		s->drops = ip_drops_create(s->options->drop_hot);
-		s->selections.chooser = ip_drops_chooser(s->drops);
+		s->drops = ip_drop_hot_create(s->options->drop_hot);
+		s->selections.chooser = ip_drop_hot_chooser(s->drops);
 		return s->drops ? 0 : -1;
 	}
 	return 0;
@@ -286,7 +286,7 @@ int ip_session_check_lists(const struct ip_target *target, const struct ip_modul
 	char what[32];
 
 	snprintf(what, sizeof(what), "pid %d", target->pid);
-	return any_probes(modules) ? ip_catalog_check_used(what)
+	return any_probes(modules) ? ip_probe_list_search_check_used(what)
 				   : 0; /* where there are none, that will be said */
 }
 
@@ -312,7 +312,7 @@ static int try_go_live(struct ip_session *s, bool allow_none)
 	struct ip_plan plan = {0};
 	int ret;
 
-	ip_watch_clear(s->watch, s->trace);
+	ip_site_monitor_clear(s->watch, s->trace);
 	ip_modules_clear(&s->modules);
 	if (ip_modules_load(s->target, &s->modules) < 0)
 		return -1;
@@ -324,7 +324,7 @@ static int try_go_live(struct ip_session *s, bool allow_none)
 	} else {
 		ret = go_live(s, &s->modules, &plan);
 		if (ret == 0)
-			ret = ip_follow_begin(s);
+			ret = ip_follow_dlopen_begin(s);
 	}
 	ip_plan_clear(&plan);
 	return ret;

@@ -3,8 +3,8 @@
  * A session: one target, its live probes, one trace directory. From outside (attach) or from the
  * first instruction (run).
  */
-#ifndef IP_SESSION_SESSION_H
-#define IP_SESSION_SESSION_H
+#ifndef IP_SESSION_H
+#define IP_SESSION_H
 
 #include <stdbool.h>
 #include <stddef.h>

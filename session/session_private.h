@@ -2,8 +2,8 @@
 /*
  * What attach, run and the dry run share of a session.
  */
-#ifndef IP_SESSION_SESSION_PRIVATE_H
-#define IP_SESSION_SESSION_PRIVATE_H
+#ifndef IP_SESSION_PRIVATE_H
+#define IP_SESSION_PRIVATE_H
 
 #include "collector/coarse_clock.h"
 #include "collector/collector.h"
@@ -22,7 +22,7 @@
 #include "trace_writer/writer.h"
 
 struct ip_change_gap;
-struct ip_flip_result;
+struct ip_remap_result;
 
 struct ip_session {
 	const struct ip_session_options *options;
@@ -36,21 +36,21 @@ struct ip_session {
 	struct ip_trace *trace;
 	struct ip_counters *counters; /* NULL: every function logs */
 	struct ip_user user;	      /* its path NULL: the session has no payload of the user's */
-	struct ip_drops *drops;	      /* NULL: nothing is dropped */
+	struct ip_drop_hot *drops;	      /* NULL: nothing is dropped */
 	struct ip_until *until;	      /* NULL: no condition ends it */
 	uint64_t saved_ns,
 		save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
-	struct ip_pulse *pulse; /* of coarse time; NULL: none */
+	struct ip_coarse_clock *pulse; /* of coarse time; NULL: none */
 	uint64_t condensed;	/* pieces that were removed when its notes were condensed last */
-	struct ip_family *family;
-	struct ip_follow *follow;
-	struct ip_become *become;	 /* NULL: no exec is being followed */
+	struct ip_follow_fork *family;
+	struct ip_follow_dlopen *follow;
+	struct ip_follow_exec *become;	 /* NULL: no exec is being followed */
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_thread_watch *threads; /* over those that come while it records; NULL: not yet */
-	struct ip_watch *watch;		 /* over the live sites of the present image */
+	struct ip_site_monitor *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
-	struct ip_pace pace;		 /* of its turns */
+	struct ip_poll_interval pace;		 /* of its turns */
 	uint64_t attend_ns;		 /* until when somebody who has knocked is attended to */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
@@ -142,7 +142,7 @@ void ip_session_condense(struct ip_session *s);
 int ip_session_save_counts(struct ip_session *s);
 
 /* One turn of the loop: drain, show, decide. NULL: go on; else why to end. */
-const char *ip_session_turn(struct ip_session *s);
+const char *ip_session_step(struct ip_session *s);
 
 /* Puts everything back, drains the rest. Keeps trying for some seconds where threads cannot be stopped. */
 int ip_session_go_idle(struct ip_session *s);
@@ -159,7 +159,7 @@ int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_p
  * changed; -1: some of it may have. */
 int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
 			   const struct ip_plan *idle, const struct ip_change_gap *gap,
-			   struct ip_flip_result *ret);
+			   struct ip_remap_result *ret);
 
 /* Puts back whatever is live, without a stop. The same. */
 int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,

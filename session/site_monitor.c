@@ -58,7 +58,7 @@ struct piece {
 	uint64_t seen_tsc;
 };
 
-struct ip_watch {
+struct ip_site_monitor {
 	struct ip_target *target;
 	struct ip_area *area;
 	uint64_t max_stop_ns;
@@ -72,14 +72,14 @@ struct ip_watch {
 	uint8_t *text;
 	uint64_t next_ns, told_ns;
 	bool late;  /* any function is */
-	bool wants; /* ip_watch_wants_update() */
-	struct ip_watch_summary summary;
+	bool wants; /* ip_site_monitor_wants_update() */
+	struct ip_site_monitor_summary summary;
 };
 
-int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
-		    struct ip_watch **ret)
+int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
+		    struct ip_site_monitor **ret)
 {
-	struct ip_watch *w = calloc(1, sizeof(*w));
+	struct ip_site_monitor *w = calloc(1, sizeof(*w));
 
 	if (!w || !(w->text = malloc(PIECE))) {
 		free(w);
@@ -101,7 +101,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Cuts the sites into pieces: within one there is no page without a site. */
-static int cut(struct ip_watch *w)
+static int cut(struct ip_site_monitor *w)
 {
 	uint64_t now = ip_clock_now();
 
@@ -114,7 +114,7 @@ static int cut(struct ip_watch *w)
 		    w->sites[i].address - w->sites[i - 1].address <= 4096 &&
 		    w->sites[i].library == w->sites[i - 1].library)
 			continue;
-		if (ip_grow(&w->pieces, w->npieces, sizeof(*w->pieces)) < 0)
+		if (ip_array_grow(&w->pieces, w->npieces, sizeof(*w->pieces)) < 0)
 			return -1;
 		w->pieces[w->npieces++] = (struct piece){first, i, now};
 		first = i;
@@ -134,7 +134,7 @@ static int by_known(const void *a, const void *b)
 }
 
 /* The functions that are watched, by number; NULL: none, or no memory. */
-static struct known *list_known(const struct ip_watch *w, size_t *ret_n)
+static struct known *list_known(const struct ip_site_monitor *w, size_t *ret_n)
 {
 	struct known *known = calloc(w->nfunctions + 1, sizeof(*known));
 
@@ -147,7 +147,7 @@ static struct known *list_known(const struct ip_watch *w, size_t *ret_n)
 	return known;
 }
 
-int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
+int ip_site_monitor_add(struct ip_site_monitor *w, const struct ip_plan *plan)
 {
 	_cleanup_free_ uint32_t *place = calloc(plan->nfunctions + 1, sizeof(*place)); /* + 1; 0: none */
 	_cleanup_free_ struct known *known = NULL;
@@ -157,7 +157,7 @@ int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 
 	if (!place)
 		return ip_error("out of memory");
-	if (ip_watch_drop(w, plan) < 0)
+	if (ip_site_monitor_drop(w, plan) < 0)
 		return -1;
 	known = list_known(w, &nknown);
 	functions = reallocarray(w->functions, w->nfunctions + plan->nfunctions + 1, sizeof(*functions));
@@ -198,7 +198,7 @@ int ip_watch_add(struct ip_watch *w, const struct ip_plan *plan)
 }
 
 /* Forgets the functions of which no site is left and nothing has to be told yet. */
-static int forget_functions(struct ip_watch *w)
+static int forget_functions(struct ip_site_monitor *w)
 {
 	_cleanup_free_ uint32_t *place = calloc(w->nfunctions + 1, sizeof(*place));
 	size_t n = 0;
@@ -224,7 +224,7 @@ static int forget_functions(struct ip_watch *w)
 	return 0;
 }
 
-int ip_watch_drop(struct ip_watch *w, const struct ip_plan *plan)
+int ip_site_monitor_drop(struct ip_site_monitor *w, const struct ip_plan *plan)
 {
 	_cleanup_free_ bool *gone = NULL;
 	size_t n = 0;
@@ -248,7 +248,7 @@ int ip_watch_drop(struct ip_watch *w, const struct ip_plan *plan)
 	return forget_functions(w) < 0 ? -1 : cut(w);
 }
 
-static void note_missing(struct ip_watch *w, struct function *f, uint64_t until, struct ip_trace *trace)
+static void note_missing(struct ip_site_monitor *w, struct function *f, uint64_t until, struct ip_trace *trace)
 {
 	w->summary.disturbed += !f->disturbed;
 	f->disturbed = true;
@@ -256,7 +256,7 @@ static void note_missing(struct ip_watch *w, struct function *f, uint64_t until,
 		ip_trace_add_missing(trace, f->number, f->seen_tsc, until);
 }
 
-int ip_watch_forget(struct ip_watch *w, uint64_t start, uint64_t end, struct ip_trace *trace)
+int ip_site_monitor_forget(struct ip_site_monitor *w, uint64_t start, uint64_t end, struct ip_trace *trace)
 {
 	_cleanup_free_ bool *lost = w ? calloc(w->nfunctions + 1, sizeof(*lost)) : NULL;
 	size_t n = 0;
@@ -290,7 +290,7 @@ int ip_watch_forget(struct ip_watch *w, uint64_t start, uint64_t end, struct ip_
 	return forget_functions(w) < 0 ? -1 : cut(w);
 }
 
-bool ip_watch_wants_update(struct ip_watch *w)
+bool ip_site_monitor_wants_update(struct ip_site_monitor *w)
 {
 	bool wants = w && w->wants;
 
@@ -306,12 +306,12 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-bool ip_watch_is_disturbed(const struct ip_watch *w)
+bool ip_site_monitor_is_disturbed(const struct ip_site_monitor *w)
 {
 	return w && w->noff;
 }
 
-void ip_watch_select(struct ip_watch *w, uint32_t *numbers, size_t n, struct ip_trace *trace)
+void ip_site_monitor_select(struct ip_site_monitor *w, uint32_t *numbers, size_t n, struct ip_trace *trace)
 {
 	qsort(numbers, n, sizeof(*numbers), by_number);
 	for (size_t i = 0; i < w->nfunctions; i++) {
@@ -332,7 +332,7 @@ void ip_watch_select(struct ip_watch *w, uint32_t *numbers, size_t n, struct ip_
 	}
 }
 
-void ip_watch_clear(struct ip_watch *w, struct ip_trace *trace)
+void ip_site_monitor_clear(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	if (!w)
 		return;
@@ -350,22 +350,22 @@ void ip_watch_clear(struct ip_watch *w, struct ip_trace *trace)
 	w->nsites = w->nfunctions = w->npieces = w->at = w->noff = 0;
 }
 
-void ip_watch_destroy(struct ip_watch *w)
+void ip_site_monitor_destroy(struct ip_site_monitor *w)
 {
 	if (!w)
 		return;
-	ip_watch_clear(w, NULL);
+	ip_site_monitor_clear(w, NULL);
 	free(w->text);
 	free(w);
 }
 
-struct ip_watch_summary ip_watch_summary(const struct ip_watch *w)
+struct ip_site_monitor_summary ip_site_monitor_summary(const struct ip_site_monitor *w)
 {
-	return w ? w->summary : (struct ip_watch_summary){0};
+	return w ? w->summary : (struct ip_site_monitor_summary){0};
 }
 
 /* Step 1. How many functions of the piece are suspect. */
-static size_t look(struct ip_watch *w, struct piece *piece)
+static size_t look(struct ip_site_monitor *w, struct piece *piece)
 {
 	const struct site *first = &w->sites[piece->first], *last = &w->sites[piece->end - 1];
 	uint64_t now = ip_clock_now();
@@ -405,7 +405,7 @@ struct settling {
 };
 
 /* Not where its stub went away with the library that brought it. */
-static bool stub_stands(const struct ip_watch *w, const struct site *s)
+static bool stub_stands(const struct ip_site_monitor *w, const struct site *s)
 {
 	static const uint8_t nothing[16];
 	uint8_t bytes[16];
@@ -424,7 +424,7 @@ static bool holds_ours(enum ip_site_state state)
 }
 
 /* Step 3: whether the library is the one that we have patched. */
-static bool library_stands(const struct ip_watch *w, struct settling *g, uint64_t library)
+static bool library_stands(const struct ip_site_monitor *w, struct settling *g, uint64_t library)
 {
 	unsigned looks = 0;
 
@@ -446,7 +446,7 @@ static bool library_stands(const struct ip_watch *w, struct settling *g, uint64_
 	return g->stands;
 }
 
-static int add_change(struct settling *g, const struct ip_watch *w, const struct site *s,
+static int add_change(struct settling *g, const struct ip_site_monitor *w, const struct site *s,
 		      enum ip_site_state state, const uint8_t *bytes, bool live)
 {
 	struct ip_change c = {.address = s->address,
@@ -469,14 +469,14 @@ static int add_change(struct settling *g, const struct ip_watch *w, const struct
 		c.new_bytes[0] = bytes[0];
 	if (!memcmp(c.old_bytes, c.new_bytes, s->length))
 		return 0;
-	if (ip_grow(&g->changes, g->n, sizeof(*g->changes)) < 0)
+	if (ip_array_grow(&g->changes, g->n, sizeof(*g->changes)) < 0)
 		return -1;
 	g->changes[g->n++] = c;
 	return 0;
 }
 
 /* The sites of all suspect functions, twice: who is blocked, and then what is to be done. */
-static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
+static int gather(struct ip_site_monitor *w, struct settling *g, uint64_t now)
 {
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < w->nsites; i++) {
@@ -513,7 +513,7 @@ static int gather(struct ip_watch *w, struct settling *g, uint64_t now)
 }
 
 /* Step 4. */
-static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
+static void tell(struct ip_site_monitor *w, const struct settling *g, uint64_t now)
 {
 	_cleanup_free_ char *name = NULL;
 
@@ -530,7 +530,7 @@ static void tell(struct ip_watch *w, const struct settling *g, uint64_t now)
 }
 
 /* Step 3. It stays pending, or off, until its sites are found live. */
-static void ask(struct ip_watch *w, struct function *f, uint64_t now)
+static void ask(struct ip_site_monitor *w, struct function *f, uint64_t now)
 {
 	if (!f->late || now >= f->ask_ns) {
 		w->wants = true;
@@ -540,7 +540,7 @@ static void ask(struct ip_watch *w, struct function *f, uint64_t now)
 }
 
 /* The suspects are as they should be now. */
-static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t now, struct ip_trace *trace)
+static void note_settled(struct ip_site_monitor *w, const struct settling *g, uint64_t now, struct ip_trace *trace)
 {
 	for (size_t i = 0; i < w->nfunctions; i++) {
 		struct function *f = &w->functions[i];
@@ -579,7 +579,7 @@ static void note_settled(struct ip_watch *w, const struct settling *g, uint64_t 
 }
 
 /* Step 2: all suspects. */
-static struct ip_patch_result settle(struct ip_watch *w, struct ip_trace *trace)
+static struct ip_patch_result settle(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	struct settling g = {.blocked = calloc(w->nfunctions, 1),
 			     .gone = calloc(w->nfunctions, 1),
@@ -593,7 +593,7 @@ static struct ip_patch_result settle(struct ip_watch *w, struct ip_trace *trace)
 	/* iprobe detach puts sites back from outside: then we are about to end; and of another program they are none of ours */
 	if (w->area->header->ended != w->area->header->session && ip_target_refresh(w->target) == 0 &&
 	    w->target->images == images && gather(w, &g, now) == 0) {
-		bool done = !g.n || ip_mend(w->target, g.changes, g.n, w->max_stop_ns, &result) == (int)g.n;
+		bool done = !g.n || ip_patch_in_place(w->target, g.changes, g.n, w->max_stop_ns, &result) == (int)g.n;
 
 		w->summary.stops += result.sites > 0;
 		if (done)
@@ -620,7 +620,7 @@ static uint64_t cpu_ns(void)
 }
 
 /* Step 1: the pieces that are due. */
-struct ip_patch_result ip_watch_turn(struct ip_watch *w, struct ip_trace *trace)
+struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *w, struct ip_trace *trace)
 {
 	struct ip_patch_result result = {0};
 	uint64_t now = ip_now_ns(), began = cpu_ns(), pause, cost = 0, due, stopped = 0;

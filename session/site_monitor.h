@@ -19,7 +19,7 @@
  *          the update that follows the loader (follow_dlopen.h), which holds all of the text against the library's file; it is asked for at
  *          once, and then once a second. The function is settled when its sites are found live again
  *        - where no watched site of the library holds our displacement any more, it has gone or was loaded anew: nobody has
- *          changed anything, and nothing is told. Its sites are forgotten when the loader's list says so (ip_watch_forget()).
+ *          changed anything, and nothing is told. Its sites are forgotten when the loader's list says so (ip_site_monitor_forget()).
  *   4. From when to when calls of the function are missing is told in the trace ("missing" lines), how many functions there were in the
  *      summary, the first on stderr at once.
  *
@@ -27,8 +27,8 @@
  * thread may run into what it left. A uprobe that stays for longer than a look takes is found while it is there; then nothing can
  * happen any more.
  */
-#ifndef IP_SESSION_SITE_MONITOR_H
-#define IP_SESSION_SITE_MONITOR_H
+#ifndef IP_SITE_MONITOR_H
+#define IP_SITE_MONITOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,36 +37,36 @@
 #include "hotpatcher/shm/area.h"
 
 struct ip_trace;
-struct ip_watch;
+struct ip_site_monitor;
 
-struct ip_watch_summary {
+struct ip_site_monitor_summary {
 	size_t disturbed; /* functions of which calls are missing */
 	size_t stops;	  /* that repairs took */
 };
 
-int ip_watch_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
-		    struct ip_watch **ret);
-void ip_watch_destroy(struct ip_watch *watch);
+int ip_site_monitor_create(struct ip_target *target, struct ip_area *area, uint64_t max_stop_ns, bool live_line,
+		    struct ip_site_monitor **ret);
+void ip_site_monitor_destroy(struct ip_site_monitor *watch);
 
 /* The plan's sites are live from now on; names and numbers are copied. Those of the same address that are known are replaced. */
-int ip_watch_add(struct ip_watch *watch, const struct ip_plan *plan);
+int ip_site_monitor_add(struct ip_site_monitor *watch, const struct ip_plan *plan);
 /* What was mapped from start to end has been unloaded: its sites are no more. watch may be NULL. */
-int ip_watch_forget(struct ip_watch *watch, uint64_t start, uint64_t end, struct ip_trace *trace);
+int ip_site_monitor_forget(struct ip_site_monitor *watch, uint64_t start, uint64_t end, struct ip_trace *trace);
 /* Whether idle sites of libraries wait for an update (step 3); asked once. watch may be NULL. */
-bool ip_watch_wants_update(struct ip_watch *watch);
+bool ip_site_monitor_wants_update(struct ip_site_monitor *watch);
 /* The plan's sites are made idle by us: to be called before that is done, or the watch takes it for somebody else's work. */
-int ip_watch_drop(struct ip_watch *watch, const struct ip_plan *plan);
+int ip_site_monitor_drop(struct ip_site_monitor *watch, const struct ip_plan *plan);
 /* Whether sites of any function are idle for the sake of somebody else. watch may be NULL. */
-bool ip_watch_is_disturbed(const struct ip_watch *watch);
+bool ip_site_monitor_is_disturbed(const struct ip_site_monitor *watch);
 /* These functions are selected from now on (numbers are sorted). Of the others that are still watched, since somebody else's hand is in
  * a site of theirs, all that is ours goes idle, and none goes live again unless it is selected again. */
-void ip_watch_select(struct ip_watch *watch, uint32_t *numbers, size_t n, struct ip_trace *trace);
+void ip_site_monitor_select(struct ip_site_monitor *watch, uint32_t *numbers, size_t n, struct ip_trace *trace);
 /* Another program, or the end: no site is live any more. What is missing until now is noted. */
-void ip_watch_clear(struct ip_watch *watch, struct ip_trace *trace);
+void ip_site_monitor_clear(struct ip_site_monitor *watch, struct ip_trace *trace);
 
 /* One turn; returns at once where it is not time yet. result: of the stop that a repair took; sites 0: none. */
-struct ip_patch_result ip_watch_turn(struct ip_watch *watch, struct ip_trace *trace);
+struct ip_patch_result ip_site_monitor_step(struct ip_site_monitor *watch, struct ip_trace *trace);
 
-struct ip_watch_summary ip_watch_summary(const struct ip_watch *watch);
+struct ip_site_monitor_summary ip_site_monitor_summary(const struct ip_site_monitor *watch);
 
 #endif

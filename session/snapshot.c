@@ -13,7 +13,7 @@
 #include "common/error.h"
 #include "session/session_private.h"
 
-static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct ip_window_counts *counts)
+static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct ip_flight_recorder_counts *counts)
 {
 	if (ip_collector_snapshot(s->collector, trace, counts) < 0)
 		return -1;
@@ -26,7 +26,7 @@ static int write_snapshot(struct ip_session *s, struct ip_trace *trace, struct i
 int ip_session_snapshot(struct ip_session *s, int directory, const char *name, struct ip_control_reply *reply)
 {
 	struct ip_dir_place place;
-	struct ip_window_counts counts;
+	struct ip_flight_recorder_counts counts;
 	struct ip_trace *trace;
 	bool down;
 	int made;
@@ -48,9 +48,9 @@ int ip_session_snapshot(struct ip_session *s, int directory, const char *name, s
 	if (place.parent < 0)
 		return ip_error_errno("cannot hold the directory of %s", name);
 	strcpy(place.name, name);
-	down = ip_permit_put_down();
+	down = ip_delegation_put_down();
 	made = ip_trace_clone(s->trace, &place, &trace);
-	ip_permit_take_up(down);
+	ip_delegation_take_up(down);
 	if (made < 0)
 		return -1;
 	if (write_snapshot(s, trace, &counts) < 0) {

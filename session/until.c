@@ -46,7 +46,7 @@ static int watch(struct ip_until *u, const struct ip_condition *condition, uint3
 	for (size_t i = 0; i < u->n; i++)
 		if (u->items[i].number == number && u->items[i].condition == condition)
 			return 0;
-	if (ip_grow(&u->items, u->n, sizeof(w)) < 0)
+	if (ip_array_grow(&u->items, u->n, sizeof(w)) < 0)
 		return -1;
 	w.function = ip_demangle(name, false);
 	if (!w.function)
@@ -137,7 +137,7 @@ static bool look_at_all(struct ip_session *s, uint64_t now)
 	return false;
 }
 
-const char *ip_until_turn(struct ip_session *s)
+const char *ip_until_step(struct ip_session *s)
 {
 	struct ip_until *u = s->until;
 	uint64_t now = ip_now_ns();

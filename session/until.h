@@ -2,8 +2,8 @@
 /*
  * Ending a session when a condition holds (--until; common/condition.h): its functions are measured, and looked at four times in each while.
  */
-#ifndef IP_SESSION_UNTIL_H
-#define IP_SESSION_UNTIL_H
+#ifndef IP_UNTIL_H
+#define IP_UNTIL_H
 
 #include "common/condition.h"
 
@@ -15,7 +15,7 @@ struct ip_until;
 int ip_until_plan(struct ip_session *s, const struct ip_plan *plan);
 /* Now and then. NULL: go on; else why the session ends, in the summary, says which condition it was. That is known (summary->until) before the
  * session ends, where it is to linger. */
-const char *ip_until_turn(struct ip_session *s);
+const char *ip_until_step(struct ip_session *s);
 void ip_until_destroy(struct ip_until *until);
 
 #endif

@@ -39,7 +39,7 @@ static bool brings_new(const struct ip_session *s, const struct ip_plan *plan)
 }
 
 /* Step 2. */
-static int prepare(struct ip_session *s, struct ip_difference *d, const struct ip_change_options *o)
+static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip_change_options *o)
 {
 	bool new;
 
@@ -66,7 +66,7 @@ static int prepare(struct ip_session *s, struct ip_difference *d, const struct i
 }
 
 /* One live site of each library. */
-static int tell_loader(struct ip_loader *loader, const struct ip_plan *live)
+static int tell_loader(struct ip_link_map *loader, const struct ip_plan *live)
 {
 	uint32_t last = UINT32_MAX;
 
@@ -77,20 +77,20 @@ static int tell_loader(struct ip_loader *loader, const struct ip_plan *live)
 		if (!c->may_go || module == last)
 			continue;
 		last = module;
-		if (ip_loader_expect(loader, c->address, c->new_bytes, c->length) < 0)
+		if (ip_link_map_expect(loader, c->address, c->new_bytes, c->length) < 0)
 			return -1;
 	}
 	return 0;
 }
 
 /* Step 3. 0, or -1. *ret_again: pieces were switched, but not all, or somebody else was at a site just now. */
-static int apply(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
+static int apply(struct ip_session *s, const struct ip_plan_diff *d, const struct ip_change_options *o,
 		 const struct ip_change *changes, size_t n, struct ip_patch_result *result,
 		 struct ip_change_result *ret, bool *ret_again)
 {
 	/* no site of this image has been live before: then the gate is closed still */
 	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
-	struct ip_flip_result flipped;
+	struct ip_remap_result flipped;
 	int done = 0;
 
 	s->live = true;
@@ -108,7 +108,7 @@ static int apply(struct ip_session *s, const struct ip_difference *d, const stru
 			return 0;
 		}
 	}
-	done = ip_parts_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, result);
+	done = ip_stop_batches_apply(s->target, changes, n, o->max_stop_ns, gate, IP_SESSION_TRIES, result);
 	if (done < 0) {
 		ret->partial = result->nstops > 0;
 		*ret_again = !result->nstops && !result->transient; /* a site has changed since we looked */
@@ -117,7 +117,7 @@ static int apply(struct ip_session *s, const struct ip_difference *d, const stru
 }
 
 /* Steps 3 and 4. *ret_again: as above. */
-static int carry_out(struct ip_session *s, const struct ip_difference *d, const struct ip_change_options *o,
+static int carry_out(struct ip_session *s, const struct ip_plan_diff *d, const struct ip_change_options *o,
 		     struct ip_change_result *ret, bool *ret_again)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
@@ -128,7 +128,7 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 	int done;
 
 	*ret_again = false;
-	changes = ip_difference_changes(d, &n);
+	changes = ip_plan_diff_changes(d, &n);
 	if (!changes)
 		return -1;
 	ip_collector_priority(true);
@@ -144,8 +144,8 @@ static int carry_out(struct ip_session *s, const struct ip_difference *d, const 
 		return ip_stop_tell_in_vain(in_vain, nin_vain, why ? why : "out of memory");
 	}
 	if (!o->child &&
-	    ((s->watch && ip_watch_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
-		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
+	    ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
+		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
 	done = tell_loader(o->loader, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
@@ -177,7 +177,7 @@ static void tell_watch(struct ip_session *s)
 
 	if (ip_plan_match(s->target, &s->modules, &s->selections, &plan) < 0 ||
 	    !(numbers = calloc(plan.nfunctions + 1, sizeof(*numbers)))) {
-		ip_watch_clear(s->watch, s->trace); /* no memory: they go unwatched */
+		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
 		return;
 	}
 	for (size_t i = 0; i < plan.nfunctions; i++) {
@@ -186,7 +186,7 @@ static void tell_watch(struct ip_session *s)
 		numbers[i] = ip_plan_first_number(s->area, f->module) +
 			     IP_NUMBERS_PER_FUNCTION * f->function + f->inlined;
 	}
-	ip_watch_select(s->watch, numbers, plan.nfunctions, s->trace);
+	ip_site_monitor_select(s->watch, numbers, plan.nfunctions, s->trace);
 	ip_plan_clear(&plan);
 }
 
@@ -194,14 +194,14 @@ static void tell_watch(struct ip_session *s)
 static int update_once(struct ip_session *s, const struct ip_change_options *o, bool children,
 		       struct ip_change_result *ret, bool *ret_again)
 {
-	struct ip_difference d = {0};
+	struct ip_plan_diff d = {0};
 	int done = -1;
 
 	*ret = (struct ip_change_result){0};
 	*ret_again = false;
 	if (ip_target_refresh(s->target) < 0 ||
 	    (o->must_match && ip_plan_check_last(s->target, &s->modules, &s->selections) < 0) ||
-	    ip_difference_make(s->target, &s->modules, &s->selections, s->area, &d) < 0)
+	    ip_plan_diff_make(s->target, &s->modules, &s->selections, s->area, &d) < 0)
 		return -1;
 	if (o->child)
 		ip_plan_clear(&d.idle);
@@ -231,18 +231,18 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 			done = carry_out(s, &d, o, ret, ret_again);
 		ip_area_unlock_patch(s->area);
 	}
-	if (done == 0 && !o->dry_run && s->watch && (d.foreign || ip_watch_is_disturbed(s->watch)))
+	if (done == 0 && !o->dry_run && s->watch && (d.foreign || ip_site_monitor_is_disturbed(s->watch)))
 		tell_watch(s);
-	ip_difference_clear(&d);
+	ip_plan_diff_clear(&d);
 	return done;
 }
 
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret)
 {
-	bool children = ip_family_lives(s->family); /* before the pump, which asks the family too */
+	bool children = ip_follow_fork_lives(s->family); /* before the pump, which asks the family too */
 	/* fperf records nothing that could overflow */
-	struct ip_pump *pump = s->options->controller ? NULL : ip_pump_start(s->collector);
+	struct ip_drain_thread *pump = s->options->controller ? NULL : ip_drain_thread_start(s->collector);
 	bool again, partial = false;
 	int done;
 
@@ -259,7 +259,7 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 	if (pump) {
 		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
 
-		if (ip_pump_stop(pump) < 0)
+		if (ip_drain_thread_stop(pump) < 0)
 			s->write_failed = true;
 		else if (why)
 			ip_error("%s", why);

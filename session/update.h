@@ -14,13 +14,13 @@
  *
  * Failing at any step leaves the session as it was. Killed at any step, what is live is known by the text: `iprobe detach`.
  */
-#ifndef IP_SESSION_UPDATE_H
-#define IP_SESSION_UPDATE_H
+#ifndef IP_UPDATE_H
+#define IP_UPDATE_H
 
 #include "session/control_socket.h"
 #include "session/session.h"
 
-struct ip_loader;
+struct ip_link_map;
 struct ip_session;
 
 /* Who is told of a change without a stop in which probes that are live are idle for a moment (remap.h, step 4). */
@@ -43,8 +43,8 @@ struct ip_change_options {
 	const struct ip_change_gap *gap; /* NULL: nobody is told */
 	uint64_t max_stop_ns;
 	struct ip_value_options values; /* of what goes live */
-	struct ip_loader *
-		loader; /* is told what went live in libraries that may go (ip_loader_expect()); NULL: nobody is */
+	struct ip_link_map *
+		loader; /* is told what went live in libraries that may go (ip_link_map_expect()); NULL: nobody is */
 };
 
 struct ip_change_result {

@@ -18,8 +18,8 @@
  * The file is locked while its iprobe lives, and removed when the recording ends properly. It says nothing of what a machine
  * keeps that loses power: the target is gone then, too.
  */
-#ifndef IP_TRACE_WRITER_JOURNAL_H
-#define IP_TRACE_WRITER_JOURNAL_H
+#ifndef IP_JOURNAL_H
+#define IP_JOURNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -70,7 +70,7 @@ static void unescape(char *text)
 
 static int add_selection(struct ip_trace *trace, const char *text)
 {
-	if (ip_grow(&trace->selections, trace->nselections, sizeof(*trace->selections)) < 0)
+	if (ip_array_grow(&trace->selections, trace->nselections, sizeof(*trace->selections)) < 0)
 		return -1;
 	trace->selections[trace->nselections] = strdup(text);
 	if (!trace->selections[trace->nselections])
@@ -97,7 +97,7 @@ static int add_module(struct ip_trace *trace, char **fields, struct paths *paths
 		    0)
 		return ip_error("%s/%s: a module is missing", trace->dir, IP_TRACE_SESSION);
 	trace->nmodules++;
-	if (ip_grow(&paths->items, paths->n, sizeof(*paths->items)) < 0)
+	if (ip_array_grow(&paths->items, paths->n, sizeof(*paths->items)) < 0)
 		return -1;
 	unescape(fields[2]);
 	paths->items[paths->n] = strdup(fields[2]);

@@ -22,8 +22,8 @@ struct ip_trace_rotation {
 	unsigned most;
 	uint64_t piece_size;
 	uint64_t in_newest;    /* bytes of packets */
-	struct ip_piece total; /* of all that was written; the newest piece's number, first and tsc */
-	struct ip_pieces pieces;
+	struct ip_trace_segment total; /* of all that was written; the newest piece's number, first and tsc */
+	struct ip_trace_segments pieces;
 };
 
 bool ip_trace_rotates(const struct ip_trace *trace)
@@ -43,7 +43,7 @@ uint32_t ip_rotation_newest(const struct ip_trace *trace)
 
 uint32_t ip_rotation_first(const struct ip_trace *trace)
 {
-	return trace->rotation ? ip_pieces_newest(&trace->rotation->pieces)->first : 0;
+	return trace->rotation ? ip_trace_segments_newest(&trace->rotation->pieces)->first : 0;
 }
 
 void ip_rotation_destroy(struct ip_trace_rotation *r)
@@ -56,20 +56,20 @@ void ip_rotation_destroy(struct ip_trace_rotation *r)
 }
 
 /* Step 1. -1 with errno. */
-static int put(struct ip_trace_rotation *r, const struct ip_piece *piece)
+static int put(struct ip_trace_rotation *r, const struct ip_trace_segment *piece)
 {
-	char line[IP_PIECE_LINE];
+	char line[IP_TRACE_SEGMENT_LINE];
 	ssize_t done;
 
-	ip_piece_format(piece, line);
+	ip_trace_segment_format(piece, line);
 	do
-		done = pwrite(r->fd, line, sizeof(line), ip_piece_place(piece->number));
+		done = pwrite(r->fd, line, sizeof(line), ip_trace_segment_place(piece->number));
 	while (done < 0 && errno == EINTR);
 	if (done != sizeof(line)) {
 		errno = done < 0 ? errno : ENOSPC;
 		return -1;
 	}
-	r->pieces.items[piece->number % IP_PIECES_ROOM] = *piece;
+	r->pieces.items[piece->number % IP_TRACE_SEGMENTS_ROOM] = *piece;
 	r->pieces.newest = piece->number;
 	return 0;
 }
@@ -103,12 +103,12 @@ int ip_trace_set_max_size(struct ip_trace *trace, uint64_t max_size)
 
 int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
 {
-	const struct ip_piece first = {.tsc = trace->start.tsc};
+	const struct ip_trace_segment first = {.tsc = trace->start.tsc};
 
 	if (new_rotation(trace, pieces, max_size, O_CREAT | O_EXCL) < 0)
 		return -1;
 	/* so that no line finds the disk full; where it cannot be had, so be it */
-	fallocate(trace->rotation->fd, FALLOC_FL_KEEP_SIZE, 0, IP_PIECES_SIZE);
+	fallocate(trace->rotation->fd, FALLOC_FL_KEEP_SIZE, 0, IP_TRACE_SEGMENTS_SIZE);
 	trace->rotation->total = first;
 	return put(trace->rotation, &first) < 0
 		       ? ip_error_errno("cannot write %s/%s", trace->dir, IP_TRACE_PIECES)
@@ -154,11 +154,11 @@ static int remove_old(struct ip_trace *trace, const char *file, const struct ip_
 /* Which piece is the oldest to be there beside a new one: so that a whole one has room, and their number is not exceeded. */
 static uint32_t next_first(const struct ip_trace_rotation *r)
 {
-	uint32_t first = ip_pieces_newest(&r->pieces)->first, next = r->pieces.newest + 1;
+	uint32_t first = ip_trace_segments_newest(&r->pieces)->first, next = r->pieces.newest + 1;
 
 	while (first < next &&
 	       (next - first >= r->most ||
-		r->total.bytes - ip_piece_at(&r->pieces, first)->bytes > (r->most - 1) * r->piece_size))
+		r->total.bytes - ip_trace_segment_at(&r->pieces, first)->bytes > (r->most - 1) * r->piece_size))
 		first++;
 	return first;
 }
@@ -167,7 +167,7 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 {
 	struct ip_trace_rotation *r = trace->rotation;
 	struct ip_clock_reading now;
-	struct ip_piece next;
+	struct ip_trace_segment next;
 	uint32_t before;
 
 	if (!r || !r->in_newest || r->in_newest + size <= r->piece_size)
@@ -177,7 +177,7 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 	next = r->total;
 	next.number = r->pieces.newest + 1;
 	next.first = next_first(r);
-	next.tsc = now.tsc > ip_pieces_newest(&r->pieces)->tsc ? now.tsc : ip_pieces_newest(&r->pieces)->tsc;
+	next.tsc = now.tsc > ip_trace_segments_newest(&r->pieces)->tsc ? now.tsc : ip_trace_segments_newest(&r->pieces)->tsc;
 	if (put(r, &next) < 0) {
 		int error = errno;
 
@@ -189,7 +189,7 @@ int ip_rotation_make_room(struct ip_trace *trace, size_t size)
 	ip_trace_close_streams(trace);
 	if (next.first == before)
 		return 0;
-	trace->bytes = r->total.bytes - ip_pieces_first(&r->pieces)->bytes;
+	trace->bytes = r->total.bytes - ip_trace_segments_first(&r->pieces)->bytes;
 	return each_file(trace, remove_old); /* step 2 */
 }
 
@@ -218,10 +218,10 @@ void ip_rotation_advanced(struct ip_trace *trace, const struct ip_progress *befo
 int ip_rotation_reopen(struct ip_trace *trace, unsigned pieces, uint64_t max_size)
 {
 	struct ip_trace_rotation *r;
-	char text[IP_PIECES_SIZE];
+	char text[IP_TRACE_SEGMENTS_SIZE];
 	ssize_t n;
 
-	if (pieces < 2 || pieces > IP_PIECES_MAX)
+	if (pieces < 2 || pieces > IP_TRACE_SEGMENTS_MAX)
 		return ip_error("%s: its journal is damaged", trace->dir);
 	if (new_rotation(trace, pieces, max_size, 0) < 0)
 		return -1;
@@ -229,9 +229,9 @@ int ip_rotation_reopen(struct ip_trace *trace, unsigned pieces, uint64_t max_siz
 	n = pread(r->fd, text, sizeof(text), 0);
 	if (n < 0)
 		return ip_error_errno("cannot read %s/%s", trace->dir, IP_TRACE_PIECES);
-	if (ip_pieces_parse(IP_TRACE_PIECES, text, n, &r->pieces) < 0)
+	if (ip_trace_segments_parse(IP_TRACE_PIECES, text, n, &r->pieces) < 0)
 		return ip_error_prefix("%s", trace->dir);
-	r->total = *ip_pieces_newest(&r->pieces);
+	r->total = *ip_trace_segments_newest(&r->pieces);
 	return 0;
 }
 
@@ -268,19 +268,19 @@ int ip_rotation_settle(struct ip_trace *trace)
 		r->total.events += s->progress.events;
 		r->total.lost += s->progress.last_discarded;
 	}
-	trace->bytes = r->total.bytes - ip_pieces_first(&r->pieces)->bytes;
+	trace->bytes = r->total.bytes - ip_trace_segments_first(&r->pieces)->bytes;
 	return 0;
 }
 
 void ip_trace_rotated(const struct ip_trace *trace, struct ip_trace_rotated *ret)
 {
-	const struct ip_piece *first, *before;
+	const struct ip_trace_segment *first, *before;
 
 	*ret = (struct ip_trace_rotated){0};
 	if (!trace->rotation)
 		return;
-	first = ip_pieces_first(&trace->rotation->pieces);
-	before = first->number ? ip_piece_at(&trace->rotation->pieces, first->number - 1) : NULL;
+	first = ip_trace_segments_first(&trace->rotation->pieces);
+	before = first->number ? ip_trace_segment_at(&trace->rotation->pieces, first->number - 1) : NULL;
 	*ret = (struct ip_trace_rotated){.pieces = first->number,
 					 .packets = first->packets,
 					 .bytes = first->bytes,

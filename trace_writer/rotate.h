@@ -13,8 +13,8 @@
  * had come all the same; so that no entry does so whose packet was never complete, who goes on erases those, a slot's
  * very first one too (journal.h).
  */
-#ifndef IP_TRACE_WRITER_ROTATE_H
-#define IP_TRACE_WRITER_ROTATE_H
+#ifndef IP_ROTATE_H
+#define IP_ROTATE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -184,11 +184,11 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 		return -1;
 	if (!trace->squeezer)
 		return append(trace, stream, parts, 2, progress);
-	squeezed = malloc(ip_squeezed_room(n));
+	squeezed = malloc(ip_encoded_packet_room(n));
 	if (!squeezed)
 		return ip_error("out of memory");
 	return ip_trace_append_squeezed(trace, stream, squeezed,
-					ip_squeeze(trace->squeezer, header, words, n, squeezed), progress);
+					ip_packet_encode(trace->squeezer, header, words, n, squeezed), progress);
 }
 
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)

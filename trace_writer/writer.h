@@ -2,8 +2,8 @@
 /*
  * Writing a trace directory (common/trace_format.h).
  */
-#ifndef IP_TRACE_WRITER_WRITER_H
-#define IP_TRACE_WRITER_WRITER_H
+#ifndef IP_WRITER_H
+#define IP_WRITER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ bool ip_trace_compresses(const struct ip_trace *trace);
 /* What that came to: packets that were left as they were because it fell behind. */
 void ip_trace_add_compressed(struct ip_trace *trace, uint64_t plain);
 
-/* It keeps the newest max_size bytes of packets, or nearly, in so many pieces (2 to IP_PIECES_MAX) of which the oldest is removed when there is no room for a
+/* It keeps the newest max_size bytes of packets, or nearly, in so many pieces (2 to IP_TRACE_SEGMENTS_MAX) of which the oldest is removed when there is no room for a
  * new one (rotate.h). After ip_trace_compress(), before the journal. -1 with an error. */
 #define IP_TRACE_PIECE_LEAST (256u << 10) /* bytes: so that what the last packet leaves of it is little */
 int ip_trace_rotate(struct ip_trace *trace, unsigned pieces, uint64_t max_size);

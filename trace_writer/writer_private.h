@@ -3,8 +3,8 @@
  * What the files of a trace's writer share: the directory (trace.c), what its session file tells (session_file.c), putting that and the
  * metadata on disk (sync.c), streams of packets (streams.c).
  */
-#ifndef IP_TRACE_WRITER_WRITER_PRIVATE_H
-#define IP_TRACE_WRITER_WRITER_PRIVATE_H
+#ifndef IP_WRITER_PRIVATE_H
+#define IP_WRITER_PRIVATE_H
 
 #include <stdio.h>
 
@@ -56,7 +56,7 @@ struct ip_trace {
 	char *ending;
 	struct ip_journal *journal;
 	struct ip_trace_rotation *rotation; /* it keeps the newest; NULL: it keeps everything */
-	struct ip_squeezer *squeezer;	    /* streams are compressed; NULL: they are plain */
+	struct ip_packet_codec *squeezer;	    /* streams are compressed; NULL: they are plain */
 	char **selections; /* where the trace was opened again: the session's, in their order */
 	size_t nselections;
 	size_t synced_size; /* of text, when it was written last */

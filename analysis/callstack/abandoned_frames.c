@@ -11,7 +11,7 @@
 
 #define CAPACITY_MIN 64u
 
-static uint32_t *chain_of(const struct ip_limbo *limbo, uint32_t function, uint64_t sp)
+static uint32_t *chain_of(const struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp)
 {
 	uint64_t h = (sp >> IP_SP_SHIFT ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
 
@@ -19,12 +19,12 @@ static uint32_t *chain_of(const struct ip_limbo *limbo, uint32_t function, uint6
 }
 
 /* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's end. */
-static uint32_t *find(const struct ip_limbo *limbo, uint32_t function, uint64_t sp)
+static uint32_t *find(const struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp)
 {
 	uint32_t *link = chain_of(limbo, function, sp);
 
 	while (*link) {
-		struct ip_limbo_entry *e = &limbo->entries[*link - 1];
+		struct ip_abandoned_frames_entry *e = &limbo->entries[*link - 1];
 
 		if (e->function == function && e->frame.sp == sp)
 			break;
@@ -33,13 +33,13 @@ static uint32_t *find(const struct ip_limbo *limbo, uint32_t function, uint64_t 
 	return link;
 }
 
-static bool grow(struct ip_limbo *limbo)
+static bool grow(struct ip_abandoned_frames *limbo)
 {
 	size_t capacity = limbo->capacity ? 2 * limbo->capacity : CAPACITY_MIN;
-	struct ip_limbo_entry *entries;
+	struct ip_abandoned_frames_entry *entries;
 	uint32_t *heads;
 
-	if (capacity > IP_LIMBO_MAX)
+	if (capacity > IP_ABANDONED_FRAMES_MAX)
 		return false;
 	heads = calloc(capacity, sizeof(*heads));
 	if (!heads)
@@ -50,7 +50,7 @@ static bool grow(struct ip_limbo *limbo)
 		return false;
 	}
 	free(limbo->heads);
-	*limbo = (struct ip_limbo){entries, heads, limbo->n, capacity};
+	*limbo = (struct ip_abandoned_frames){entries, heads, limbo->n, capacity};
 	for (size_t i = 0; i < limbo->n; i++) {
 		uint32_t *head = chain_of(limbo, entries[i].function, entries[i].frame.sp);
 
@@ -60,21 +60,21 @@ static bool grow(struct ip_limbo *limbo)
 	return true;
 }
 
-void ip_limbo_deinit(struct ip_limbo *limbo)
+void ip_abandoned_frames_deinit(struct ip_abandoned_frames *limbo)
 {
 	free(limbo->entries);
 	free(limbo->heads);
-	*limbo = (struct ip_limbo){0};
+	*limbo = (struct ip_abandoned_frames){0};
 }
 
-int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, struct ip_limbo_entry *ret_old)
+int ip_abandoned_frames_add(struct ip_abandoned_frames *limbo, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old)
 {
 	uint32_t *link, next;
 
 	if (limbo->n) {
 		link = find(limbo, entry->function, entry->frame.sp);
 		if (*link) {
-			struct ip_limbo_entry *e = &limbo->entries[*link - 1];
+			struct ip_abandoned_frames_entry *e = &limbo->entries[*link - 1];
 
 			next = e->next;
 			*ret_old = *e;
@@ -93,14 +93,14 @@ int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, str
 }
 
 /* Takes out the entry that link leads to. */
-static void take(struct ip_limbo *limbo, uint32_t *link, struct ip_limbo_entry *ret)
+static void take(struct ip_abandoned_frames *limbo, uint32_t *link, struct ip_abandoned_frames_entry *ret)
 {
 	size_t hole = *link - 1, last = limbo->n - 1;
 
 	*ret = limbo->entries[hole];
 	*link = ret->next;
 	if (hole != last) {
-		const struct ip_limbo_entry *e = &limbo->entries[last];
+		const struct ip_abandoned_frames_entry *e = &limbo->entries[last];
 
 		link = find(limbo, e->function, e->frame.sp);
 		limbo->entries[hole] = limbo->entries[last];
@@ -109,8 +109,8 @@ static void take(struct ip_limbo *limbo, uint32_t *link, struct ip_limbo_entry *
 	limbo->n--;
 }
 
-bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint64_t group,
-		   struct ip_limbo_entry *ret)
+bool ip_abandoned_frames_take(struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp, uint64_t group,
+		   struct ip_abandoned_frames_entry *ret)
 {
 	uint32_t *link;
 
@@ -123,9 +123,9 @@ bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint6
 	return true;
 }
 
-bool ip_limbo_take_any(struct ip_limbo *limbo, struct ip_limbo_entry *ret)
+bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *limbo, struct ip_abandoned_frames_entry *ret)
 {
-	const struct ip_limbo_entry *e;
+	const struct ip_abandoned_frames_entry *e;
 
 	if (!limbo->n)
 		return false;

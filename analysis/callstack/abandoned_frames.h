@@ -3,8 +3,8 @@
  * Frames of a thread that have been left without an exit: most are gone (longjmp, exception), some come
  * back (a coroutine is resumed). They are found again by what an exit event has: function and stack pointer.
  */
-#ifndef IP_LIMBO_H
-#define IP_LIMBO_H
+#ifndef IP_ABANDONED_FRAMES_H
+#define IP_ABANDONED_FRAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "analysis/callstack/frames.h"
 
-struct ip_limbo_entry {
+struct ip_abandoned_frames_entry {
 	struct ip_frame frame;
 	uint32_t function; /* whose exit brings it back: the frame's, or the one that it has jumped to */
 	uint64_t left;	   /* TSC */
@@ -24,27 +24,27 @@ struct ip_limbo_entry {
 	uint32_t next; /* private */
 };
 
-struct ip_limbo {
-	struct ip_limbo_entry *entries;
+struct ip_abandoned_frames {
+	struct ip_abandoned_frames_entry *entries;
 	uint32_t *heads; /* index + 1 of the first entry of each chain */
 	size_t n, capacity;
 };
 
 /* Frames that are kept at most. */
-#define IP_LIMBO_MAX 65536u
+#define IP_ABANDONED_FRAMES_MAX 65536u
 
-void ip_limbo_deinit(struct ip_limbo *limbo);
+void ip_abandoned_frames_deinit(struct ip_abandoned_frames *limbo);
 
 /* Adds an entry. An older one with the same function and sp is given out instead: its memory has been used
  * again, it cannot come back. 1: *ret_old is that one; 0: there was none; -1: it is full or memory ran out,
  * nothing was added. */
-int ip_limbo_add(struct ip_limbo *limbo, const struct ip_limbo_entry *entry, struct ip_limbo_entry *ret_old);
+int ip_abandoned_frames_add(struct ip_abandoned_frames *limbo, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old);
 
 /* Takes out the entry of a function at a stack pointer. group 0: of any group. */
-bool ip_limbo_take(struct ip_limbo *limbo, uint32_t function, uint64_t sp, uint64_t group,
-		   struct ip_limbo_entry *ret);
+bool ip_abandoned_frames_take(struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp, uint64_t group,
+		   struct ip_abandoned_frames_entry *ret);
 
 /* Takes out any entry; false: it is empty. */
-bool ip_limbo_take_any(struct ip_limbo *limbo, struct ip_limbo_entry *ret);
+bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *limbo, struct ip_abandoned_frames_entry *ret);
 
 #endif

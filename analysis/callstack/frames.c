@@ -134,7 +134,7 @@ void ip_frames_destroy(struct ip_frames *t)
 {
 	if (!t)
 		return;
-	ip_limbo_deinit(&t->limbo);
+	ip_abandoned_frames_deinit(&t->limbo);
 	free(t->frames);
 	free(t->parts);
 	free(t->hosts);

@@ -67,12 +67,12 @@ static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t 
 
 /* Rule 3c. The size of the frame that a tail exit has taken down is not known. */
 static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
-		      struct ip_limbo_entry *ret)
+		      struct ip_abandoned_frames_entry *ret)
 {
 	uint64_t size_max = tail && t->limbo.n ? TAIL_FRAME_MAX : 0;
 
 	for (uint64_t size = 0; size <= size_max && size <= sp; size += 8)
-		if (ip_limbo_take(&t->limbo, function, sp - size, 0, ret))
+		if (ip_abandoned_frames_take(&t->limbo, function, sp - size, 0, ret))
 			return true;
 	return false;
 }
@@ -107,7 +107,7 @@ int ip_frames_exit(struct ip_frames *t, uint32_t function, uint64_t sp, bool tai
 		   uint32_t jump, bool silent)
 {
 	size_t found = NOT_FOUND;
-	struct ip_limbo_entry e;
+	struct ip_abandoned_frames_entry e;
 	struct range r;
 
 	if (!ip_frames_find_chain(t, function, sp, tail, &found))

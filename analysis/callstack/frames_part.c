@@ -78,7 +78,7 @@ static int enter(struct ip_frames *t, uint32_t function, uint64_t sp)
 	forget_gone(t);
 	if (t->nparts && t->parts[t->nparts - 1].frame == keep - 1)
 		t->nparts--; /* gone without an exit */
-	if (ip_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
+	if (ip_array_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
 		return -1;
 	t->parts[t->nparts++] = (struct ip_frames_part){
 		.frame = keep - 1, .start = t->frames[keep - 1].start, .sp = sp, .function = function};
@@ -108,7 +108,7 @@ int ip_frames_settle_jump(struct ip_frames *t, const struct ip_event *next)
 	if (!next || next->kind != IP_PROBE_ENTRY || number.entry_only || !top ||
 	    t->hosts[number.function] != top->function || top->sp != next->sp)
 		return ip_frames_exit(t, t->held_function, t->held_sp, true, false, 0, false);
-	if (ip_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
+	if (ip_array_grow(&t->parts, t->nparts, sizeof(*t->parts)) < 0)
 		return -1;
 	t->parts[t->nparts++] = (struct ip_frames_part){.frame = t->n - 1,
 							.start = top->start,

@@ -48,7 +48,7 @@ struct ip_frames {
 	size_t suspect;	  /* frames below this index saw a loss */
 	uint32_t *active; /* open frames by function */
 	uint64_t group;
-	struct ip_limbo limbo;
+	struct ip_abandoned_frames limbo;
 	const uint64_t *payloads;
 	uint32_t *hosts;  /* by function: what it is a part of; NULL: there are no parts */
 	bool *has_parts;  /* by function */
@@ -92,7 +92,7 @@ bool ip_frames_find_owner(const struct ip_frames *t, uint64_t sp, uint64_t above
 size_t ip_frames_first_deeper(const struct ip_frames *t, struct range r, uint64_t sp);
 int ip_frames_enter(struct ip_frames *t, uint32_t function, uint64_t sp, uint32_t room, uint32_t flags);
 /* jump: the number whose tail exit it is, where the call goes on elsewhere; 0: it ends */
-int ip_frames_resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bool tail, uint32_t jump);
+int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail, uint32_t jump);
 
 /* frames_exit.c */
 

@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 
-static void ip_frames_give_up(struct ip_frames *t, const struct ip_limbo_entry *e)
+static void ip_frames_give_up(struct ip_frames *t, const struct ip_abandoned_frames_entry *e)
 {
 	if (t->ops.closed)
 		t->ops.closed(t->context, &e->frame, t->n, e->left, IP_END_UNWOUND);
@@ -16,9 +16,9 @@ static void ip_frames_give_up(struct ip_frames *t, const struct ip_limbo_entry *
 
 void ip_frames_give_up_all(struct ip_frames *t)
 {
-	struct ip_limbo_entry e;
+	struct ip_abandoned_frames_entry e;
 
-	while (ip_limbo_take_any(&t->limbo, &e))
+	while (ip_abandoned_frames_take_any(&t->limbo, &e))
 		ip_frames_give_up(t, &e);
 }
 
@@ -34,7 +34,7 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 	size_t last = SIZE_MAX;
 
 	while (t->n > keep) {
-		struct ip_limbo_entry e = {.left = t->now}, old;
+		struct ip_abandoned_frames_entry e = {.left = t->now}, old;
 		bool lowest = t->n - 1 == keep || t->n - 1 == t->starts[t->top];
 		int added;
 
@@ -56,10 +56,10 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 		e.function = key_of(&e.frame);
 		if (t->ops.left)
 			t->ops.left(t->context, &e.frame, t->n, t->now);
-		added = ip_limbo_add(&t->limbo, &e, &old);
+		added = ip_abandoned_frames_add(&t->limbo, &e, &old);
 		if (added < 0) {
 			ip_frames_give_up_all(t);
-			added = ip_limbo_add(&t->limbo, &e, &old);
+			added = ip_abandoned_frames_add(&t->limbo, &e, &old);
 		}
 		if (added)
 			ip_frames_give_up(t, added > 0 ? &old : &e);
@@ -184,16 +184,16 @@ static int push_again(struct ip_frames *t, const struct ip_frame *frame)
 
 /* An exit of a frame that was left: the frames below it in its stack are open again, on top of the present
  * ones. */
-int ip_frames_resume(struct ip_frames *t, const struct ip_limbo_entry *ended, bool tail, uint32_t jump)
+int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry *ended, bool tail, uint32_t jump)
 {
-	struct ip_limbo_entry e = *ended;
+	struct ip_abandoned_frames_entry e = *ended;
 	size_t first;
 
 	ip_frames_begin_segment(t);
 	first = t->n;
 	if (push_again(t, &e.frame) < 0)
 		return -1;
-	while (e.has_parent && ip_limbo_take(&t->limbo, e.parent_function, e.parent_sp, e.group, &e))
+	while (e.has_parent && ip_abandoned_frames_take(&t->limbo, e.parent_function, e.parent_sp, e.group, &e))
 		if (push_again(t, &e.frame) < 0)
 			return -1;
 	for (size_t i = first, j = t->n - 1; i < j; i++, j--) {

@@ -25,7 +25,7 @@ int ip_trace_reader_damaged(struct ip_trace_reader *t, const char *line)
 	for (size_t i = 0; i < t->ndamages; i++)
 		if (!strcmp(t->damages[i], line))
 			return 0;
-	if (ip_grow(&t->damages, t->ndamages, sizeof(*t->damages)) < 0)
+	if (ip_array_grow(&t->damages, t->ndamages, sizeof(*t->damages)) < 0)
 		return -1;
 	t->damages[t->ndamages] = strdup(line);
 	if (!t->damages[t->ndamages])
@@ -77,7 +77,7 @@ static int list_streams(struct ip_trace_reader *t)
 		if (!ip_stream_name_parse(entry->d_name, &name) ||
 		    (name.in_pieces && name.piece < t->session->rotated_pieces))
 			continue;
-		if (ip_grow(&t->names, t->nnames, sizeof(*t->names)) < 0)
+		if (ip_array_grow(&t->names, t->nnames, sizeof(*t->names)) < 0)
 			return -1;
 		if (asprintf(&t->names[t->nnames], "%s/%s", t->dir, entry->d_name) < 0)
 			return ip_error("out of memory");
@@ -88,7 +88,7 @@ static int list_streams(struct ip_trace_reader *t)
 	for (size_t i = 0; i < t->nnames; i++) {
 		if (i && are_pieces_of_one(t->names[i - 1], t->names[i]))
 			continue;
-		if (ip_grow(&t->first, t->nstreams, sizeof(*t->first)) < 0)
+		if (ip_array_grow(&t->first, t->nstreams, sizeof(*t->first)) < 0)
 			return -1;
 		t->first[t->nstreams++] = i;
 	}
@@ -158,7 +158,7 @@ static int scan_stream(struct ip_trace_reader *t, uint32_t index)
 		/* an iprobe that was killed in between may have told an end, and its successor again */
 		if (!run || run->pid != p.pid || run->tid != p.tid ||
 		    (!p.ended && (exec > run->begin || run->gone))) {
-			if (ip_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
+			if (ip_array_grow(&t->runs, t->nruns, sizeof(*t->runs)) < 0) {
 				more = -1;
 				break;
 			}

@@ -2,8 +2,8 @@
 /*
  * A trace directory as its readers see it: the session, the streams, and the threads that wrote them.
  */
-#ifndef IP_TRACE_READER_H
-#define IP_TRACE_READER_H
+#ifndef IP_TRACE_H
+#define IP_TRACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -39,7 +39,7 @@ struct page {
 	struct ip_calltree *tree;
 	struct ip_timeline *timeline;
 	struct ip_latencies *latencies;
-	struct ip_overlay *other; /* the trace that it is compared with; NULL: none */
+	struct ip_tree_compare *other; /* the trace that it is compared with; NULL: none */
 	uint32_t nfunctions;	  /* the session's, and behind them those that only the other trace has */
 	uint32_t *shown;	  /* by function: its index in the page; UNUSED: it is not there */
 	bool *ranked;		  /* by function of the session: it has a histogram */
@@ -355,7 +355,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	fputs(",\"stays\":[", p->out);
 	for (p->separator = ""; *stay < t->nstays && t->stays[*stay].row == at;
 	     (*stay)++, p->separator = ",") {
-		const struct ip_stay *s = &t->stays[*stay];
+		const struct ip_job_control *s = &t->stays[*stay];
 		uint64_t start = ns(p, s->start);
 
 		fprintf(p->out, "%s%" PRIu64 ",%" PRIu64 ",%u", p->separator, start - last,
@@ -366,7 +366,7 @@ static void put_row(struct page *p, uint32_t at, size_t *stay)
 	fputs("],\"sums\":[", p->out);
 	p->separator = "";
 	for (size_t i = 0; row->sums && i < t->nslices; i++) {
-		const struct ip_stay_sum *sum = &row->sums[i];
+		const struct ip_job_control_sum *sum = &row->sums[i];
 
 		if ((!sum->vote && !sum->covered && !sum->calls) || p->shown[sum->function] == UNUSED)
 			continue;
@@ -433,7 +433,7 @@ static int collect(struct page *p)
 		return -1;
 	p->nfunctions = p->trace->session->nfunctions;
 	if (p->options->other) {
-		if (ip_overlay_create(p->tree, p->trace->session, p->options->other,
+		if (ip_tree_compare_create(p->tree, p->trace->session, p->options->other,
 				      p->options->other_selected, &p->other) < 0)
 			return -1;
 		p->nfunctions += p->other->nfunctions;
@@ -469,7 +469,7 @@ int ip_export_html(struct ip_trace_reader *trace, const struct ip_export_options
 	ip_latencies_destroy(p.latencies);
 	ip_names_destroy(p.names);
 	ip_names_destroy(p.other_names);
-	ip_overlay_destroy(p.other);
+	ip_tree_compare_destroy(p.other);
 	free(p.shown);
 	free(p.ranked);
 	return ret;

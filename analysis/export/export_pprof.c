@@ -211,8 +211,8 @@ static void put_function(struct pprof *p, uint32_t function)
 
 static int put_samples(struct pprof *p, const struct ip_calltree *tree)
 {
-	struct ip_deep_ways deep;
-	int ret = ip_deep_ways_find(tree, &deep);
+	struct ip_deep_paths deep;
+	int ret = ip_deep_paths_find(tree, &deep);
 
 	for (uint32_t i = 1; ret == 0 && i < tree->n; i++) {
 		const struct ip_call_node *node = &tree->nodes[i];
@@ -225,7 +225,7 @@ static int put_samples(struct pprof *p, const struct ip_calltree *tree)
 			put_sample(p, tree, deep.ways[i].node, deep.ways[i].calls, deep.ways[i].self);
 	if (ret == 0 && deep.n)
 		put_function(p, p->session->nfunctions);
-	ip_deep_ways_clear(&deep);
+	ip_deep_paths_clear(&deep);
 	return ret;
 }
 

@@ -57,8 +57,8 @@ static void print_way(const struct ip_calltree *tree, struct ip_names *names, ui
 static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *tree, FILE *out)
 {
 	struct ip_names *names = ip_names_create(trace->session);
-	struct ip_deep_ways deep = {0};
-	int ret = names ? ip_deep_ways_find(tree, &deep) : -1;
+	struct ip_deep_paths deep = {0};
+	int ret = names ? ip_deep_paths_find(tree, &deep) : -1;
 
 	if (names)
 		ip_names_mark_tails(names, tree->until_tail);
@@ -70,7 +70,7 @@ static int print_ways(struct ip_trace_reader *trace, const struct ip_calltree *t
 		if (deep.ways[i].node)
 			print_way(tree, names, deep.ways[i].node, deep.depths[deep.ways[i].node],
 				  ip_recording_ns(trace->session, deep.ways[i].self), out);
-	ip_deep_ways_clear(&deep);
+	ip_deep_paths_clear(&deep);
 	ip_names_destroy(names);
 	return ret;
 }

@@ -26,7 +26,7 @@ struct ip_timeline_candidate {
 	bool kept;
 };
 
-static uint64_t length(const struct ip_stay *stay)
+static uint64_t length(const struct ip_job_control *stay)
 {
 	return stay->end - stay->start;
 }
@@ -49,7 +49,7 @@ static size_t slice_of(const struct ip_timeline *t, uint64_t ticks)
 }
 
 /* Boyer and Moore's majority vote, weighted: exact where one function has more than half of the time. */
-static void vote(struct ip_stay_sum *sum, uint32_t function, uint64_t ticks)
+static void vote(struct ip_job_control_sum *sum, uint32_t function, uint64_t ticks)
 {
 	if (sum->function == function) {
 		sum->vote += ticks;
@@ -66,11 +66,11 @@ static void coarsen(struct ip_timeline *t)
 {
 	t->nslices /= 2;
 	for (size_t r = 0; r < t->nrows; r++) {
-		struct ip_stay_sum *sums = t->rows[r].sums;
+		struct ip_job_control_sum *sums = t->rows[r].sums;
 
 		for (size_t i = 0; sums && i < t->nslices; i++) {
-			struct ip_stay_sum sum = sums[2 * i];
-			const struct ip_stay_sum *next = &sums[2 * i + 1];
+			struct ip_job_control_sum sum = sums[2 * i];
+			const struct ip_job_control_sum *next = &sums[2 * i + 1];
 
 			if (!sum.calls && !sum.covered && !sum.vote)
 				sum.function = next->function; /* it has none */
@@ -89,9 +89,9 @@ static void coarsen(struct ip_timeline *t)
 	}
 }
 
-static struct ip_stay_sum *make_sums(struct ip_timeline *t)
+static struct ip_job_control_sum *make_sums(struct ip_timeline *t)
 {
-	struct ip_stay_sum *sums;
+	struct ip_job_control_sum *sums;
 
 	while (++t->nsummed * t->nslices > SUMS_MAX && t->nslices > SLICES_MIN) {
 		t->nsummed--;
@@ -102,7 +102,7 @@ static struct ip_stay_sum *make_sums(struct ip_timeline *t)
 	return sums;
 }
 
-static void sum_up(struct ip_timeline *t, const struct ip_stay *stay)
+static void sum_up(struct ip_timeline *t, const struct ip_job_control *stay)
 {
 	struct ip_timeline_row *row = &t->rows[stay->row];
 	size_t i;
@@ -129,9 +129,9 @@ static void sum_up(struct ip_timeline *t, const struct ip_stay *stay)
 }
 
 /* Lets the one at i sink to its place. */
-static void sink(struct ip_stay *heap, size_t n, size_t i)
+static void sink(struct ip_job_control *heap, size_t n, size_t i)
 {
-	const struct ip_stay stay = heap[i];
+	const struct ip_job_control stay = heap[i];
 
 	for (;;) {
 		size_t child = 2 * i + 1;
@@ -146,7 +146,7 @@ static void sink(struct ip_stay *heap, size_t n, size_t i)
 	heap[i] = stay;
 }
 
-static void keep(struct ip_timeline *t, const struct ip_stay *stay)
+static void keep(struct ip_timeline *t, const struct ip_job_control *stay)
 {
 	size_t i;
 
@@ -160,7 +160,7 @@ static void keep(struct ip_timeline *t, const struct ip_stay *stay)
 		sink(t->stays, t->nstays, 0);
 		return;
 	}
-	if (ip_grow(&t->stays, t->nstays, sizeof(*t->stays)) < 0) {
+	if (ip_array_grow(&t->stays, t->nstays, sizeof(*t->stays)) < 0) {
 		t->failed = true;
 		return;
 	}
@@ -177,7 +177,7 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 		return t->row_of_depth[depth];
 	number = t->wanted++;
 	if (t->weighing) {
-		if (ip_grow(&t->candidates, number, sizeof(*t->candidates)) < 0) {
+		if (ip_array_grow(&t->candidates, number, sizeof(*t->candidates)) < 0) {
 			t->failed = true;
 			return NO_ROW;
 		}
@@ -186,7 +186,7 @@ static uint32_t row_of(struct ip_timeline *t, size_t depth)
 	}
 	if (t->candidates && !t->candidates[number].kept)
 		return t->row_of_depth[depth] = LEFT_OUT;
-	if (ip_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
+	if (ip_array_grow(&t->rows, t->nrows, sizeof(*t->rows)) < 0) {
 		t->failed = true;
 		return NO_ROW;
 	}
@@ -202,7 +202,7 @@ static void stay_begins(struct ip_timeline *t, size_t depth, uint64_t ts)
 
 static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, uint64_t ts)
 {
-	struct ip_stay stay;
+	struct ip_job_control stay;
 
 	if (t->skip || t->failed || !t->selected[function])
 		return;
@@ -210,7 +210,7 @@ static void stay_ends(struct ip_timeline *t, uint32_t function, size_t depth, ui
 		t->deeper += !t->weighing;
 		return;
 	}
-	stay = (struct ip_stay){
+	stay = (struct ip_job_control){
 		.start = t->since[depth], .end = ts, .function = function, .row = row_of(t, depth)};
 	if (stay.row == NO_ROW)
 		return;
@@ -270,7 +270,7 @@ static void on_run(void *context, const struct ip_run *run)
 
 static int by_row_and_start(const void *a, const void *b)
 {
-	const struct ip_stay *x = a, *y = b;
+	const struct ip_job_control *x = a, *y = b;
 
 	if (x->row != y->row)
 		return x->row < y->row ? -1 : 1;

@@ -18,14 +18,14 @@
 #define IP_TIMELINE_ROWS   20000u /* those with the most time; stays of others are counted, not shown */
 
 /* Times in TSC ticks. */
-struct ip_stay {
+struct ip_job_control {
 	uint64_t start, end;
 	uint32_t function;
 	uint32_t row;
 };
 
 /* The stays of one row within one slice of time that are not there by themselves. */
-struct ip_stay_sum {
+struct ip_job_control_sum {
 	uint64_t covered;  /* ticks */
 	uint32_t calls;	   /* that began there */
 	uint32_t function; /* the one most of the time was spent in, or close to it (a majority vote) */
@@ -36,11 +36,11 @@ struct ip_stay_sum {
 struct ip_timeline_row {
 	uint32_t pid, tid;
 	uint32_t depth;
-	struct ip_stay_sum *sums; /* nslices of them; NULL: none */
+	struct ip_job_control_sum *sums; /* nslices of them; NULL: none */
 };
 
 struct ip_timeline {
-	struct ip_stay *stays; /* by row, then by start */
+	struct ip_job_control *stays; /* by row, then by start */
 	size_t nstays;
 	struct ip_timeline_row *rows; /* in no order */
 	size_t nrows;

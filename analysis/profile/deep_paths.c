@@ -23,7 +23,7 @@ static void hash_way(const struct ip_calltree *tree, uint32_t node, uint64_t ret
 	ret[1] = b;
 }
 
-static size_t slot_of(const struct ip_deep_ways *w, const uint64_t hash[2])
+static size_t slot_of(const struct ip_deep_paths *w, const uint64_t hash[2])
 {
 	size_t at = hash[0] >> 16 & (w->size - 1);
 
@@ -32,9 +32,9 @@ static size_t slot_of(const struct ip_deep_ways *w, const uint64_t hash[2])
 	return at;
 }
 
-static int grow(struct ip_deep_ways *w)
+static int grow(struct ip_deep_paths *w)
 {
-	struct ip_deep_way *old = w->ways;
+	struct ip_deep_path *old = w->ways;
 	size_t size = w->size;
 
 	w->size = size ? 2 * size : 256;
@@ -51,15 +51,15 @@ static int grow(struct ip_deep_ways *w)
 	return 0;
 }
 
-int ip_deep_ways_find(const struct ip_calltree *tree, struct ip_deep_ways *w)
+int ip_deep_paths_find(const struct ip_calltree *tree, struct ip_deep_paths *w)
 {
-	*w = (struct ip_deep_ways){.depths = calloc(tree->n, sizeof(*w->depths))};
+	*w = (struct ip_deep_paths){.depths = calloc(tree->n, sizeof(*w->depths))};
 	if (!w->depths)
 		return ip_error("out of memory");
 	/* a node is made after the one above it */
 	for (uint32_t i = 1; i < tree->n; i++) {
 		const struct ip_call_node *node = &tree->nodes[i];
-		struct ip_deep_way way = {.node = i};
+		struct ip_deep_path way = {.node = i};
 		size_t at;
 
 		w->depths[i] = w->depths[node->parent] + 1;
@@ -79,7 +79,7 @@ int ip_deep_ways_find(const struct ip_calltree *tree, struct ip_deep_ways *w)
 	return 0;
 }
 
-void ip_deep_ways_clear(struct ip_deep_ways *w)
+void ip_deep_paths_clear(struct ip_deep_paths *w)
 {
 	free(w->depths);
 	free(w->ways);

@@ -33,7 +33,7 @@ struct ip_groups *ip_groups_create(const struct ip_trace_reader *trace, enum ip_
 	}
 	g->by = by;
 	g->session = trace->session;
-	g->places = ip_places_create(trace->dir, trace->session);
+	g->places = ip_symbolizer_create(trace->dir, trace->session);
 	if (!g->places) {
 		free(g);
 		return NULL;
@@ -48,7 +48,7 @@ void ip_groups_destroy(struct ip_groups *g)
 	for (size_t i = 0; i < g->ncallers; i++)
 		free(g->callers[i]);
 	free(g->callers);
-	ip_places_destroy(g->places);
+	ip_symbolizer_destroy(g->places);
 	free(g->groups);
 	free(g->index);
 	free(g);
@@ -99,7 +99,7 @@ static uint32_t note(struct ip_groups *g, uint64_t a, uint64_t b, uint32_t value
 
 static uint32_t add(struct ip_groups *g, const struct ip_group *group)
 {
-	if (g->n >= INT32_MAX || ip_grow(&g->groups, g->n, sizeof(*g->groups)) < 0)
+	if (g->n >= INT32_MAX || ip_array_grow(&g->groups, g->n, sizeof(*g->groups)) < 0)
 		return IP_NO_GROUP;
 	g->groups[g->n] = *group;
 	return g->n++;
@@ -121,7 +121,7 @@ static uint32_t number_of(struct ip_groups *g, const char *module, const char *n
 	/* two that have one hash are told apart by going on to the next */
 	while ((number = find(g, KEY_NAME, h)) != IP_NO_GROUP && strcmp(g->callers[number], text))
 		h++;
-	if (number == IP_NO_GROUP && ip_grow(&g->callers, g->ncallers, sizeof(*g->callers)) == 0) {
+	if (number == IP_NO_GROUP && ip_array_grow(&g->callers, g->ncallers, sizeof(*g->callers)) == 0) {
 		g->callers[g->ncallers] = text;
 		return note(g, KEY_NAME, h, g->ncallers++);
 	}
@@ -152,7 +152,7 @@ static uint32_t of_address(struct ip_groups *g, uint32_t function, uint64_t addr
 
 	if (found != IP_NO_GROUP)
 		return found;
-	group.site = ip_places_get(g->places, group.module, address);
+	group.site = ip_symbolizer_get(g->places, group.module, address);
 	if (!group.site)
 		return IP_NO_GROUP;
 	/* one whose function is not known stands for itself */

@@ -44,7 +44,7 @@ struct ip_groups {
 	const struct ip_recording *session;
 	struct ip_group *groups;
 	size_t n;
-	struct ip_places *places;
+	struct ip_symbolizer *places;
 	/* private: open addressing, by key; what callers are called */
 	struct ip_group_slot {
 		uint64_t a, b;

@@ -12,9 +12,9 @@
 #include "common/array.h"
 
 struct finder {
-	const struct ip_focus_options *options;
+	const struct ip_interest_options *options;
 	struct ip_trace_reader *trace;
-	struct ip_focus *focus;
+	struct ip_interest *focus;
 	uint64_t min_ticks, slow_ticks, margin;
 	uint64_t capacity; /* bits */
 	bool stop;
@@ -72,11 +72,11 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 		return;
 	f->focus->is_slow[frame->tag / 8] |= 1 << frame->tag % 8;
 	f->focus->nslow++;
-	if (ip_grow(&f->focus->spans, f->focus->nspans, sizeof(*f->focus->spans)) < 0) {
+	if (ip_array_grow(&f->focus->spans, f->focus->nspans, sizeof(*f->focus->spans)) < 0) {
 		f->stop = true;
 		return;
 	}
-	f->focus->spans[f->focus->nspans++] = (struct ip_focus_span){
+	f->focus->spans[f->focus->nspans++] = (struct ip_interest_span){
 		frame->start > f->margin ? frame->start - f->margin : 0, end + f->margin};
 }
 
@@ -86,13 +86,13 @@ static void on_run(void *context, const struct ip_run *run)
 
 static int by_begin(const void *a, const void *b)
 {
-	const struct ip_focus_span *x = a, *y = b;
+	const struct ip_interest_span *x = a, *y = b;
 
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
 /* Those that touch become one. */
-static void join_spans(struct ip_focus *f)
+static void join_spans(struct ip_interest *f)
 {
 	size_t n = 0;
 
@@ -108,8 +108,8 @@ static void join_spans(struct ip_focus *f)
 	f->nspans = n + 1;
 }
 
-int ip_focus_find(struct ip_trace_reader *trace, const struct ip_focus_options *options,
-		  struct ip_focus **ret)
+int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
+		  struct ip_interest **ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
 	struct finder f = {.options = options, .trace = trace, .focus = calloc(1, sizeof(*f.focus))};
@@ -124,7 +124,7 @@ int ip_focus_find(struct ip_trace_reader *trace, const struct ip_focus_options *
 	if (ip_merge(trace, options->tid, &visitor, &f.stop, &events) < 0 || f.stop) {
 		if (f.stop)
 			ip_error("out of memory");
-		ip_focus_destroy(f.focus);
+		ip_interest_destroy(f.focus);
 		return -1;
 	}
 	join_spans(f.focus);
@@ -132,7 +132,7 @@ int ip_focus_find(struct ip_trace_reader *trace, const struct ip_focus_options *
 	return 0;
 }
 
-void ip_focus_destroy(struct ip_focus *focus)
+void ip_interest_destroy(struct ip_interest *focus)
 {
 	if (!focus)
 		return;
@@ -142,7 +142,7 @@ void ip_focus_destroy(struct ip_focus *focus)
 	free(focus);
 }
 
-const struct ip_focus_span *ip_focus_span_at(const struct ip_focus *focus, uint64_t ts)
+const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *focus, uint64_t ts)
 {
 	size_t low = 0, high = focus->nspans;
 

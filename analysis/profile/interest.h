@@ -3,8 +3,8 @@
  * What of a trace is worth a look, found by reading it once: which calls last long, and when the slow ones of some functions were
  * under way. A second reading in the same way shows it.
  */
-#ifndef IP_FOCUS_H
-#define IP_FOCUS_H
+#ifndef IP_INTEREST_H
+#define IP_INTEREST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "analysis/callstack/trace.h"
 
-struct ip_focus_options {
+struct ip_interest_options {
 	uint32_t tid;		  /* of this thread alone; 0: of all */
 	uint64_t min_duration_ns; /* calls that last so long at least; 0: all */
 	const bool *around;	  /* by function: those whose slow calls are wanted; NULL: none */
@@ -20,35 +20,35 @@ struct ip_focus_options {
 		margin_ns; /* a slow call is longer than that; so much before and behind it is shown, too */
 };
 
-struct ip_focus_span {
+struct ip_interest_span {
 	uint64_t from, to; /* TSC, both included */
 };
 
-struct ip_focus {
+struct ip_interest {
 	/* by the ordinal of a call, in the order in which ip_merge() opens them, from 0: */
 	uint8_t *is_long, *is_slow;  /* bits; NULL: nobody asked */
 	uint64_t ncalls;	     /* that have bits; calls beyond count as long and not as slow */
-	struct ip_focus_span *spans; /* in order, apart from each other */
+	struct ip_interest_span *spans; /* in order, apart from each other */
 	size_t nspans;
 	uint64_t nslow;
 };
 
 /* Reads the trace. 0, or -1 with an error. */
-int ip_focus_find(struct ip_trace_reader *trace, const struct ip_focus_options *options,
-		  struct ip_focus **ret);
-void ip_focus_destroy(struct ip_focus *focus);
+int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
+		  struct ip_interest **ret);
+void ip_interest_destroy(struct ip_interest *focus);
 
-static inline bool ip_focus_is_long(const struct ip_focus *f, uint64_t call)
+static inline bool ip_interest_is_long(const struct ip_interest *f, uint64_t call)
 {
 	return !f->is_long || call >= f->ncalls || (f->is_long[call / 8] >> call % 8 & 1);
 }
 
-static inline bool ip_focus_is_slow(const struct ip_focus *f, uint64_t call)
+static inline bool ip_interest_is_slow(const struct ip_interest *f, uint64_t call)
 {
 	return f->is_slow && call < f->ncalls && (f->is_slow[call / 8] >> call % 8 & 1);
 }
 
 /* The span that ts lies in; NULL: none. */
-const struct ip_focus_span *ip_focus_span_at(const struct ip_focus *focus, uint64_t ts);
+const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *focus, uint64_t ts);
 
 #endif

@@ -83,7 +83,7 @@ static uint32_t find_function(const struct ip_recording *s, const uint32_t *inde
 }
 
 /* What each function of other that the tree has is here. */
-static uint32_t *match_functions(struct ip_overlay *o, const struct ip_recording *session,
+static uint32_t *match_functions(struct ip_tree_compare *o, const struct ip_recording *session,
 				 const struct ip_recording *other, const struct ip_calltree *tree)
 {
 	_cleanup_free_ bool *done = calloc(other->nfunctions, sizeof(*done));
@@ -114,7 +114,7 @@ static uint32_t *match_functions(struct ip_overlay *o, const struct ip_recording
 	return match;
 }
 
-static int lay(struct ip_overlay *o, struct ip_calltree *tree, const struct ip_calltree *other,
+static int lay(struct ip_tree_compare *o, struct ip_calltree *tree, const struct ip_calltree *other,
 	       const uint32_t *match)
 {
 	_cleanup_free_ uint32_t *place = malloc(other->n * sizeof(*place));
@@ -135,11 +135,11 @@ static int lay(struct ip_overlay *o, struct ip_calltree *tree, const struct ip_c
 	return 0;
 }
 
-int ip_overlay_create(struct ip_calltree *tree, const struct ip_recording *session,
-		      struct ip_trace_reader *other, const bool *roots, struct ip_overlay **ret)
+int ip_tree_compare_create(struct ip_calltree *tree, const struct ip_recording *session,
+		      struct ip_trace_reader *other, const bool *roots, struct ip_tree_compare **ret)
 {
 	const struct ip_calltree_options options = {.roots = roots};
-	struct ip_overlay *o = calloc(1, sizeof(*o));
+	struct ip_tree_compare *o = calloc(1, sizeof(*o));
 	_cleanup_free_ uint32_t *match = NULL;
 	struct ip_calltree *others = NULL;
 	int done = -1;
@@ -153,14 +153,14 @@ int ip_overlay_create(struct ip_calltree *tree, const struct ip_recording *sessi
 		ip_calltree_destroy(others);
 	}
 	if (done < 0) {
-		ip_overlay_destroy(o);
+		ip_tree_compare_destroy(o);
 		return -1;
 	}
 	*ret = o;
 	return 0;
 }
 
-void ip_overlay_destroy(struct ip_overlay *o)
+void ip_tree_compare_destroy(struct ip_tree_compare *o)
 {
 	if (!o)
 		return;

@@ -54,8 +54,8 @@ static int toggle(struct ip_changes *c, uint32_t function, bool removed, uint64_
 {
 	if (c->off[function] == removed || c->n == TIMES_MAX)
 		return 0;
-	if (ip_grow(&c->times, c->n, sizeof(*c->times)) < 0 ||
-	    ip_grow(&c->functions, c->n, sizeof(*c->functions)) < 0)
+	if (ip_array_grow(&c->times, c->n, sizeof(*c->times)) < 0 ||
+	    ip_array_grow(&c->functions, c->n, sizeof(*c->functions)) < 0)
 		return -1;
 	c->off[function] = removed;
 	c->times[c->n] = tsc;
@@ -85,7 +85,7 @@ const char *ip_changes_add(struct ip_changes *c, const struct ip_recording *s, b
 	}
 	if (!removed || c->n == before)
 		return NULL;
-	if (ip_grow(&c->removals, c->nremovals, sizeof(*c->removals)) < 0)
+	if (ip_array_grow(&c->removals, c->nremovals, sizeof(*c->removals)) < 0)
 		return "out of memory";
 	c->removals[c->nremovals++] = tsc;
 	return NULL;

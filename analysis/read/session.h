@@ -7,8 +7,8 @@
  * copies that the compiler made (.isra.0, .constprop.1 ...), each within one module. A part that it split off (.part.0) is a
  * function of its own: the frames (frames_part.c) tell whether it is called to go on with a call, or by itself.
  */
-#ifndef IP_RECORDING_H
-#define IP_RECORDING_H
+#ifndef IP_READ_SESSION_H
+#define IP_READ_SESSION_H
 
 #include <stdbool.h>
 #include <stddef.h>

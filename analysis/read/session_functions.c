@@ -170,7 +170,7 @@ int ip_session_parse_function(struct ip_session_parser *p)
 		return ip_session_bad(p, "a function of a module that is not there");
 	module = s->modules[module].same_as;
 	merge_name(name);
-	if (ip_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 ||
+	if (ip_array_grow(&s->functions, s->nfunctions, sizeof(*s->functions)) < 0 ||
 	    ip_recording_grow_index(s) < 0)
 		return -1;
 	slot = index_slot(s, module, name);

@@ -34,7 +34,7 @@ int ip_session_parse_jump(struct ip_session_parser *p)
 
 	if (ip_session_number(p, 1, IP_NUMBER_MAX, &number) < 0 ||
 	    ip_session_number(p, 2, IP_NUMBER_MAX, &to) < 0 ||
-	    ip_grow(&s->jumps, s->njumps, sizeof(*s->jumps)) < 0)
+	    ip_array_grow(&s->jumps, s->njumps, sizeof(*s->jumps)) < 0)
 		return -1;
 	s->jumps[s->njumps++] = (struct ip_recording_jump){number, to};
 	return 0;

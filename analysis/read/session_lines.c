@@ -45,7 +45,7 @@ static int parse_stop(struct ip_session_parser *p)
 	    ip_session_number(p, 4, UINT64_MAX, &stop.threads) < 0 ||
 	    ip_session_number(p, 5, UINT64_MAX, &stop.pages) < 0 ||
 	    ip_session_number(p, 6, UINT64_MAX, &stop.sites) < 0 ||
-	    ip_grow(&s->stops, s->nstops, sizeof(*s->stops)) < 0)
+	    ip_array_grow(&s->stops, s->nstops, sizeof(*s->stops)) < 0)
 		return -1;
 	s->stops[s->nstops++] = stop;
 	return 0;
@@ -57,7 +57,7 @@ static int parse_thread(struct ip_session_parser *p)
 	uint64_t tid = 0;
 
 	if (ip_session_number(p, 1, UINT32_MAX, &tid) < 0 ||
-	    ip_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
+	    ip_array_grow(&s->threads, s->nthreads, sizeof(*s->threads)) < 0)
 		return -1;
 	s->threads[s->nthreads++] = (struct ip_recording_thread){tid, p->nfields > 2 ? p->fields[2] : ""};
 	return 0;
@@ -69,7 +69,7 @@ static int parse_exec(struct ip_session_parser *p)
 	uint64_t pid = 0, tsc = 0;
 
 	if (ip_session_number(p, 1, UINT32_MAX, &pid) < 0 || ip_session_number(p, 2, UINT64_MAX, &tsc) < 0 ||
-	    ip_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
+	    ip_array_grow(&s->execs, s->nexecs, sizeof(*s->execs)) < 0)
 		return -1;
 	s->execs[s->nexecs++] = (struct ip_recording_exec){.pid = pid, .tsc = tsc};
 	return 0;
@@ -100,7 +100,7 @@ static int parse_missing(struct ip_session_parser *p)
 
 	if (ip_session_number(p, 1, UINT32_MAX, &num) < 0 || ip_session_number(p, 2, UINT64_MAX, &from) < 0 ||
 	    ip_session_number(p, 3, UINT64_MAX, &to) < 0 ||
-	    ip_grow(&s->missing, s->nmissing, sizeof(*s->missing)) < 0)
+	    ip_array_grow(&s->missing, s->nmissing, sizeof(*s->missing)) < 0)
 		return -1;
 	s->missing[s->nmissing++] = (struct ip_recording_missing){num, from, to};
 	return 0;
@@ -170,7 +170,7 @@ static int parse_coarse(struct ip_session_parser *p)
 
 static int add_text(struct ip_session_parser *p, const char ***texts, size_t *n)
 {
-	if (ip_grow(texts, *n, sizeof(**texts)) < 0)
+	if (ip_array_grow(texts, *n, sizeof(**texts)) < 0)
 		return -1;
 	(*texts)[(*n)++] = p->nfields > 1 ? p->fields[1] : "";
 	return 0;
@@ -231,7 +231,7 @@ static int parse_dropped(struct ip_session_parser *p)
 	    ip_session_number(p, 4, UINT64_MAX, &drop.per_second) < 0 ||
 	    ip_session_number(p, 5, UINT64_MAX, &drop.own_ticks) < 0 ||
 	    ip_session_number(p, 6, 100, &drop.percent) < 0 ||
-	    ip_grow(&s->drops, s->ndrops, sizeof(*s->drops)) < 0)
+	    ip_array_grow(&s->drops, s->ndrops, sizeof(*s->drops)) < 0)
 		return -1;
 	drop.function = ip_recording_number(s, num).function;
 	s->payloads |= drop.counted;
@@ -248,7 +248,7 @@ static int parse_library(struct ip_session_parser *p)
 		return ip_session_bad(p, "a library needs time, load bias, build-id and path");
 	if (ip_session_number(p, 1, UINT64_MAX, &library.tsc) < 0 ||
 	    ip_session_number(p, 2, UINT64_MAX, &library.load_bias) < 0 ||
-	    ip_grow(&s->libraries, s->nlibraries, sizeof(*s->libraries)) < 0)
+	    ip_array_grow(&s->libraries, s->nlibraries, sizeof(*s->libraries)) < 0)
 		return -1;
 	library.build_id = p->fields[3];
 	library.path = p->fields[4];
@@ -264,7 +264,7 @@ static int parse_other(struct ip_session_parser *p)
 	if (p->nfields < 4 || s->nothers >= IP_RECORDING_MODULES)
 		return ip_session_bad(p, "no sensible file without probes");
 	if (ip_session_number(p, 1, UINT64_MAX, &other.load_bias) < 0 ||
-	    ip_grow(&s->others, s->nothers, sizeof(*s->others)) < 0)
+	    ip_array_grow(&s->others, s->nothers, sizeof(*s->others)) < 0)
 		return -1;
 	other.build_id = p->fields[2];
 	other.path = p->fields[3];
@@ -282,7 +282,7 @@ static int parse_signature(struct ip_session_parser *p)
 	if (!id || p->nfields < 3)
 		return ip_session_bad(p, "a signature needs a number and a text");
 	while (s->nsignatures < id) {
-		if (ip_grow(&s->signatures, s->nsignatures, sizeof(*s->signatures)) < 0)
+		if (ip_array_grow(&s->signatures, s->nsignatures, sizeof(*s->signatures)) < 0)
 			return -1;
 		s->signatures[s->nsignatures++] = (struct ip_signature){0};
 	}

@@ -17,8 +17,8 @@ int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	_cleanup_close_ int fd = -1;
-	const struct ip_piece *first;
-	struct ip_pieces pieces;
+	const struct ip_trace_segment *first;
+	struct ip_trace_segments pieces;
 	uint64_t size;
 
 	if (asprintf(&path, "%s/" IP_TRACE_PIECES, dir) < 0) {
@@ -30,13 +30,13 @@ int ip_session_load_pieces(const char *dir, struct ip_recording *s)
 	fd = ip_open_regular(path, &size);
 	if (fd < 0)
 		return -1;
-	size = size < IP_PIECES_SIZE ? size : IP_PIECES_SIZE;
+	size = size < IP_TRACE_SEGMENTS_SIZE ? size : IP_TRACE_SEGMENTS_SIZE;
 	text = malloc(size + 1);
 	if (!text)
 		return ip_error("out of memory");
-	if (ip_read_at(fd, path, 0, text, size) < 0 || ip_pieces_parse(path, text, size, &pieces) < 0)
+	if (ip_read_at(fd, path, 0, text, size) < 0 || ip_trace_segments_parse(path, text, size, &pieces) < 0)
 		return -1;
-	first = ip_pieces_first(&pieces);
+	first = ip_trace_segments_first(&pieces);
 	s->rotates = true;
 	s->rotated = first->events;
 	s->rotated_pieces = first->number;

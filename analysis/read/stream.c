@@ -38,7 +38,7 @@ struct ip_stream {
 	size_t nlater;
 
 	bool compressed;
-	struct ip_squeezed_head squeezed; /* of the packet, if so */
+	struct ip_encoded_packet_head squeezed; /* of the packet, if so */
 	struct ip_unpack **unpack;	  /* what unpacks it: own_unpack, or the caller's */
 	struct ip_unpack *own_unpack;
 
@@ -100,7 +100,7 @@ static const char *check_header(const struct ip_stream *s, const struct ip_packe
 
 static size_t head_size(const struct ip_stream *s)
 {
-	return s->compressed ? sizeof(struct ip_squeezed_head) : sizeof(struct ip_packet_header);
+	return s->compressed ? sizeof(struct ip_encoded_packet_head) : sizeof(struct ip_packet_header);
 }
 
 /* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
@@ -108,7 +108,7 @@ static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const 
 {
 	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->squeezed : ret, head_size(s)) < 0)
 		return -1;
-	if (s->compressed && s->squeezed.magic != IP_SQUEEZED_MAGIC) {
+	if (s->compressed && s->squeezed.magic != IP_ENCODED_PACKET_MAGIC) {
 		*ret_problem = "no packet";
 		return 0;
 	}
@@ -129,7 +129,7 @@ static int open_kind(struct ip_stream *s)
 		return 0;
 	if (ip_read_at(s->fd, s->path, 0, &magic, sizeof(magic)) < 0)
 		return -1;
-	s->compressed = magic == IP_SQUEEZED_MAGIC;
+	s->compressed = magic == IP_ENCODED_PACKET_MAGIC;
 	return 0;
 }
 

@@ -44,7 +44,7 @@ struct module {
 	size_t nfunctions;
 };
 
-struct ip_places {
+struct ip_symbolizer {
 	const char *dir;
 	struct module *modules; /* those in session->modules, then the others */
 	size_t nmodules, nrecorded;
@@ -52,9 +52,9 @@ struct ip_places {
 	size_t n, size;
 };
 
-struct ip_places *ip_places_create(const char *dir, const struct ip_recording *session)
+struct ip_symbolizer *ip_symbolizer_create(const char *dir, const struct ip_recording *session)
 {
-	struct ip_places *p = calloc(1, sizeof(*p));
+	struct ip_symbolizer *p = calloc(1, sizeof(*p));
 
 	if (p)
 		p->modules = calloc(session->nmodules + session->nothers + 1, sizeof(*p->modules));
@@ -80,7 +80,7 @@ static void free_place(struct ip_place *place)
 	free(place);
 }
 
-void ip_places_destroy(struct ip_places *p)
+void ip_symbolizer_destroy(struct ip_symbolizer *p)
 {
 	if (!p)
 		return;
@@ -107,7 +107,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* What is not there or not what it says is no error: less is known then. */
-static void open_list(struct ip_places *p, struct module *m)
+static void open_list(struct ip_symbolizer *p, struct module *m)
 {
 	_cleanup_free_ char *path = NULL;
 
@@ -156,7 +156,7 @@ static void open_file(struct module *m)
 	dwfl_report_end(m->dwfl, NULL, NULL);
 }
 
-static void look(struct ip_places *p, struct module *m)
+static void look(struct ip_symbolizer *p, struct module *m)
 {
 	if (m->looked || !m->recorded->present)
 		return;
@@ -193,7 +193,7 @@ static const struct function *find_listed(const struct module *m, uint64_t addre
 }
 
 /* The module of the address: that whose file has it, else that whose list has a function just before it. */
-static struct module *find_module(struct ip_places *p, uint64_t address)
+static struct module *find_module(struct ip_symbolizer *p, uint64_t address)
 {
 	struct module *found = NULL;
 	uint64_t nearest = UINT64_MAX;
@@ -255,7 +255,7 @@ static void find_line(const struct module *m, uint64_t address, struct ip_place 
 	ret->line = number;
 }
 
-static struct ip_place *make_place(struct ip_places *p, size_t chosen, uint64_t return_address)
+static struct ip_place *make_place(struct ip_symbolizer *p, size_t chosen, uint64_t return_address)
 {
 	struct ip_place *place = calloc(1, sizeof(*place));
 	/* the call is the last instruction of some functions, and its line is not that of the one behind it */
@@ -277,7 +277,7 @@ static struct ip_place *make_place(struct ip_places *p, size_t chosen, uint64_t 
 	return place;
 }
 
-static size_t slot_of(const struct ip_places *p, size_t chosen, uint64_t address)
+static size_t slot_of(const struct ip_symbolizer *p, size_t chosen, uint64_t address)
 {
 	size_t at = ((address + chosen) * 0x9e3779b97f4a7c15ull >> 20) & (p->size - 1);
 
@@ -286,9 +286,9 @@ static size_t slot_of(const struct ip_places *p, size_t chosen, uint64_t address
 	return at;
 }
 
-static int grow(struct ip_places *p)
+static int grow(struct ip_symbolizer *p)
 {
-	struct ip_places old = *p;
+	struct ip_symbolizer old = *p;
 
 	p->size = old.size ? 2 * old.size : 256;
 	p->index = calloc(p->size, sizeof(struct ip_place *));
@@ -303,7 +303,7 @@ static int grow(struct ip_places *p)
 	return 0;
 }
 
-const struct ip_place *ip_places_get(struct ip_places *p, uint32_t callee, uint64_t return_address)
+const struct ip_place *ip_symbolizer_get(struct ip_symbolizer *p, uint32_t callee, uint64_t return_address)
 {
 	size_t at, chosen = 0;
 

@@ -10,7 +10,7 @@
 #include "common/file.h"
 
 struct ip_unpack {
-	struct ip_squeezer *squeezer;
+	struct ip_packet_codec *squeezer;
 	uint8_t *bytes;
 	size_t room;
 };
@@ -23,7 +23,7 @@ struct ip_unpack *ip_unpack_create(void)
 		ip_error("out of memory");
 		return NULL;
 	}
-	u->squeezer = ip_squeezer_create();
+	u->squeezer = ip_packet_codec_create();
 	if (!u->squeezer) {
 		free(u);
 		return NULL;
@@ -35,34 +35,34 @@ void ip_unpack_destroy(struct ip_unpack *u)
 {
 	if (!u)
 		return;
-	ip_squeezer_destroy(u->squeezer);
+	ip_packet_codec_destroy(u->squeezer);
 	free(u->bytes);
 	free(u);
 }
 
-size_t ip_unpack_words(const struct ip_squeezed_head *head)
+size_t ip_unpack_words(const struct ip_encoded_packet_head *head)
 {
 	return (head->header.content_size / 8 - sizeof(head->header)) / sizeof(uint64_t);
 }
 
-const char *ip_unpack_check(const struct ip_squeezed_head *head)
+const char *ip_unpack_check(const struct ip_encoded_packet_head *head)
 {
 	if (head->header.packet_size != head->header.content_size ||
-	    ip_unpack_words(head) > IP_SQUEEZED_WORDS_MAX ||
-	    head->bytes > ip_squeezed_room(ip_unpack_words(head)))
+	    ip_unpack_words(head) > IP_ENCODED_PACKET_WORDS_MAX ||
+	    head->bytes > ip_encoded_packet_room(ip_unpack_words(head)))
 		return "packet of an impossible size";
-	if (head->form == IP_SQUEEZED_PLAIN)
+	if (head->form == IP_ENCODED_PACKET_PLAIN)
 		return head->bytes == ip_unpack_words(head) * sizeof(uint64_t) &&
-				       head->skip == IP_SQUEEZED_SKIP + head->bytes
+				       head->skip == IP_ENCODED_PACKET_SKIP + head->bytes
 			       ? NULL
 			       : "packet of an impossible size";
-	return head->form == IP_SQUEEZED_COLUMNS && head->skip == IP_SQUEEZED_SKIP
+	return head->form == IP_ENCODED_PACKET_COLUMNS && head->skip == IP_ENCODED_PACKET_SKIP
 		       ? NULL
 		       : "packet that is compressed in an unknown way";
 }
 
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
-		   const struct ip_squeezed_head *head, uint64_t *words)
+		   const struct ip_encoded_packet_head *head, uint64_t *words)
 {
 	if (head->bytes > u->room) {
 		uint8_t *bytes = realloc(u->bytes, head->bytes);

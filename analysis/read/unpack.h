@@ -19,14 +19,14 @@ struct ip_unpack *ip_unpack_create(void);
 void ip_unpack_destroy(struct ip_unpack *u);
 
 /* What is wrong with a head, or NULL. Its packet header must have been checked as any is. */
-const char *ip_unpack_check(const struct ip_squeezed_head *head);
+const char *ip_unpack_check(const struct ip_encoded_packet_head *head);
 
 /* How many words the packet has. */
-size_t ip_unpack_words(const struct ip_squeezed_head *head);
+size_t ip_unpack_words(const struct ip_encoded_packet_head *head);
 
 /* Reads what stands behind the head at offset of the file: the packet's words, into words. 1; 0: they are damaged; -1 with an error where reading
  * fails. */
 int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offset,
-		   const struct ip_squeezed_head *head, uint64_t *words);
+		   const struct ip_encoded_packet_head *head, uint64_t *words);
 
 #endif

@@ -3,8 +3,8 @@
  * The values that came with an event, as people and programs read them. Signatures and values are input from outside:
  * what does not fit together is left out.
  */
-#ifndef IP_ANALYSIS_VALUES_H
-#define IP_ANALYSIS_VALUES_H
+#ifndef IP_READ_VALUES_H
+#define IP_READ_VALUES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -136,7 +136,7 @@ static void free_slices(struct slice *slices, size_t n)
 
 static int cut_at(struct cuts *c, uint64_t ts)
 {
-	if (ip_grow(&c->cuts, c->n, sizeof(*c->cuts)) < 0)
+	if (ip_array_grow(&c->cuts, c->n, sizeof(*c->cuts)) < 0)
 		return -1;
 	c->cuts[c->n++] = ts;
 	c->used = 0;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-char *our_place(const char *in_build, const char *installed, const char *name, int access_mode)
+char *install_path(const char *in_build, const char *installed, const char *name, int access_mode)
 {
 	const char *const places[] = {in_build, installed};
 	char exe[PATH_MAX], candidate[2 * PATH_MAX];

@@ -13,7 +13,7 @@
 
 static char *find_part(const char *name)
 {
-	return our_place("../runtime", IP_RT_FROM_BIN, name, R_OK);
+	return install_path("../runtime", IP_RT_FROM_BIN, name, R_OK);
 }
 
 size_t link_parts(const struct command_line *line, bool clang, const char *ret[LINK_PARTS_MAX])

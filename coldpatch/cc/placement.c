@@ -72,7 +72,7 @@ int placement_sibling_calls(bool *ret)
 /* The folder of the assembler stage; NULL with an error. */
 static const char *stage_folder(void)
 {
-	char *as = our_place("stage", IP_STAGE_FROM_BIN, "as", X_OK);
+	char *as = install_path("stage", IP_STAGE_FROM_BIN, "as", X_OK);
 
 	if (as) {
 		*strrchr(as, '/') = '\0';

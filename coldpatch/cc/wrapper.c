@@ -210,7 +210,7 @@ static int link_and_patch(const struct command_line *line, enum ip_placement pla
  * preprocessed: caches and tests of features do that. NULL: not installed. */
 static char *headers(void)
 {
-	char *folder = our_place("../include", IP_HEADERS_FROM_BIN, "iprobe/probe.h", R_OK);
+	char *folder = install_path("../include", IP_HEADERS_FROM_BIN, "iprobe/probe.h", R_OK);
 
 	if (folder)
 		folder[strlen(folder) - strlen("/iprobe/probe.h")] = '\0';

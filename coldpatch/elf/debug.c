@@ -67,7 +67,7 @@ static int add_function(struct cold_debug *d, Dwarf_Die *die)
 	f.file = d->unit_has_files ? dwarf_decl_file(die) : NULL;
 	if (f.file && !dwarf_decl_line(die, &line) && line > 0)
 		f.line = line;
-	if (ip_grow(&d->by_address, d->nfunctions, sizeof(f)))
+	if (ip_array_grow(&d->by_address, d->nfunctions, sizeof(f)))
 		return -1;
 	d->by_address[d->nfunctions++] = f;
 	return 0;
@@ -89,7 +89,7 @@ static int add_qualified(struct cold_debug *d, Dwarf_Die *die, const char *prefi
 	/* offsets in a file of its own (split) mean nothing here */
 	if (!prefix || !*prefix || !name || dwarf_attr_integrate(die, DW_AT_linkage_name, &attr))
 		return 0;
-	if (ip_grow(&d->qualified, d->nqualified, sizeof(q)))
+	if (ip_array_grow(&d->qualified, d->nqualified, sizeof(q)))
 		return -1;
 	if (asprintf(&q.name, "%s%s", prefix, name) < 0)
 		return ip_error("out of memory");
@@ -160,7 +160,7 @@ static int add_unit(struct cold_debug *d, Dwarf_Die *unit)
 	while ((offset = dwarf_ranges(unit, offset, &base, &start, &end)) > 0) {
 		if (start >= end)
 			continue;
-		if (ip_grow(&d->units, d->nunits, sizeof(*d->units)))
+		if (ip_array_grow(&d->units, d->nunits, sizeof(*d->units)))
 			return -1;
 		d->units[d->nunits++] = (struct unit_range){.start = start, .end = end, .unit = *unit};
 	}

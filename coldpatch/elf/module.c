@@ -79,7 +79,7 @@ static int read_sections(struct cold_module *m)
 		if (shdr.sh_addr + shdr.sh_size < shdr.sh_addr)
 			return ip_error("%s: section %zu wraps around the address space", m->path,
 					elf_ndxscn(scn));
-		if (ip_grow(&m->sections, m->nsections, sizeof(*m->sections)))
+		if (ip_array_grow(&m->sections, m->nsections, sizeof(*m->sections)))
 			return -1;
 		s = &m->sections[m->nsections++];
 		*s = (struct cold_section){
@@ -148,7 +148,7 @@ static int read_symbols(struct cold_module *m, unsigned section_type)
 				return ip_error("%s: symbol %zu has no valid name", m->path, i);
 			if (!*name || !in_code(m, sym.st_value))
 				continue;
-			if (ip_grow(&m->symbols, m->nsymbols, sizeof(*m->symbols)))
+			if (ip_array_grow(&m->symbols, m->nsymbols, sizeof(*m->symbols)))
 				return -1;
 			m->symbols[m->nsymbols++] = (struct cold_symbol){
 				.address = sym.st_value,
@@ -229,7 +229,7 @@ static int read_relocs(struct cold_module *m)
 				r.value = sym.st_value;
 				r.defined = sym.st_shndx != SHN_UNDEF;
 			}
-			if (ip_grow(&m->relocs, m->nrelocs, sizeof(*m->relocs)))
+			if (ip_array_grow(&m->relocs, m->nrelocs, sizeof(*m->relocs)))
 				return -1;
 			m->relocs[m->nrelocs++] = r;
 		}

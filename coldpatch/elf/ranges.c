@@ -19,7 +19,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 
 static int add_range(struct cold_range **ranges, size_t *n, struct cold_range range)
 {
-	if (ip_grow(ranges, *n, sizeof(**ranges)))
+	if (ip_array_grow(ranges, *n, sizeof(**ranges)))
 		return -1;
 	range.parent = *n;
 	range.jumper = COLD_NONE;
@@ -116,12 +116,12 @@ int cold_ranges_make(struct cold_module *m)
 			end = section->address + section->size;
 		if (end <= s->address)
 			continue; /* no size: a label of assembly, or a symbol that wraps around */
-		if (ip_grow(&seeds, nseeds, sizeof(*seeds)))
+		if (ip_array_grow(&seeds, nseeds, sizeof(*seeds)))
 			return -1;
 		seeds[nseeds++] = (struct range_seed){.start = s->address, .end = end, .symbol = i};
 	}
 	for (size_t i = 0; i < nunwind; i++) {
-		if (ip_grow(&seeds, nseeds, sizeof(*seeds)))
+		if (ip_array_grow(&seeds, nseeds, sizeof(*seeds)))
 			return -1;
 		seeds[nseeds++] = (struct range_seed){.start = unwind[i].start,
 						      .end = unwind[i].end,
@@ -174,7 +174,7 @@ int cold_module_mark(struct cold_module *m, uint64_t address)
 
 	if (!section || section->exec)
 		return 0;
-	if (ip_grow(&m->marks, m->nmarks, sizeof(*m->marks)))
+	if (ip_array_grow(&m->marks, m->nmarks, sizeof(*m->marks)))
 		return -1;
 	m->marks[m->nmarks++] = address;
 	return 0;

@@ -20,7 +20,7 @@ static int add_ranges(struct cold_scopes *s, Dwarf_Die *die, uint32_t depth, boo
 	while ((offset = dwarf_ranges(die, offset, &base, &start, &end)) > 0) {
 		if (start >= end)
 			continue;
-		if (ip_grow(&s->scopes, s->n, sizeof(*s->scopes)))
+		if (ip_array_grow(&s->scopes, s->n, sizeof(*s->scopes)))
 			return -1;
 		s->scopes[s->n++] =
 			(struct cold_scope){.start = start, .end = end, .die = *die, .depth = depth, .inlined = inlined};

@@ -27,13 +27,13 @@ void cold_found_destroy(struct cold_found *found);
 int cold_calls_find(struct cold_module *module, struct cold_found *found);
 
 /* The table that a compilation wrote (site_table.h; placements fentry and inline). */
-int cold_table_find(struct cold_module *module, struct cold_found *found);
+int cold_site_table_find(struct cold_module *module, struct cold_found *found);
 
 /* Sleds of XRay: placement fentry by clang, or somebody else's. */
 int cold_xray_find(struct cold_module *module, struct cold_found *found);
 
 /* Other people's NOPs: -fpatchable-function-entry, -mnop-mcount. Behind the others: what they found is left alone. */
-int cold_foreign_find(struct cold_module *module, struct cold_found *found);
+int cold_other_nops_find(struct cold_module *module, struct cold_found *found);
 
 /* Points and scopes of iprobe/probe.h. To be asked last: they do not decide about the placement. */
 int cold_points_find(struct cold_module *module, struct cold_found *found);

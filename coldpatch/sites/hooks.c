@@ -96,7 +96,7 @@ static int find_definitions(const struct cold_module *m, const struct cold_arch 
 
 static int add_stub(struct cold_hooks *h, uint64_t address, uint64_t slot)
 {
-	if (ip_grow(&h->stubs, h->nstubs, sizeof(*h->stubs)))
+	if (ip_array_grow(&h->stubs, h->nstubs, sizeof(*h->stubs)))
 		return -1;
 	h->stubs[h->nstubs++] = (struct cold_stub){.address = address, .slot = slot};
 	return 0;

@@ -224,7 +224,7 @@ static const char *why_none(const struct foreign *f)
 	return NULL;
 }
 
-int cold_foreign_find(struct cold_module *m, struct cold_found *found)
+int cold_other_nops_find(struct cold_module *m, struct cold_found *found)
 {
 	struct foreign f = {.m = m, .arch = cold_arch_for_machine(m->elf->ehdr.e_machine)};
 	size_t before = found->sites.n;

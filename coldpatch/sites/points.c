@@ -132,7 +132,7 @@ static int read_points(const struct cold_module *m, const uint8_t *data, size_t 
 			return ip_error(
 				"%s: there is no NOP at 0x%lx, where point %s should be; link it again",
 				m->path, (unsigned long)p.address, p.name);
-		if (ip_grow(&ret->points, ret->n, sizeof(*ret->points)))
+		if (ip_array_grow(&ret->points, ret->n, sizeof(*ret->points)))
 			return -1;
 		ret->points[ret->n++] = p;
 	}
@@ -258,7 +258,7 @@ static int add_site(struct cold_module *m, const struct points *all, const struc
 
 		if (!text)
 			return -1;
-		if (ip_grow(&found->texts, found->ntexts, sizeof(*found->texts))) {
+		if (ip_array_grow(&found->texts, found->ntexts, sizeof(*found->texts))) {
 			free(text);
 			return -1;
 		}

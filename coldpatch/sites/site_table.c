@@ -106,7 +106,7 @@ out:
 	return result;
 }
 
-int cold_table_find(struct cold_module *m, struct cold_found *found)
+int cold_site_table_find(struct cold_module *m, struct cold_found *found)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
 	struct cold_sites read = {0}, sites = {0};

@@ -17,8 +17,8 @@
  * Why the odd name: gold refuses relocations against discarded sections, but in sections that it takes for debug information
  * by their name. Of those names .pdr is the one that strip -g, ld -s and the others do not take for such.
  */
-#ifndef COLD_TABLE_H
-#define COLD_TABLE_H
+#ifndef COLD_SITE_TABLE_H
+#define COLD_SITE_TABLE_H
 
 #define COLD_TABLE_SECTION   ".pdr.iprobe"
 #define COLD_TABLE_RECORD    16

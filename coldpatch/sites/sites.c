@@ -12,7 +12,7 @@
 
 int cold_sites_add(struct cold_sites *s, struct cold_site site)
 {
-	if (ip_grow(&s->sites, s->n, sizeof(*s->sites)))
+	if (ip_array_grow(&s->sites, s->n, sizeof(*s->sites)))
 		return -1;
 	s->sites[s->n++] = site;
 	return 0;

@@ -3,8 +3,8 @@
  * Naked functions in gcc's assembler text: the user's asm makes them up, down to their return, and gcc adds nothing but an
  * ud2 behind it.
  */
-#ifndef COLD_STAGE_NAKED_H
-#define COLD_STAGE_NAKED_H
+#ifndef COLD_STAGE_NAKED_ATTR_H
+#define COLD_STAGE_NAKED_ATTR_H
 
 #include <stdbool.h>
 #include <stddef.h>

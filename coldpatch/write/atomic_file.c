@@ -69,7 +69,7 @@ static int locate_file(const char *path, int fd, struct ip_dir_place *ret)
 	return refuse_changed(path);
 }
 
-/* Whether what stands there may be replaced; source: as cold_new_file_open(). */
+/* Whether what stands there may be replaced; source: as cold_atomic_file_open(). */
 static int check_old(const char *path, int fd, int source)
 {
 	struct stat st, own;
@@ -86,7 +86,7 @@ static int check_old(const char *path, int fd, int source)
 }
 
 /* A link of somebody else's may lead to his own files, and nowhere else. */
-static int follow(const char *path, const struct stat *link, int source, struct cold_new_file *f)
+static int follow(const char *path, const struct stat *link, int source, struct cold_atomic_file *f)
 {
 	struct ip_dir_place place;
 	_cleanup_close_ int fd = openat(f->place.parent, f->place.name, O_PATH | O_CLOEXEC);
@@ -110,7 +110,7 @@ static int follow(const char *path, const struct stat *link, int source, struct 
 }
 
 /* Opens what stands at the place. */
-static int open_old(const char *path, int source, struct cold_new_file *f)
+static int open_old(const char *path, int source, struct cold_atomic_file *f)
 {
 	struct stat st;
 
@@ -122,7 +122,7 @@ static int open_old(const char *path, int source, struct cold_new_file *f)
 	return S_ISLNK(st.st_mode) ? follow(path, &st, source, f) : check_old(path, f->old, source);
 }
 
-static int make_beside(struct cold_new_file *f)
+static int make_beside(struct cold_atomic_file *f)
 {
 	struct ip_dir_place temporary = {.parent = f->place.parent, .name = TEMPORARY};
 	int fd = openat(f->place.parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -135,9 +135,9 @@ static int make_beside(struct cold_new_file *f)
 	return fd;
 }
 
-static int open_new(const char *path, int source, struct ip_dir_place *place, struct cold_new_file *ret)
+static int open_new(const char *path, int source, struct ip_dir_place *place, struct cold_atomic_file *ret)
 {
-	*ret = (struct cold_new_file)COLD_NEW_FILE_NONE;
+	*ret = (struct cold_atomic_file)COLD_NEW_FILE_NONE;
 	ret->place = *place;
 	ret->target = strdup(path);
 	if (!ret->target)
@@ -148,23 +148,23 @@ static int open_new(const char *path, int source, struct ip_dir_place *place, st
 			return 0;
 		ip_error_errno("%s: cannot make a new file beside it", path);
 	}
-	cold_new_file_release(ret);
+	cold_atomic_file_release(ret);
 	return -1;
 }
 
-int cold_new_file_open(const char *path, int source, struct cold_new_file *ret)
+int cold_atomic_file_open(const char *path, int source, struct cold_atomic_file *ret)
 {
 	struct ip_dir_place place;
 
 	return ip_dir_locate(path, &place) < 0 ? -1 : open_new(path, source, &place, ret);
 }
 
-int cold_new_file_open_at(const char *path, struct ip_dir_place *place, struct cold_new_file *ret)
+int cold_atomic_file_open_at(const char *path, struct ip_dir_place *place, struct cold_atomic_file *ret)
 {
 	return open_new(path, -1, place, ret);
 }
 
-int cold_new_file_write(struct cold_new_file *f, const void *data, size_t size, off_t offset)
+int cold_atomic_file_write(struct cold_atomic_file *f, const void *data, size_t size, off_t offset)
 {
 	const char *p = data;
 
@@ -189,7 +189,7 @@ static bool is_signature(const char *name)
 	return !strcmp(name, "security.ima") || !strcmp(name, "security.evm");
 }
 
-static int copy_attribute(struct cold_new_file *f, int fd, const char *name)
+static int copy_attribute(struct cold_atomic_file *f, int fd, const char *name)
 {
 	_cleanup_free_ char *value = NULL, *have = NULL;
 	ssize_t size = fgetxattr(fd, name, NULL, 0);
@@ -210,7 +210,7 @@ static int copy_attribute(struct cold_new_file *f, int fd, const char *name)
 	return 0;
 }
 
-static int copy_attributes(struct cold_new_file *f, int fd)
+static int copy_attributes(struct cold_atomic_file *f, int fd)
 {
 	_cleanup_free_ char *names = NULL;
 	ssize_t size = flistxattr(fd, NULL, 0);
@@ -231,7 +231,7 @@ static int copy_attributes(struct cold_new_file *f, int fd)
 	return 0;
 }
 
-int cold_new_file_resemble(struct cold_new_file *f, int fd, const struct stat *st, bool everything)
+int cold_atomic_file_resemble(struct cold_atomic_file *f, int fd, const struct stat *st, bool everything)
 {
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
 	mode_t mode = st->st_mode & 07777;
@@ -258,7 +258,7 @@ int cold_new_file_resemble(struct cold_new_file *f, int fd, const struct stat *s
 }
 
 /* Gives a nameless file a name. */
-static int give_name(const struct cold_new_file *f, const char *name)
+static int give_name(const struct cold_atomic_file *f, const char *name)
 {
 	char self[64];
 
@@ -267,7 +267,7 @@ static int give_name(const struct cold_new_file *f, const char *name)
 }
 
 /* One that nobody has. */
-static int give_free_name(struct cold_new_file *f)
+static int give_free_name(struct cold_atomic_file *f)
 {
 	for (unsigned tries = 0; tries < 100; tries++) {
 		char name[sizeof(f->temp)];
@@ -284,7 +284,7 @@ static int give_free_name(struct cold_new_file *f)
 }
 
 /* There was nothing by that name, and still is not. */
-static int commit_first(struct cold_new_file *f)
+static int commit_first(struct cold_atomic_file *f)
 {
 	if (*f->temp ? ip_dir_rename(f->place.parent, f->temp, f->place.name) : give_name(f, f->place.name)) {
 		if (errno == EEXIST)
@@ -295,7 +295,7 @@ static int commit_first(struct cold_new_file *f)
 }
 
 /* What has got our name is not what was to be replaced. */
-static int undo(struct cold_new_file *f)
+static int undo(struct cold_atomic_file *f)
 {
 	int dir = f->place.parent;
 
@@ -308,7 +308,7 @@ static int undo(struct cold_new_file *f)
 	return -1;
 }
 
-static int replace(struct cold_new_file *f)
+static int replace(struct cold_atomic_file *f)
 {
 	int dir = f->place.parent;
 
@@ -330,18 +330,18 @@ static int replace(struct cold_new_file *f)
 	return 0;
 }
 
-int cold_new_file_commit(struct cold_new_file *f)
+int cold_atomic_file_commit(struct cold_atomic_file *f)
 {
 	int result = f->old < 0 ? commit_first(f) : !*f->temp && give_free_name(f) < 0 ? -1 : replace(f);
 
 	if (result < 0)
-		cold_new_file_release(f);
+		cold_atomic_file_release(f);
 	else
 		*f->temp = '\0';
 	return result;
 }
 
-void cold_new_file_release(struct cold_new_file *f)
+void cold_atomic_file_release(struct cold_atomic_file *f)
 {
 	if (*f->temp && f->fd >= 0 && ip_dir_is_at(f->place.parent, f->temp, f->fd))
 		unlinkat(f->place.parent, f->temp, 0);
@@ -351,5 +351,5 @@ void cold_new_file_release(struct cold_new_file *f)
 		close(f->old);
 	if (f->fd >= 0)
 		close(f->fd);
-	*f = (struct cold_new_file)COLD_NEW_FILE_NONE;
+	*f = (struct cold_atomic_file)COLD_NEW_FILE_NONE;
 }

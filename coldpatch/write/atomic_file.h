@@ -7,8 +7,8 @@
  * The path is looked up once. Whoever can rename something beside the file, or in a directory of his above it, can make the
  * replacement fail, and cannot lead it elsewhere: nothing but the file that was there at the start is replaced.
  */
-#ifndef COLD_NEW_FILE_H
-#define COLD_NEW_FILE_H
+#ifndef COLD_ATOMIC_FILE_H
+#define COLD_ATOMIC_FILE_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #include "common/dir.h"
 
-struct cold_new_file {
+struct cold_atomic_file {
 	int fd;			   /* write here */
 	int old;		   /* what is to be replaced, O_PATH; -1: there is nothing */
 	char *target;		   /* for messages */
@@ -32,22 +32,22 @@ struct cold_new_file {
 
 /* Starts a new file that is to stand at path. source: what stands there must be the file open on it; -1: a file of ours, or
  * none. 0, or -1 with an error. */
-int cold_new_file_open(const char *path, int source, struct cold_new_file *ret);
+int cold_atomic_file_open(const char *path, int source, struct cold_atomic_file *ret);
 
 /* The same of a place that is known, and is taken over: a file of ours, or none. path: for messages. */
-int cold_new_file_open_at(const char *path, struct ip_dir_place *place, struct cold_new_file *ret);
+int cold_atomic_file_open_at(const char *path, struct ip_dir_place *place, struct cold_atomic_file *ret);
 
 /* Gives it the permissions of the file open on fd, whose state is st; with everything also owner, group,
  * extended attributes and times. To be called after the last write. -1 where something could not be kept. */
-int cold_new_file_resemble(struct cold_new_file *file, int fd, const struct stat *st, bool everything);
+int cold_atomic_file_resemble(struct cold_atomic_file *file, int fd, const struct stat *st, bool everything);
 
 /* Puts it in its place. On failure the old file stands and the new one is gone. */
-int cold_new_file_commit(struct cold_new_file *file);
+int cold_atomic_file_commit(struct cold_atomic_file *file);
 
 /* Gives up whatever is not committed. Safe at any time, also twice. */
-void cold_new_file_release(struct cold_new_file *file);
+void cold_atomic_file_release(struct cold_atomic_file *file);
 
 /* Writes it all, or -1 with an error that names the target. */
-int cold_new_file_write(struct cold_new_file *file, const void *data, size_t size, off_t offset);
+int cold_atomic_file_write(struct cold_atomic_file *file, const void *data, size_t size, off_t offset);
 
 #endif

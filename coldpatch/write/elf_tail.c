@@ -32,7 +32,7 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return to > 1 ? (v + to - 1) / to * to : v;
 }
 
-static int read_headers(struct cold_tail *t)
+static int read_headers(struct cold_elf_tail *t)
 {
 	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
 	size_t size = ip_elf_shdr_size(elf_class);
@@ -47,7 +47,7 @@ static int read_headers(struct cold_tail *t)
 	return 0;
 }
 
-static int write_headers(const struct cold_tail *t, struct cold_new_file *f)
+static int write_headers(const struct cold_elf_tail *t, struct cold_atomic_file *f)
 {
 	unsigned elf_class = t->ehdr.e_ident[EI_CLASS];
 	size_t size = ip_elf_shdr_size(elf_class);
@@ -60,14 +60,14 @@ static int write_headers(const struct cold_tail *t, struct cold_new_file *f)
 		return ip_error("%s: becomes larger than a 32-bit ELF file can be", t->m->path);
 	for (size_t i = 0; i < t->n; i++)
 		ip_elf_shdr_encode(elf_class, &t->headers[i], bytes + i * size);
-	if (cold_new_file_write(f, bytes, t->n * size, t->ehdr.e_shoff))
+	if (cold_atomic_file_write(f, bytes, t->n * size, t->ehdr.e_shoff))
 		return -1;
-	return cold_new_file_write(f, header, ip_elf_ehdr_encode(&t->ehdr, header), 0);
+	return cold_atomic_file_write(f, header, ip_elf_ehdr_encode(&t->ehdr, header), 0);
 }
 
-int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
+int cold_elf_tail_open(const struct cold_module *m, struct cold_elf_tail *ret)
 {
-	struct cold_tail t = {.m = m};
+	struct cold_elf_tail t = {.m = m};
 	struct stat st;
 	Elf_Data *data;
 
@@ -108,11 +108,11 @@ int cold_tail_open(const struct cold_module *m, struct cold_tail *ret)
 	*ret = t;
 	return 0;
 fail:
-	cold_tail_close(&t);
+	cold_elf_tail_close(&t);
 	return -1;
 }
 
-void cold_tail_close(struct cold_tail *t)
+void cold_elf_tail_close(struct cold_elf_tail *t)
 {
 	for (size_t i = 0; t->made && i < t->n; i++)
 		free(t->made[i]);
@@ -123,7 +123,7 @@ void cold_tail_close(struct cold_tail *t)
 	memset(t, 0, sizeof(*t));
 }
 
-int cold_tail_add(struct cold_tail *t, const char *name, uint64_t align, const void *data, size_t size)
+int cold_elf_tail_add(struct cold_elf_tail *t, const char *name, uint64_t align, const void *data, size_t size)
 {
 	size_t length = strlen(name) + 1;
 	char *names = realloc(t->names, t->names_size + length);
@@ -145,7 +145,7 @@ int cold_tail_add(struct cold_tail *t, const char *name, uint64_t align, const v
 	return 0;
 }
 
-void cold_tail_replace(struct cold_tail *t, size_t index, void *data, size_t size)
+void cold_elf_tail_replace(struct cold_elf_tail *t, size_t index, void *data, size_t size)
 {
 	free(t->made[index]);
 	t->made[index] = data;
@@ -153,13 +153,13 @@ void cold_tail_replace(struct cold_tail *t, size_t index, void *data, size_t siz
 	t->headers[index].sh_size = size;
 }
 
-void cold_tail_drop(struct cold_tail *t, size_t index)
+void cold_elf_tail_drop(struct cold_elf_tail *t, size_t index)
 {
 	t->headers[index] = (Elf64_Shdr){.sh_type = SHT_NULL};
 	t->dropped = true;
 }
 
-static bool is_named(const struct cold_tail *t, size_t index, const char *prefix)
+static bool is_named(const struct cold_elf_tail *t, size_t index, const char *prefix)
 {
 	const Elf64_Shdr *h = &t->headers[index];
 	size_t n = strlen(prefix);
@@ -168,11 +168,11 @@ static bool is_named(const struct cold_tail *t, size_t index, const char *prefix
 	       t->names_size - h->sh_name > n && !memcmp(t->names + h->sh_name, prefix, n);
 }
 
-void cold_tail_drop_named(struct cold_tail *t, const char *prefix)
+void cold_elf_tail_drop_named(struct cold_elf_tail *t, const char *prefix)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (is_named(t, i, prefix))
-			cold_tail_drop(t, i);
+			cold_elf_tail_drop(t, i);
 }
 
 static bool in_tail(const Elf64_Shdr *h, uint64_t loaded)
@@ -188,7 +188,7 @@ static void raise_to(uint64_t *end, uint64_t offset, uint64_t size)
 }
 
 /* End of the last byte that is loaded or described by a program header. */
-static uint64_t loaded_end(const struct cold_tail *t)
+static uint64_t loaded_end(const struct cold_elf_tail *t)
 {
 	const struct cold_module *m = t->m;
 	uint64_t end = ip_elf_ehdr_size(t->ehdr.e_ident[EI_CLASS]);
@@ -208,7 +208,7 @@ static uint64_t loaded_end(const struct cold_tail *t)
 	return end;
 }
 
-static bool only_zeros(const struct cold_tail *t, uint64_t from)
+static bool only_zeros(const struct cold_elf_tail *t, uint64_t from)
 {
 	uint8_t bytes[256];
 	ssize_t n = pread(t->m->elf->fd, bytes, sizeof(bytes), from);
@@ -236,7 +236,7 @@ static int compare_extents(const void *pa, const void *pb)
 }
 
 /* Whether the sections can be moved together: not where they overlap or where somebody has appended data that no section knows of. */
-static int is_movable(const struct cold_tail *t, uint64_t loaded, bool *ret)
+static int is_movable(const struct cold_elf_tail *t, uint64_t loaded, bool *ret)
 {
 	uint64_t end = t->ehdr.e_shoff + t->old_n * t->ehdr.e_shentsize, at = loaded;
 	_cleanup_free_ struct extent *extents = calloc(t->old_n, sizeof(*extents));
@@ -267,19 +267,19 @@ static int is_movable(const struct cold_tail *t, uint64_t loaded, bool *ret)
 }
 
 /* Relocations against a section that is gone go with it. */
-static void drop_orphans(struct cold_tail *t)
+static void drop_orphans(struct cold_elf_tail *t)
 {
 	for (size_t i = 1; i < t->old_n; i++) {
 		const Elf64_Shdr *h = &t->headers[i];
 
 		if ((h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC) &&
 		    h->sh_info && h->sh_info < t->old_n && t->headers[h->sh_info].sh_type == SHT_NULL)
-			cold_tail_drop(t, i);
+			cold_elf_tail_drop(t, i);
 	}
 }
 
 /* Symbols and names. */
-static bool stands_last(const struct cold_tail *t, size_t index)
+static bool stands_last(const struct cold_elf_tail *t, size_t index)
 {
 	const Elf64_Shdr *h = &t->headers[index];
 
@@ -291,7 +291,7 @@ static bool stands_last(const struct cold_tail *t, size_t index)
  * The sections of the file that is written, in their order: those up to the last one that is loaded as they were; then those that
  * are not, what is new, and symbols and names. Where the old file stands as it is: as they were, and what is new.
  */
-static size_t make_order(const struct cold_tail *t, bool movable, uint32_t *ret)
+static size_t make_order(const struct cold_elf_tail *t, bool movable, uint32_t *ret)
 {
 	size_t loaded = 1, n = 0;
 
@@ -312,7 +312,7 @@ static size_t make_order(const struct cold_tail *t, bool movable, uint32_t *ret)
  * The sections that are written, in the order of the file: that of the headers, but for relocations that -q keeps. Their headers
  * stand beside those of what they are for, which may be loaded; linkers put them behind the symbols' names, and dwz expects that.
  */
-static size_t list_written(const struct cold_tail *t, bool movable, uint64_t loaded, uint32_t *ret)
+static size_t list_written(const struct cold_elf_tail *t, bool movable, uint64_t loaded, uint32_t *ret)
 {
 	size_t n = 0;
 
@@ -330,12 +330,12 @@ static size_t list_written(const struct cold_tail *t, bool movable, uint64_t loa
 }
 
 /* Sections at their places; *at is the end of what has been written. */
-static int write_sections(struct cold_tail *t, const uint32_t *written, size_t n, struct cold_new_file *f,
+static int write_sections(struct cold_elf_tail *t, const uint32_t *written, size_t n, struct cold_atomic_file *f,
 			  uint64_t *at)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (t->contents[i] && (t->headers[i].sh_flags & SHF_ALLOC) &&
-		    cold_new_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
+		    cold_atomic_file_write(f, t->contents[i], t->headers[i].sh_size, t->headers[i].sh_offset))
 			return -1;
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Shdr *h = &t->headers[written[i]];
@@ -343,7 +343,7 @@ static int write_sections(struct cold_tail *t, const uint32_t *written, size_t n
 		uint64_t from = h->sh_offset;
 
 		h->sh_offset = round_up(*at, h->sh_addralign);
-		if (contents ? cold_new_file_write(f, contents, h->sh_size, h->sh_offset)
+		if (contents ? cold_atomic_file_write(f, contents, h->sh_size, h->sh_offset)
 			     : cold_rewrite_copy(t->m, from, h->sh_size, f, h->sh_offset))
 			return -1;
 		*at = h->sh_offset + h->sh_size;
@@ -352,7 +352,7 @@ static int write_sections(struct cold_tail *t, const uint32_t *written, size_t n
 }
 
 /* Counts that do not fit into the ELF header stand in the first section header. */
-static void set_counts(struct cold_tail *t)
+static void set_counts(struct cold_elf_tail *t)
 {
 	bool many = t->n >= SHN_LORESERVE, far = t->shstrndx >= SHN_LORESERVE;
 
@@ -362,12 +362,12 @@ static void set_counts(struct cold_tail *t)
 	t->headers[0].sh_link = far ? t->shstrndx : 0;
 }
 
-uint64_t cold_tail_start(const struct cold_tail *t)
+uint64_t cold_elf_tail_start(const struct cold_elf_tail *t)
 {
 	return loaded_end(t);
 }
 
-int cold_tail_write(struct cold_tail *t, struct cold_new_file *f)
+int cold_elf_tail_write(struct cold_elf_tail *t, struct cold_atomic_file *f)
 {
 	_cleanup_free_ uint32_t *order = calloc(t->n, sizeof(*order));
 	uint64_t loaded = loaded_end(t), at = loaded;

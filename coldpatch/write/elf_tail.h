@@ -5,13 +5,13 @@
  * sections in the loaded symbol table. The sections that are left are numbered without a gap (renumber.h) and stand in the file in
  * that order, as linkers write them and other tools expect them.
  */
-#ifndef COLD_TAIL_H
-#define COLD_TAIL_H
+#ifndef COLD_ELF_TAIL_H
+#define COLD_ELF_TAIL_H
 
 #include "coldpatch/elf/module.h"
 #include "coldpatch/write/atomic_file.h"
 
-struct cold_tail {
+struct cold_elf_tail {
 	const struct cold_module *m;
 	Elf64_Ehdr ehdr;
 	Elf64_Shdr *headers;   /* n, with room for TAIL_MORE */
@@ -26,21 +26,21 @@ struct cold_tail {
 };
 
 /* Reads headers and names. 0, or -1 with an error. */
-int cold_tail_open(const struct cold_module *module, struct cold_tail *ret);
-void cold_tail_close(struct cold_tail *tail);
+int cold_elf_tail_open(const struct cold_module *module, struct cold_elf_tail *ret);
+void cold_elf_tail_close(struct cold_elf_tail *tail);
 
-/* Adds a section that is not allocated. data is borrowed until cold_tail_write(). 0 or -1. */
-int cold_tail_add(struct cold_tail *tail, const char *name, uint64_t align, const void *data, size_t size);
+/* Adds a section that is not allocated. data is borrowed until cold_elf_tail_write(). 0 or -1. */
+int cold_elf_tail_add(struct cold_elf_tail *tail, const char *name, uint64_t align, const void *data, size_t size);
 /* Gives a section other contents; one that is loaded keeps its size. data is the tail's from now on. */
-void cold_tail_replace(struct cold_tail *tail, size_t index, void *data, size_t size);
+void cold_elf_tail_replace(struct cold_elf_tail *tail, size_t index, void *data, size_t size);
 /* Takes a section that is not loaded away. */
-void cold_tail_drop(struct cold_tail *tail, size_t index);
+void cold_elf_tail_drop(struct cold_elf_tail *tail, size_t index);
 /* The same of all sections whose names begin so. */
-void cold_tail_drop_named(struct cold_tail *tail, const char *prefix);
+void cold_elf_tail_drop_named(struct cold_elf_tail *tail, const char *prefix);
 
-/* How many bytes of the old file cold_tail_write() leaves alone: they must be in the new one before. */
-uint64_t cold_tail_start(const struct cold_tail *tail);
+/* How many bytes of the old file cold_elf_tail_write() leaves alone: they must be in the new one before. */
+uint64_t cold_elf_tail_start(const struct cold_elf_tail *tail);
 /* Writes it all, the ELF header included. 0, or -1 with an error. */
-int cold_tail_write(struct cold_tail *tail, struct cold_new_file *file);
+int cold_elf_tail_write(struct cold_elf_tail *tail, struct cold_atomic_file *file);
 
 #endif

@@ -9,7 +9,7 @@ static bool is_leftover(const Elf64_Shdr *h)
 	return (h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC);
 }
 
-bool cold_leftovers_exist(const struct cold_module *m)
+bool cold_emit_relocs_exist(const struct cold_module *m)
 {
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
@@ -20,11 +20,11 @@ bool cold_leftovers_exist(const struct cold_module *m)
 	return false;
 }
 
-void cold_leftovers_drop(struct cold_tail *t)
+void cold_emit_relocs_drop(struct cold_elf_tail *t)
 {
 	for (size_t i = 1; i < t->n; i++)
 		if (is_leftover(&t->headers[i])) {
-			cold_tail_drop(t, i);
+			cold_elf_tail_drop(t, i);
 			t->relocs_gone = true;
 		}
 }

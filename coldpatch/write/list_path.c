@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool cold_list_place_is_directory(const char *wish)
+bool cold_list_path_is_directory(const char *wish)
 {
 	size_t length = strlen(wish);
 	struct stat st;
@@ -26,12 +26,12 @@ bool cold_list_place_is_directory(const char *wish)
 	return (length && wish[length - 1] == '/') || (stat(wish, &st) == 0 && S_ISDIR(st.st_mode));
 }
 
-char *cold_list_place(const char *wish, const uint8_t *build_id, size_t size)
+char *cold_list_path(const char *wish, const uint8_t *build_id, size_t size)
 {
 	_cleanup_free_ char *name = NULL;
 	char *path;
 
-	if (!cold_list_place_is_directory(wish)) {
+	if (!cold_list_path_is_directory(wish)) {
 		path = strdup(wish);
 		if (!path)
 			ip_error("out of memory");
@@ -63,13 +63,13 @@ static int enter(int *fd, const char *name, bool links)
 	return 0;
 }
 
-int cold_list_place_open(const char *wish, const char *path, struct ip_dir_place *ret)
+int cold_list_path_open(const char *wish, const char *path, struct ip_dir_place *ret)
 {
 	_cleanup_free_ char *copy = strdup(path);
 	_cleanup_close_ int fd = -1;
 	char *name, *save = NULL, *next;
 
-	if (!cold_list_place_is_directory(wish))
+	if (!cold_list_path_is_directory(wish))
 		return ip_dir_locate(path, ret);
 	if (!copy)
 		return ip_error("out of memory");

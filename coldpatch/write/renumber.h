@@ -11,8 +11,8 @@
 /*
  * order: the n sections that the file will have, by their numbers in tail, in the order of their new ones; 0 first. Headers
  * stand in that order afterwards, and where contents change tail has the new ones; those of tables that are loaded are to be written
- * to where they are (cold_tail.contents of a section with SHF_ALLOC). 0, or -1 with an error.
+ * to where they are (cold_elf_tail.contents of a section with SHF_ALLOC). 0, or -1 with an error.
  */
-int cold_renumber(struct cold_tail *tail, const uint32_t *order, size_t n);
+int cold_renumber(struct cold_elf_tail *tail, const uint32_t *order, size_t n);
 
 #endif

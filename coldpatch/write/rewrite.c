@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 
-int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size, struct cold_new_file *f,
+int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size, struct cold_atomic_file *f,
 		      uint64_t to)
 {
 	off_t in = (off_t)from, out = (off_t)to;
@@ -52,7 +52,7 @@ int cold_rewrite_copy(const struct cold_module *m, uint64_t from, uint64_t size,
 	return 0;
 }
 
-int cold_rewrite_copy_all(const struct cold_module *m, struct cold_new_file *f)
+int cold_rewrite_copy_all(const struct cold_module *m, struct cold_atomic_file *f)
 {
 	struct stat st;
 
@@ -61,7 +61,7 @@ int cold_rewrite_copy_all(const struct cold_module *m, struct cold_new_file *f)
 	return cold_rewrite_copy(m, 0, st.st_size, f, 0);
 }
 
-static int write_sites(const struct cold_module *m, const struct cold_sites *sites, struct cold_new_file *f)
+static int write_sites(const struct cold_module *m, const struct cold_sites *sites, struct cold_atomic_file *f)
 {
 	const struct ip_arch *arch = ip_arch_for_machine(m->elf->ehdr.e_machine);
 
@@ -74,12 +74,12 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 
 		if (!s || arch->idle(site->form, site->length, idle))
 			return ip_error_prefix("%s: site at 0x%lx", m->path, (unsigned long)site->address);
-		if (cold_new_file_write(f, idle, site->length, s->offset + (site->address - s->address)))
+		if (cold_atomic_file_write(f, idle, site->length, s->offset + (site->address - s->address)))
 			return -1;
 		if (!site->after_length)
 			continue;
 		cold_arch_for_machine(m->elf->ehdr.e_machine)->after(site, after);
-		if (cold_new_file_write(f, after, site->after_length,
+		if (cold_atomic_file_write(f, after, site->after_length,
 					s->offset + (site->address - s->address) + site->length))
 			return -1;
 	}
@@ -87,29 +87,29 @@ static int write_sites(const struct cold_module *m, const struct cold_sites *sit
 }
 
 int cold_rewrite(const struct cold_module *m, const struct cold_sites *sites, const void *list, size_t size,
-		 const struct cold_rewrite_how *how, struct cold_new_file *f)
+		 const struct cold_rewrite_how *how, struct cold_atomic_file *f)
 {
-	struct cold_tail tail;
+	struct cold_elf_tail tail;
 	int result = -1;
 
-	if (cold_tail_open(m, &tail))
+	if (cold_elf_tail_open(m, &tail))
 		return -1;
 	if (!how->keep_relocs)
-		cold_leftovers_drop(&tail);
-	if (list && cold_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
+		cold_emit_relocs_drop(&tail);
+	if (list && cold_elf_tail_add(&tail, IP_PROBE_SECTION, 8, list, size))
 		goto out;
 	/* the tables of sites, with the relocations of theirs that -q has left: the probe list says it all */
-	cold_tail_drop_named(&tail, COLD_TABLE_SECTION);
+	cold_elf_tail_drop_named(&tail, COLD_TABLE_SECTION);
 	if (how->strip)
 		cold_strip(&tail, how->drop_list);
 	if (how->drop_debug)
 		/* and what -q has left of their relocations: the probe list says it all */
-	cold_tail_drop_named(&tail, ".debug_");
-	if (cold_rewrite_copy(m, 0, cold_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
-	    cold_tail_write(&tail, f))
+	cold_elf_tail_drop_named(&tail, ".debug_");
+	if (cold_rewrite_copy(m, 0, cold_elf_tail_start(&tail), f, 0) || write_sites(m, sites, f) ||
+	    cold_elf_tail_write(&tail, f))
 		goto out;
 	result = 0;
 out:
-	cold_tail_close(&tail);
+	cold_elf_tail_close(&tail);
 	return result;
 }

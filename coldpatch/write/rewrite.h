@@ -20,13 +20,13 @@ struct cold_rewrite_how {
 
 /* Fills file, which is empty. list is the block of the probe list that is added; NULL: none. */
 int cold_rewrite(const struct cold_module *module, const struct cold_sites *sites, const void *list,
-		 size_t size, const struct cold_rewrite_how *how, struct cold_new_file *file);
+		 size_t size, const struct cold_rewrite_how *how, struct cold_atomic_file *file);
 
 /* Fills file with the module as it is. */
-int cold_rewrite_copy_all(const struct cold_module *module, struct cold_new_file *file);
+int cold_rewrite_copy_all(const struct cold_module *module, struct cold_atomic_file *file);
 
 /* Copies size bytes at from of the module to where to in file. */
 int cold_rewrite_copy(const struct cold_module *module, uint64_t from, uint64_t size,
-		      struct cold_new_file *file, uint64_t to);
+		      struct cold_atomic_file *file, uint64_t to);
 
 #endif

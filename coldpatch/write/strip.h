@@ -9,6 +9,6 @@
 #include "coldpatch/write/elf_tail.h"
 
 /* list: the module's own probe list goes too. */
-void cold_strip(struct cold_tail *tail, bool list);
+void cold_strip(struct cold_elf_tail *tail, bool list);
 
 #endif

@@ -19,36 +19,36 @@ struct ip_wake {
 };
 
 /* Text that is switched as a whole, in pages. */
-struct ip_flip_piece {
+struct ip_remap_piece {
 	uint64_t at, size;
 	uint64_t staged; /* where pages of it lie besides; 0: nowhere */
-	uint32_t what;	 /* enum ip_flip_what */
+	uint32_t what;	 /* enum ip_remap_what */
 	int32_t error;	 /* errno of what was done last; 0: none */
 };
 
-enum ip_flip_what {
-	IP_FLIP_NOTHING = 0,
-	IP_FLIP_STAGE =
+enum ip_remap_what {
+	IP_REMAP_NOTHING = 0,
+	IP_REMAP_STAGE =
 		1, /* moves the text's pages away, to a mapping of the same file; it has the file's then */
-	IP_FLIP_SWITCH = 2, /* puts the staged pages in the place of the text's */
-	IP_FLIP_DROP = 3,   /* unmaps what is staged */
-	IP_FLIP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
-	IP_FLIP_CLOSE =
+	IP_REMAP_SWITCH = 2, /* puts the staged pages in the place of the text's */
+	IP_REMAP_DROP = 3,   /* unmaps what is staged */
+	IP_REMAP_REVERT = 4, /* the text has the file's pages then: staged, and dropped */
+	IP_REMAP_CLOSE =
 		5, /* no text: closes descriptor at, if it is that of the kernel's counter size (fperf_pmu.h) */
-	IP_FLIP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
-	IP_FLIP_WITHHOLD = 8, /* or do not */
-	IP_FLIP_CLOCK =
+	IP_REMAP_INHERIT = 7,  /* no text: forked children get the area (at, size); */
+	IP_REMAP_WITHHOLD = 8, /* or do not */
+	IP_REMAP_CLOCK =
 		10, /* no text: error says whether the thread, and those that it makes, may read the processor's clock */
-	IP_FLIP_DISOWN =
+	IP_REMAP_DISOWN =
 		9, /* no text: the area (at, size) is put out of this process's reach, by zeros of its own */
-	IP_FLIP_COPY =
+	IP_REMAP_COPY =
 		6, /* the text stays as it is, but for the moment that it takes; staged is another mapping of the same file then, and has
 			     the file's pages */
 };
 
-#define IP_FLIP_PIECES 512u
+#define IP_REMAP_PIECES 512u
 
-struct ip_flip {
+struct ip_remap {
 	struct ip_wake
 		back; /* the thread's way back, which it takes by itself if its iprobe has died; the stack is below */
 	uint32_t npieces;
@@ -57,9 +57,9 @@ struct ip_flip {
 	/* Of the last run, nanoseconds, written by the thread: so long mappings were changed; so long, of these, pieces that were being copied
 	 * had the file's pages, one after the other. */
 	uint32_t changing_ns, bare_ns;
-	struct ip_flip_piece pieces[IP_FLIP_PIECES];
+	struct ip_remap_piece pieces[IP_REMAP_PIECES];
 };
 
-_Static_assert(sizeof(struct ip_flip) == 192 + IP_FLIP_PIECES * 32, "arch/x86_64/flip.S");
+_Static_assert(sizeof(struct ip_remap) == 192 + IP_REMAP_PIECES * 32, "arch/x86_64/flip.S");
 
 #endif

@@ -14,7 +14,7 @@
 /* A system call that a stop broke off goes on in code of the runtime with what is left of its time limit or of its
  * transfer, and then returns to its caller with every register but its result as it was (hotpatcher/ptrace/syscall_restart.h). It lies in a slot of the
  * runtime meanwhile (hotpatcher/ptrace/restart_slot.h). Written from outside; read by arch/x86_64/again.S. */
-struct ip_again {
+struct ip_restart {
 	uint64_t pc;	/* where the caller goes on */
 	uint64_t flags; /* the caller's */
 	uint64_t arguments
@@ -34,8 +34,8 @@ struct ip_again {
 
 /* Where that lies on x86-64: in the runtime's own memory. A slot is free where owner is 0; the thread gives
  * it back itself, last of all. Handed out from outside, while every thread stands (hotpatcher/ptrace/restart_slot.h). */
-struct ip_again_slot {
-	struct ip_again again;
+struct ip_restart_slot {
+	struct ip_restart again;
 	uint64_t calls;	 /* of this slot: where they lie */
 	uint64_t owner;	 /* the thread's id in its own namespace */
 	uint64_t sp;	 /* its stack pointer */
@@ -43,14 +43,14 @@ struct ip_again_slot {
 	uint64_t reserved[4];
 };
 
-_Static_assert(sizeof(struct ip_again_slot) == IP_AGAIN_SLOT &&
-		       offsetof(struct ip_again_slot, calls) == 192 &&
-		       offsetof(struct ip_again_slot, owner) == 200 &&
-		       offsetof(struct ip_again_slot, result) == 216,
+_Static_assert(sizeof(struct ip_restart_slot) == IP_RESTART_SLOT &&
+		       offsetof(struct ip_restart_slot, calls) == 192 &&
+		       offsetof(struct ip_restart_slot, owner) == 200 &&
+		       offsetof(struct ip_restart_slot, result) == 216,
 	       "arch/x86_64/again.S");
-_Static_assert(sizeof(struct ip_again) == 192 && offsetof(struct ip_again, arguments) == 16 &&
-		       offsetof(struct ip_again, time) == 72 && offsetof(struct ip_again, rest) == 96 &&
-		       offsetof(struct ip_again, poll_fd) == 184,
+_Static_assert(sizeof(struct ip_restart) == 192 && offsetof(struct ip_restart, arguments) == 16 &&
+		       offsetof(struct ip_restart, time) == 72 && offsetof(struct ip_restart, rest) == 96 &&
+		       offsetof(struct ip_restart, poll_fd) == 184,
 	       "arch/ARCH/again.S");
 
 #endif

@@ -4,8 +4,8 @@
  * where no signal has a handler, or what it has transferred so far (signal(7)). All others start again by themselves, with
  * what is left of their time limit: nanosleep, poll, futex by a restart block, calls with absolute limits by nature.
  */
-#ifndef IP_ARCH_WAITS_H
-#define IP_ARCH_WAITS_H
+#ifndef IP_WAITS_H
+#define IP_WAITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -104,7 +104,7 @@ static bool is_candidate(pid_t pid, pid_t tid, enum ip_borrow_which which, bool 
 	if (which == IP_BORROW_ANY)
 		return true;
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, tid);
-	file = ip_permit_fopen(name);
+	file = ip_delegation_fopen(name);
 	if (!file || !fgets(line, sizeof(line), file))
 		return false;
 	if (!strncmp(line, "running", strlen("running")))
@@ -198,14 +198,14 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
-	boosted = ip_boost_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
+	boosted = ip_priority_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
 	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
-	ret->raised = boosted && ip_guard_begin() ? ip_guard_raise(tid) : 0;
+	ret->raised = boosted && ip_priority_guard_begin() ? ip_priority_guard_raise(tid) : 0;
 	if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 		int error = errno;
 
-		ip_guard_restore(ret->raised);
-		ip_boost_end(&ret->boost);
+		ip_priority_guard_restore(ret->raised);
+		ip_priority_end(&ret->boost);
 		/* one that did not stop in time before is ours already */
 		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
@@ -216,9 +216,9 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 	}
 	if (may_borrow(ret, which, confined))
 		return 1;
-	ip_guard_restore(ret->raised);
+	ip_priority_guard_restore(ret->raised);
 	ip_stop_end_look(&ret->stop);
-	ip_boost_end(&ret->boost);
+	ip_priority_end(&ret->boost);
 	return 0;
 }
 
@@ -369,7 +369,7 @@ static int run_to_end(struct ip_borrowed *b, struct user_regs_struct *regs, uint
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/syscall", pid, b->tid);
-	fd = ip_permit_open(name, O_RDONLY);
+	fd = ip_delegation_open(name, O_RDONLY);
 	for (unsigned turns = 0;; turns++) {
 		int status = 1;
 
@@ -483,8 +483,8 @@ uint64_t ip_borrow_end(struct ip_borrowed *b)
 
 	halt(b);
 	b->astray = b->sent && !t->gone && (!t->stopped || !take_back(b));
-	ip_guard_restore(b->raised);
+	ip_priority_guard_restore(b->raised);
 	held = ip_stop_end(&b->stop);
-	ip_boost_end(&b->boost);
+	ip_priority_end(&b->boost);
 	return held;
 }

@@ -3,8 +3,8 @@
  * Borrowing one thread of a target: it is stopped, runs code of ours on a stack of its own, and goes back to where it was. The
  * other threads run on.
  */
-#ifndef IP_INJECT_BORROW_H
-#define IP_INJECT_BORROW_H
+#ifndef IP_BORROW_H
+#define IP_BORROW_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ struct ip_borrowed {
 	uint64_t mask;		      /* of signals */
 	struct ip_confined *confined; /* under seccomp: what it may do in spite of that; NULL: it is not */
 	bool astray; /* ip_borrow_end() could not stop it, or not take it back: it takes its own way */
-	struct ip_boost boost;
+	struct ip_priority boost;
 	uint32_t raised;	   /* the thread's priority, as priority_guard.h has it */
 	bool sent;		   /* it may run code of ours: */
 	uint64_t code, end, stack; /* the code, and the top of the stack that it has meanwhile; 0: its own */

@@ -3,8 +3,8 @@
  * Finding a thread to borrow: one iprobe at a time, not while a thread is left in the code, and again and again where there is none
  * just now.
  */
-#ifndef IP_INJECT_BORROW_SEARCH_H
-#define IP_INJECT_BORROW_SEARCH_H
+#ifndef IP_BORROW_SEARCH_H
+#define IP_BORROW_SEARCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

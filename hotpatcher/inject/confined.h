@@ -17,8 +17,8 @@
  *
  * If we are killed, the kernel detaches the thread, and its filters are in force at once.
  */
-#ifndef IP_INJECT_CONFINED_H
-#define IP_INJECT_CONFINED_H
+#ifndef IP_CONFINED_H
+#define IP_CONFINED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -39,7 +39,7 @@ static const uint8_t image[] __attribute__((aligned(16))) = {
 struct injection {
 	struct ip_target *target;
 	const struct ip_rt_image *head;
-	struct ip_slack slack; /* where the code stands */
+	struct ip_text_padding slack; /* where the code stands */
 	uint64_t memory;       /* that has been made; 0: none yet */
 	uint64_t tid_at;       /* 0: not known yet */
 	bool odd;	       /* a thread's id was not where it should be */
@@ -210,7 +210,7 @@ static uint64_t executable_of(pid_t pid)
 	ssize_t got;
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
-	fd = ip_permit_open(name, O_RDONLY);
+	fd = ip_delegation_open(name, O_RDONLY);
 	got = fd >= 0 ? read(fd, auxv, sizeof(auxv)) : 0;
 	for (ssize_t i = 0; i < got / (ssize_t)sizeof(*auxv); i++)
 		if (auxv[i].a_type == AT_PHDR)
@@ -222,13 +222,13 @@ static uint64_t executable_of(pid_t pid)
  * may take away under the thread. The very last may be the kernel's own library, which every process has. */
 static int place_code(struct injection *in)
 {
-	_cleanup_free_ struct ip_slack *all = NULL;
+	_cleanup_free_ struct ip_text_padding *all = NULL;
 	const struct ip_inject_facts facts = {in->head->end, in->head->data, in->head->pool - in->head->data};
 	_cleanup_free_ uint8_t *code = malloc(code_size());
 	const struct ip_mapping *own = ip_maps_find(&in->target->maps, executable_of(in->target->pid));
 	size_t n, best = SIZE_MAX;
 
-	if (!code || ip_slack_find(in->target, &all, &n) < 0)
+	if (!code || ip_text_padding_find(in->target, &all, &n) < 0)
 		return ip_error("out of memory");
 	for (size_t i = 0; i < n; i++) {
 		if (all[i].left_behind || all[i].size < code_size())
@@ -285,7 +285,7 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	int ret;
 
 	ip_arch_way_back(&b->regs, &way);
-	if (!ip_slack_is_ours(in->target, &in->slack))
+	if (!ip_text_padding_is_ours(in->target, &in->slack))
 		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: try again",
 				in->target->pid);
 	if (!holds_code(in))
@@ -374,7 +374,7 @@ static void list_rooms(const struct ip_target *target, const struct ip_modules *
 {
 	for (size_t i = 0; i < modules->n && ret->nrooms < IP_INJECTION_ROOMS; i++) {
 		const struct ip_mapping *m;
-		struct ip_room room;
+		struct ip_stub_room room;
 
 		if (!ip_module_room(&modules->items[i], &room))
 			continue;
@@ -424,7 +424,7 @@ static int prepare(struct injection *in)
 	if (ret < 0)
 		why = strdup(ip_error_message());
 	if (!in->astray && ip_target_alive(in->target))
-		ip_slack_restore(in->target, &in->slack, code_size());
+		ip_text_padding_restore(in->target, &in->slack, code_size());
 	return ret < 0 ? ip_error("%s", why ? why : "out of memory") : 0;
 }
 
@@ -443,7 +443,7 @@ int ip_inject(struct ip_target *target, const struct ip_modules *modules, uint64
 		return -1;
 	if (target->has_runtime)
 		return 0;
-	ip_slack_tidy(target);
+	ip_text_padding_tidy(target);
 	in.memory = find_memory(target, in.head);
 	if (prepare(&in) < 0 || write_image(&in, modules) < 0)
 		return -1;

@@ -37,8 +37,8 @@
  *
  * The memory stays for good. Its code has no unwinding information that the process's own unwinder would find: see limits in README.
  */
-#ifndef IP_INJECT_INJECT_H
-#define IP_INJECT_INJECT_H
+#ifndef IP_INJECT_H
+#define IP_INJECT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * The code that a borrowed thread runs to make room for the runtime (arch/ARCH/inject.S), as it stands in a target's slack.
  */
-#ifndef IP_INJECT_INJECT_CODE_H
-#define IP_INJECT_INJECT_CODE_H
+#ifndef IP_INJECT_CODE_H
+#define IP_INJECT_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

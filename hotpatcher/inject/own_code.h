@@ -3,8 +3,8 @@
  * Whether what stands in a target is the runtime's code, before one of its threads is sent through it. Where it stands is
  * told by the target's own memory, and anything may have been written there since.
  */
-#ifndef IP_INJECT_OWN_CODE_H
-#define IP_INJECT_OWN_CODE_H
+#ifndef IP_OWN_CODE_H
+#define IP_OWN_CODE_H
 
 #include "hotpatcher/inject/borrow_search.h"
 

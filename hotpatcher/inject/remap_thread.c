@@ -19,7 +19,7 @@
 #define NAP_NS	    2000000l
 #define STACK_BYTES 65536ull /* flip.S */
 
-#define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_flip, member))
+#define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_remap, member))
 
 static struct ip_borrow_place place_of(const struct ip_target *target)
 {
@@ -28,12 +28,12 @@ static struct ip_borrow_place place_of(const struct ip_target *target)
 	return (struct ip_borrow_place){.code = a->flip,
 					.end = a->flip_end,
 					.block = a->flip_block,
-					.size = sizeof(struct ip_flip),
+					.size = sizeof(struct ip_remap),
 					.stack = STACK_BYTES,
 					.tid_at = BLOCK(target, back.tid)};
 }
 
-int ip_flip_thread_check(const struct ip_target *target)
+int ip_remap_thread_check(const struct ip_target *target)
 {
 	const struct ip_borrow_place place = place_of(target);
 
@@ -112,8 +112,8 @@ static void lower(pid_t tid, const struct raised *raised)
 		sched_setscheduler(0, raised->own_policy, &raised->own);
 }
 
-int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
-		       struct ip_flip_piece *pieces, size_t n, struct ip_flip_hold *ret)
+int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(uint64_t ns), uint64_t find_ns,
+		       struct ip_remap_piece *pieces, size_t n, struct ip_remap_hold *ret)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 	const struct ip_borrow_place place = place_of(target);
@@ -126,7 +126,7 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 	uint32_t policy, took[2];
 	int done;
 
-	*ret = (struct ip_flip_hold){0};
+	*ret = (struct ip_remap_hold){0};
 	if (find_thread(target, which, find_ns, &b) < 0)
 		return -1;
 	policy = raise_self(b.tid, &raised);
@@ -164,7 +164,7 @@ int ip_flip_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(u
 
 /* Whether the piece names a second mapping of the text's own file, as ours are. *ret_empty: nothing is mapped at its place, in the
  * midst of its module. */
-static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *piece, bool *ret_empty)
+static bool is_ours(const struct ip_target *target, const struct ip_remap_piece *piece, bool *ret_empty)
 {
 	const struct ip_mapping *staged = ip_maps_find(&target->maps, piece->staged),
 				*text = ip_maps_find(&target->maps, piece->at),
@@ -181,19 +181,19 @@ static bool is_ours(const struct ip_target *target, const struct ip_flip_piece *
 		text->offset + (piece->at - text->start) == staged->offset + (piece->staged - staged->start));
 }
 
-int ip_flip_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_flip_hold *ret)
+int ip_remap_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_remap_hold *ret)
 {
-	static struct ip_flip_piece pieces[IP_FLIP_PIECES];
+	static struct ip_remap_piece pieces[IP_REMAP_PIECES];
 	const struct ip_borrow_place place = place_of(target);
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uint32_t n;
 	size_t left = 0;
 
-	*ret = (struct ip_flip_hold){0};
+	*ret = (struct ip_remap_hold){0};
 	if (ip_target_read(target, BLOCK(target, npieces), &n, sizeof(n)) < 0 ||
 	    ip_target_refresh(target) < 0)
 		return -1;
-	n = n < IP_FLIP_PIECES ? n : IP_FLIP_PIECES;
+	n = n < IP_REMAP_PIECES ? n : IP_REMAP_PIECES;
 	if (!n)
 		return 0;
 	/* a thread that was left there may be at work on them still */
@@ -210,9 +210,9 @@ int ip_flip_thread_clean(struct ip_target *target, uint64_t find_ns, struct ip_f
 			continue;
 		pieces[left] = pieces[i];
 		pieces[left].error = 0;
-		pieces[left++].what = empty ? IP_FLIP_SWITCH : IP_FLIP_DROP;
+		pieces[left++].what = empty ? IP_REMAP_SWITCH : IP_REMAP_DROP;
 	}
-	if (left && ip_flip_thread_run(target, ip_borrow_waiting, find_ns, pieces, left, ret) < 0)
+	if (left && ip_remap_thread_run(target, ip_borrow_waiting, find_ns, pieces, left, ret) < 0)
 		return -1;
 	n = 0;
 	return ip_target_write(target, BLOCK(target, npieces), &n, sizeof(n));

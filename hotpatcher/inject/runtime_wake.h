@@ -26,8 +26,8 @@
  *  10. If we died, nobody stops it there: the thread sets its mask back and goes on from the block (popq..., iretq). A call
  *      with a time limit goes on by restart_syscall.
  */
-#ifndef IP_INJECT_RUNTIME_WAKE_H
-#define IP_INJECT_RUNTIME_WAKE_H
+#ifndef IP_RUNTIME_WAKE_H
+#define IP_RUNTIME_WAKE_H
 
 #include <stdbool.h>
 #include <stdint.h>

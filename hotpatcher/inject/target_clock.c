@@ -73,9 +73,9 @@ static bool stands_still(pid_t tid)
 
 int ip_target_clock_ask(struct ip_target *target)
 {
-	struct ip_flip_piece piece = {.what = IP_FLIP_CLOCK, .error = -1};
+	struct ip_remap_piece piece = {.what = IP_REMAP_CLOCK, .error = -1};
 	_cleanup_close_ int lock = -1;
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 	int done;
 
 	if (target->anchor.error == IP_RT_NO_TSC)
@@ -83,12 +83,12 @@ int ip_target_clock_ask(struct ip_target *target)
 	if (!target->anchor.gate || !target->anchor.flip || stands_still(target->pid) ||
 	    ip_proc_status(target->pid, "Seccomp") != 0 || ip_borrow_check(target->pid) < 0)
 		return 0;
-	if (ip_flip_thread_check(target) < 0)
+	if (ip_remap_thread_check(target) < 0)
 		return -1;
 	lock = ip_borrow_lock(target->pid);
 	if (lock < 0)
 		return -1;
-	done = ip_flip_thread_run(target, soon, FIND_NS, &piece, 1, &held);
+	done = ip_remap_thread_run(target, soon, FIND_NS, &piece, 1, &held);
 	if (!held.tsc) /* nobody was there to be asked */
 		return 0;
 	ip_stop_log_look(&target->stops, held.ns);

@@ -4,8 +4,8 @@
  * inherit (PR_SET_TSC), and nothing tells it from outside. The thread that sets a runtime up is asked (runtime/init.c); where that was long ago, one that is
  * borrowed. Strict seccomp sets it too, and shows.
  */
-#ifndef IP_INJECT_TARGET_CLOCK_H
-#define IP_INJECT_TARGET_CLOCK_H
+#ifndef IP_TARGET_CLOCK_H
+#define IP_TARGET_CLOCK_H
 
 #include <sys/types.h>
 

@@ -85,7 +85,7 @@ static uint64_t end_of_code(const struct ip_target *target, const struct ip_mapp
 	return end;
 }
 
-static void look_at(const struct ip_target *target, struct ip_slack *s)
+static void look_at(const struct ip_target *target, struct ip_text_padding *s)
 {
 	struct ip_inject_head head;
 	uint8_t bytes[PAGE];
@@ -111,13 +111,13 @@ static void look_at(const struct ip_target *target, struct ip_slack *s)
 	s->size = same;
 }
 
-int ip_slack_find(const struct ip_target *target, struct ip_slack **ret, size_t *ret_n)
+int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding **ret, size_t *ret_n)
 {
 	*ret = NULL;
 	*ret_n = 0;
 	for (size_t i = 0; i < target->maps.n; i++) {
 		const struct ip_mapping *m = &target->maps.items[i], *first;
-		struct ip_slack s = {.path = m->path};
+		struct ip_text_padding s = {.path = m->path};
 		uint64_t end;
 
 		if (memcmp(m->perms, "r-xp", 4) || (!m->inode && strcmp(m->path, "[vdso]")) ||
@@ -133,14 +133,14 @@ int ip_slack_find(const struct ip_target *target, struct ip_slack **ret, size_t 
 		look_at(target, &s);
 		if (!s.size)
 			continue;
-		if (ip_grow(ret, *ret_n, sizeof(**ret)) < 0)
+		if (ip_array_grow(ret, *ret_n, sizeof(**ret)) < 0)
 			return -1;
 		(*ret)[(*ret_n)++] = s;
 	}
 	return 0;
 }
 
-bool ip_slack_is_ours(const struct ip_target *target, const struct ip_slack *slack)
+bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *slack)
 {
 	struct ip_inject_head head;
 
@@ -148,22 +148,22 @@ bool ip_slack_is_ours(const struct ip_target *target, const struct ip_slack *sla
 	       !memcmp(head.magic, ip_inject_code, sizeof(head.magic));
 }
 
-int ip_slack_restore(const struct ip_target *target, const struct ip_slack *slack, size_t size)
+int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *slack, size_t size)
 {
 	uint8_t bytes[PAGE];
 
-	if (!ip_slack_is_ours(target, slack))
+	if (!ip_text_padding_is_ours(target, slack))
 		return -1;
 	memset(bytes, slack->fill, sizeof(bytes));
 	return ip_target_write(target, slack->address, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
 }
 
-uint64_t ip_slack_left_behind(const struct ip_target *target)
+uint64_t ip_text_padding_left_behind(const struct ip_target *target)
 {
-	_cleanup_free_ struct ip_slack *all = NULL;
+	_cleanup_free_ struct ip_text_padding *all = NULL;
 	size_t n;
 
-	if (ip_slack_find(target, &all, &n) < 0)
+	if (ip_text_padding_find(target, &all, &n) < 0)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (all[i].left_behind)
@@ -171,17 +171,17 @@ uint64_t ip_slack_left_behind(const struct ip_target *target)
 	return 0;
 }
 
-unsigned ip_slack_tidy(struct ip_target *target)
+unsigned ip_text_padding_tidy(struct ip_target *target)
 {
-	_cleanup_free_ struct ip_slack *all = NULL;
+	_cleanup_free_ struct ip_text_padding *all = NULL;
 	unsigned tidied = 0;
 	size_t n;
 
-	if (ip_slack_find(target, &all, &n) < 0)
+	if (ip_text_padding_find(target, &all, &n) < 0)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (all[i].left_behind && !ip_inject_is_in_use(target, all[i].address, all[i].left_behind) &&
-		    ip_slack_restore(target, &all[i], all[i].left_behind) == 0)
+		    ip_text_padding_restore(target, &all[i], all[i].left_behind) == 0)
 			tidied++;
 	return tidied;
 }

@@ -265,7 +265,7 @@ static ssize_t list(pid_t pid, struct seen **ret)
 	while (dir && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (ip_grow(ret, n, sizeof(**ret)) < 0)
+		if (ip_array_grow(ret, n, sizeof(**ret)) < 0)
 			return -1;
 		(*ret)[n++] = (struct seen){.tid = atoi(entry->d_name), .state = SUSPECT};
 	}
@@ -274,7 +274,7 @@ static ssize_t list(pid_t pid, struct seen **ret)
 	return dir ? (ssize_t)n : -1;
 }
 
-int ip_thread_watch_turn(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop)
+int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop)
 {
 	_cleanup_free_ struct seen *now = NULL;
 	uint64_t began = ip_now_ns();

@@ -12,8 +12,8 @@
  *      (glibc at its start; get_robust_list(2) tells without a stop). Of a thread that has none, and is still there at the next look, the
  *      registers are read, for which it is stopped for a moment. One without an area of its own ends the session.
  */
-#ifndef IP_INJECT_THREAD_AREAS_H
-#define IP_INJECT_THREAD_AREAS_H
+#ifndef IP_THREAD_AREAS_H
+#define IP_THREAD_AREAS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,6 @@ void ip_thread_watch_destroy(struct ip_thread_watch *watch);
 
 /* Step 2, now and then. no_stop: no probe went live in a stop; nobody is
  * stopped then where the C library does not tell. 0; -1 with the reason: there is such a thread. */
-int ip_thread_watch_turn(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop);
+int ip_thread_watch_step(struct ip_thread_watch *watch, struct ip_target *target, bool no_stop);
 
 #endif

@@ -32,8 +32,8 @@
  * Killed at any point we leave each site idle, live or in transit, all of them valid code, and ip_restore() brings every one back.
  * How long a page takes is measured in each stop: what the next is expected to take (parts.h) follows from it.
  */
-#ifndef IP_PATCH_PATCH_H
-#define IP_PATCH_PATCH_H
+#ifndef IP_PATCH_H
+#define IP_PATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -66,7 +66,7 @@ static int write_site(const struct ip_target *target, const struct ip_change *c)
 	return ip_target_write(target, c->address + first, c->new_bytes + first, split - first);
 }
 
-int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
+int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
 	    struct ip_patch_result *ret)
 {
 	struct ip_stop_record record = {0};

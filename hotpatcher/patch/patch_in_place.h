@@ -19,13 +19,13 @@
  * Killed between 3 and 5 we leave each site old or new, or, where it crosses a page, in transit. One whose first byte stays (below a
  * breakpoint) and which crosses a page may be left half old, half new: it is not executed as long as the breakpoint is there.
  */
-#ifndef IP_PATCH_PATCH_IN_PLACE_H
-#define IP_PATCH_PATCH_IN_PLACE_H
+#ifndef IP_PATCH_IN_PLACE_H
+#define IP_PATCH_IN_PLACE_H
 
 #include "hotpatcher/patch/patch.h"
 
 /* changes must be sorted by address. The number of sites changed (result->sites too), or -1: nothing was. */
-int ip_mend(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
+int ip_patch_in_place(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t deadline_ns,
 	    struct ip_patch_result *result);
 
 #endif

@@ -21,21 +21,21 @@
 #define MAPPINGS 4 /* that a piece may take, for a moment */
 #define AGAIN	 4 /* the second hold may take so many times as long to find a thread: one has just been there */
 
-static void note_hold(struct ip_flip_result *result, const struct ip_flip_hold *hold)
+static void note_hold(struct ip_remap_result *result, const struct ip_remap_hold *hold)
 {
 	if (!hold->ns)
 		return;
 	result->changing_ns += hold->changing_ns;
 	result->bare_ns += hold->bare_ns;
-	if (result->nholds == IP_FLIP_HOLDS) {
-		if (hold->ns > result->holds[IP_FLIP_HOLDS - 1].ns)
-			result->holds[IP_FLIP_HOLDS - 1] = *hold;
+	if (result->nholds == IP_REMAP_HOLDS) {
+		if (hold->ns > result->holds[IP_REMAP_HOLDS - 1].ns)
+			result->holds[IP_REMAP_HOLDS - 1] = *hold;
 		return;
 	}
 	result->holds[result->nholds++] = *hold;
 }
 
-static size_t count(const struct ip_flip_plan *plan, size_t first, size_t n, enum ip_flip_kind kind)
+static size_t count(const struct ip_remap_plan *plan, size_t first, size_t n, enum ip_remap_kind kind)
 {
 	size_t found = 0;
 
@@ -45,32 +45,32 @@ static size_t count(const struct ip_flip_plan *plan, size_t first, size_t n, enu
 }
 
 /* What is to be done to a piece of that kind in step 4, or 8. alone: all pieces of the batch revert. */
-static enum ip_flip_what what_of(enum ip_flip_kind kind, bool stage, bool alone)
+static enum ip_remap_what what_of(enum ip_remap_kind kind, bool stage, bool alone)
 {
 	switch (kind) {
-	case IP_FLIP_REVERTING:
-		return stage == alone ? IP_FLIP_REVERT : IP_FLIP_NOTHING;
-	case IP_FLIP_CHANGING:
-		return stage ? IP_FLIP_COPY : IP_FLIP_SWITCH;
+	case IP_REMAP_REVERTING:
+		return stage == alone ? IP_REMAP_REVERT : IP_REMAP_NOTHING;
+	case IP_REMAP_CHANGING:
+		return stage ? IP_REMAP_COPY : IP_REMAP_SWITCH;
 	default:
-		return stage ? IP_FLIP_STAGE : IP_FLIP_SWITCH;
+		return stage ? IP_REMAP_STAGE : IP_REMAP_SWITCH;
 	}
 }
 
 /* Steps 4 and 8: has a thread do to each piece what its kind asks for. */
-static int hold(struct ip_flip_plan *plan, size_t first, size_t n, bool stage, uint64_t find_ns,
-		struct ip_flip_result *result)
+static int hold(struct ip_remap_plan *plan, size_t first, size_t n, bool stage, uint64_t find_ns,
+		struct ip_remap_result *result)
 {
-	struct ip_flip_piece *pieces = plan->entries + first;
-	bool alone = count(plan, first, n, IP_FLIP_REVERTING) == n;
-	struct ip_flip_hold held;
+	struct ip_remap_piece *pieces = plan->entries + first;
+	bool alone = count(plan, first, n, IP_REMAP_REVERTING) == n;
+	struct ip_remap_hold held;
 	int ret;
 
 	for (size_t i = 0; i < n; i++) {
 		pieces[i].what = what_of(plan->pieces[first + i].kind, stage, alone);
 		pieces[i].error = 0;
 	}
-	ret = ip_flip_thread_run(plan->target, ip_borrow_waiting, find_ns, pieces, n, &held);
+	ret = ip_remap_thread_run(plan->target, ip_borrow_waiting, find_ns, pieces, n, &held);
 	note_hold(result, &held);
 	plan->target->lender = stage ? held.tid : 0;
 	result->begun |= held.ns && (!stage || alone);
@@ -78,7 +78,7 @@ static int hold(struct ip_flip_plan *plan, size_t first, size_t n, bool stage, u
 		return -1;
 	for (size_t i = 0; i < n; i++) {
 		/* what was moved away did not come back: live sites are idle */
-		result->begun |= stage && plan->pieces[first + i].kind == IP_FLIP_CHANGING &&
+		result->begun |= stage && plan->pieces[first + i].kind == IP_REMAP_CHANGING &&
 				 pieces[i].error && pieces[i].staged;
 		if (pieces[i].error == EINVAL)
 			return ip_error("pid %d: this kernel cannot move text at %#lx (Linux 5.13 can): "
@@ -88,7 +88,7 @@ static int hold(struct ip_flip_plan *plan, size_t first, size_t n, bool stage, u
 			return ip_error("pid %d: text at %#lx could not be %s: %s", plan->target->pid,
 					pieces[i].at, stage ? "moved" : "switched",
 					strerror(pieces[i].error));
-		if (stage && plan->pieces[first + i].kind != IP_FLIP_REVERTING && !pieces[i].staged)
+		if (stage && plan->pieces[first + i].kind != IP_REMAP_REVERTING && !pieces[i].staged)
 			return ip_error("pid %d: its runtime is too old for changing pages that stay live: "
 					"start it anew",
 					plan->target->pid);
@@ -97,7 +97,7 @@ static int hold(struct ip_flip_plan *plan, size_t first, size_t n, bool stage, u
 }
 
 /* Whether memory at address is what it has to be. 1, 0, or -1 with an error. */
-static int holds(const struct ip_flip_plan *plan, uint64_t address, const uint8_t *expected, size_t size)
+static int holds(const struct ip_remap_plan *plan, uint64_t address, const uint8_t *expected, size_t size)
 {
 	if (ip_target_read(plan->target, address, plan->scratch, size) < 0)
 		return -1;
@@ -110,20 +110,20 @@ enum image {
 	FILES,
 };
 
-static const uint8_t *image_of(const struct ip_flip_part *p, enum image image)
+static const uint8_t *image_of(const struct ip_remap_part *p, enum image image)
 {
 	return image == BEFORE ? p->before : image == AFTER ? p->after : p->file;
 }
 
 /* Steps 3, 5, 6 and 9: all pieces hold that, or those that are staged. */
-static int verify(const struct ip_flip_plan *plan, size_t first, size_t n, bool staged, enum image image,
-		  struct ip_flip_result *result)
+static int verify(const struct ip_remap_plan *plan, size_t first, size_t n, bool staged, enum image image,
+		  struct ip_remap_result *result)
 {
 	for (size_t i = first; i < first + n; i++) {
-		const struct ip_flip_part *p = &plan->pieces[i];
+		const struct ip_remap_part *p = &plan->pieces[i];
 		int same;
 
-		if (staged && p->kind == IP_FLIP_REVERTING)
+		if (staged && p->kind == IP_REMAP_REVERTING)
 			continue;
 		same = holds(plan, staged ? plan->entries[i].staged : p->start, image_of(p, image), p->size);
 		if (same < 0)
@@ -143,20 +143,20 @@ static int verify(const struct ip_flip_plan *plan, size_t first, size_t n, bool 
 }
 
 /* Step 6, one piece: only pages that are not the file's are written, in runs. */
-static int write_staged(const struct ip_flip_plan *plan, size_t i)
+static int write_staged(const struct ip_remap_plan *plan, size_t i)
 {
-	const struct ip_flip_part *p = &plan->pieces[i];
+	const struct ip_remap_part *p = &plan->pieces[i];
 	size_t start = 0;
 
 	while (start < p->size) {
 		size_t end = start;
 
-		while (end < p->size && memcmp(p->file + end, p->after + end, IP_FLIP_PAGE))
-			end += IP_FLIP_PAGE;
+		while (end < p->size && memcmp(p->file + end, p->after + end, IP_REMAP_PAGE))
+			end += IP_REMAP_PAGE;
 		if (end > start && ip_target_write(plan->target, plan->entries[i].staged + start,
 						   p->after + start, end - start) < 0)
 			return -1;
-		start = end + IP_FLIP_PAGE;
+		start = end + IP_REMAP_PAGE;
 	}
 	return 0;
 }
@@ -170,34 +170,34 @@ static int write_gate(const struct ip_target *target, int64_t session)
 
 /* Step 5 has failed: what was moved away of pieces that were the file's holds somebody's byte, which comes back. Of pieces that change the text has all,
  * and what is staged is dropped. */
-static int put_back(struct ip_flip_plan *plan, size_t first, size_t n, uint64_t find_ns,
-		    struct ip_flip_result *result)
+static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t find_ns,
+		    struct ip_remap_result *result)
 {
 	_cleanup_free_ char *why = strdup(ip_error_message());
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 
 	for (size_t i = first; i < first + n; i++)
-		plan->entries[i].what = plan->pieces[i].kind == IP_FLIP_SWITCHING  ? IP_FLIP_SWITCH
-					: plan->pieces[i].kind == IP_FLIP_CHANGING ? IP_FLIP_DROP
-										   : IP_FLIP_NOTHING;
-	ip_flip_thread_run(plan->target, ip_borrow_waiting, AGAIN * find_ns, plan->entries + first, n, &held);
+		plan->entries[i].what = plan->pieces[i].kind == IP_REMAP_SWITCHING  ? IP_REMAP_SWITCH
+					: plan->pieces[i].kind == IP_REMAP_CHANGING ? IP_REMAP_DROP
+										   : IP_REMAP_NOTHING;
+	ip_remap_thread_run(plan->target, ip_borrow_waiting, AGAIN * find_ns, plan->entries + first, n, &held);
 	note_hold(result, &held);
 	return ip_error("%s", why ? why : "out of memory");
 }
 
 /* Steps 3 to 9 for as many pieces as a thread can be told of at a time. */
-static int flip_batch(struct ip_flip_plan *plan, size_t first, size_t n, int64_t gate_session,
-		      uint64_t find_ns, struct ip_flip_result *result)
+static int flip_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64_t gate_session,
+		      uint64_t find_ns, struct ip_remap_result *result)
 {
 	if (verify(plan, first, n, false, BEFORE, result) < 0) /* 3 */
 		return -1;
 	if (hold(plan, first, n, true, find_ns, result) < 0) /* 4 */
 		return -1;
-	if (count(plan, first, n, IP_FLIP_REVERTING) < n) {
+	if (count(plan, first, n, IP_REMAP_REVERTING) < n) {
 		if (verify(plan, first, n, true, FILES, result) < 0) /* 5 */
 			return put_back(plan, first, n, find_ns, result);
 		for (size_t i = first; i < first + n; i++)
-			if (plan->pieces[i].kind != IP_FLIP_REVERTING && write_staged(plan, i) < 0) /* 6 */
+			if (plan->pieces[i].kind != IP_REMAP_REVERTING && write_staged(plan, i) < 0) /* 6 */
 				return -1;
 		if (verify(plan, first, n, true, AFTER, result) < 0 ||
 		    verify(plan, first, n, false, BEFORE, result) < 0)
@@ -210,60 +210,60 @@ static int flip_batch(struct ip_flip_plan *plan, size_t first, size_t n, int64_t
 	return verify(plan, first, n, false, AFTER, result); /* 9 */
 }
 
-int ip_flip_check(const struct ip_flip_plan *plan)
+int ip_remap_check(const struct ip_remap_plan *plan)
 {
-	return ip_flip_thread_check(plan->target) < 0
+	return ip_remap_thread_check(plan->target) < 0
 		       ? -1
-		       : ip_flip_room_check(plan->target, MAPPINGS * plan->npieces,
-					    ip_flip_pages_copied(plan));
+		       : ip_remap_room_check(plan->target, MAPPINGS * plan->npieces,
+					    ip_remap_pages_copied(plan));
 }
 
-int ip_flip_apply(struct ip_flip_plan *plan, int64_t gate_session, uint64_t find_ns,
-		  struct ip_flip_result *ret)
+int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t find_ns,
+		  struct ip_remap_result *ret)
 {
 	_cleanup_free_ char *why = NULL;
 	_cleanup_close_ int lock = -1;
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 	size_t changing = 0;
 	int done;
 
-	*ret = (struct ip_flip_result){
-		.sites = plan->nchanges, .pages = ip_flip_pages(plan), .pieces = plan->npieces};
-	if (ip_flip_check(plan) < 0) /* 2 */
+	*ret = (struct ip_remap_result){
+		.sites = plan->nchanges, .pages = ip_remap_pages(plan), .pieces = plan->npieces};
+	if (ip_remap_check(plan) < 0) /* 2 */
 		return -1;
 	lock = ip_borrow_lock(plan->target->pid);
 	if (lock < 0)
 		return -1;
-	done = ip_flip_thread_clean(plan->target, find_ns, &held);
+	done = ip_remap_thread_clean(plan->target, find_ns, &held);
 	note_hold(ret, &held);
 	if (done == 0 && gate_session == 0)
 		done = write_gate(plan->target, 0);
-	for (size_t first = 0; done == 0 && first < plan->npieces; first += IP_FLIP_PIECES) {
+	for (size_t first = 0; done == 0 && first < plan->npieces; first += IP_REMAP_PIECES) {
 		size_t left = plan->npieces - first;
 
-		done = flip_batch(plan, first, left < IP_FLIP_PIECES ? left : IP_FLIP_PIECES,
+		done = flip_batch(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
 				  first ? -1 : gate_session, find_ns, ret);
 		changing +=
-			count(plan, first, left < IP_FLIP_PIECES ? left : IP_FLIP_PIECES, IP_FLIP_CHANGING);
+			count(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES, IP_REMAP_CHANGING);
 	}
 	plan->target->lender = 0;
 	if (changing)
 		ret->bare_ns /= changing;
 	if (done == 0) /* nothing is staged any more */
-		return ip_flip_thread_clean(plan->target, find_ns, &held);
+		return ip_remap_thread_clean(plan->target, find_ns, &held);
 	why = strdup(ip_error_message());
 	if (gate_session > 0)
 		write_gate(plan->target, 0);
-	ip_flip_thread_clean(plan->target, find_ns, &held);
+	ip_remap_thread_clean(plan->target, find_ns, &held);
 	note_hold(ret, &held);
 	return ip_error("%s", why ? why : "out of memory");
 }
 
-int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret)
+int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
-	struct ip_flip_result flipped = {0};
-	struct ip_flip_plan *plan;
+	struct ip_remap_result flipped = {0};
+	struct ip_remap_plan *plan;
 	size_t n;
 	int done;
 
@@ -272,10 +272,10 @@ int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, 
 		return -1;
 	if (!n)
 		return 0;
-	if (ip_flip_prepare(target, modules, changes, n, 0, &plan) < 0)
+	if (ip_remap_prepare(target, modules, changes, n, 0, &plan) < 0)
 		return -1;
-	done = ip_flip_apply(plan, 0, IP_FLIP_FIND_NS, &flipped);
-	ip_flip_destroy(plan);
+	done = ip_remap_apply(plan, 0, IP_REMAP_FIND_NS, &flipped);
+	ip_remap_destroy(plan);
 	ret->transient = flipped.transient;
 	for (size_t i = 0; i < flipped.nholds; i++)
 		ip_patch_result_add(ret, &(struct ip_stop_record){.ns = flipped.holds[i].ns, .threads = 1});
@@ -284,20 +284,20 @@ int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, 
 	return done;
 }
 
-int ip_flip_clean(struct ip_target *target, struct ip_flip_hold *ret)
+int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret)
 {
 	_cleanup_close_ int lock = -1;
 	uint32_t n;
 
-	*ret = (struct ip_flip_hold){0};
+	*ret = (struct ip_remap_hold){0};
 	if (!target->has_runtime || !target->anchor.flip)
 		return 0;
-	if (ip_flip_thread_check(target) < 0 ||
-	    ip_target_read(target, target->anchor.flip_block + offsetof(struct ip_flip, npieces), &n,
+	if (ip_remap_thread_check(target) < 0 ||
+	    ip_target_read(target, target->anchor.flip_block + offsetof(struct ip_remap, npieces), &n,
 			   sizeof(n)) < 0)
 		return -1;
 	if (!n)
 		return 0;
 	lock = ip_borrow_lock(target->pid);
-	return lock < 0 ? -1 : ip_flip_thread_clean(target, IP_FLIP_FIND_NS, ret);
+	return lock < 0 ? -1 : ip_remap_thread_clean(target, IP_REMAP_FIND_NS, ret);
 }

@@ -7,7 +7,7 @@
  *
  *   Reverting: afterwards the piece is, byte for byte, what its file holds (detach). The file's own pages need only come back.
  *   Switching: before, the piece is what its file holds (attach).
- *   Changing: neither, since sites of ours beside those that change stay live (IP_FLIP_KEEPING: a session that changes). The unchanged ones are in both images. No live
+ *   Changing: neither, since sites of ours beside those that change stay live (IP_REMAP_KEEPING: a session that changes). The unchanged ones are in both images. No live
  *      site lies across the border of such a piece: half of it would be idle in step 4.
  *
  *   1. Prepare: read each piece and its file. Each site must hold its old bytes, and all between the sites be the file's, or, of a changing piece, live
@@ -20,7 +20,7 @@
  *                 pages are the file's. This cannot leave text unmapped, whatever fails.
  *      changing   the same, twice: the first new mapping, A, has the text's pages, the second, B, has none, since the text has none of its own then. Then A is
  *                 put back in the place of the text, as in 8. The text is what it was, and B is another mapping of the file. All live sites of the piece are idle in
- *                 between, some ten microseconds (three calls in a row; struct ip_flip tells how long): see below.
+ *                 between, some ten microseconds (three calls in a row; struct ip_remap tells how long): see below.
  *      reverting  nothing yet; where all pieces are of this kind the text's pages are moved away as above, and unmapped, and that is all.
  *   5. The thread is let go. What is staged must be what the file holds, else it is put back (somebody wrote since 3).
  *   6. The new bytes are written into what is staged, through /proc/PID/mem, which copies the pages; nobody executes there. Read back.
@@ -29,7 +29,7 @@
  *   8. Second hold: mremap(MREMAP_FIXED), piece by piece, puts what is staged in the place of the text; what reverts does so now.
  *   9. Read back.
  *
- * What is mapped where is in the target's struct ip_flip at any moment. Killed before 8, we leave a second mapping of the text that
+ * What is mapped where is in the target's struct ip_remap at any moment. Killed before 8, we leave a second mapping of the text that
  * nobody uses, which the next iprobe unmaps (2), and the text as it was; in a hold, the thread does the rest by itself and goes back; after 8, live sites as
  * any dead session. Every byte of text is old or new, or, in 4, the file's. A failure before 8 unmaps what is staged: nothing has changed. (Should A not
  * come back in 4, for want of memory that 2 has looked for, the piece is idle, and it is known by its text: begun.) A process that forks in the midst of 4 gives its child idle
@@ -81,8 +81,8 @@
  * What remains: a byte that somebody else writes into text between 6's reading and 8 (a tenth of a millisecond to some) is lost: a debugger's
  * breakpoint or a uprobe would not be hit. Threads see one piece switched before the next.
  */
-#ifndef IP_PATCH_REMAP_H
-#define IP_PATCH_REMAP_H
+#ifndef IP_REMAP_H
+#define IP_REMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,14 +92,14 @@
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/process/modules.h"
 
-struct ip_flip_plan;
+struct ip_remap_plan;
 
-#define IP_FLIP_HOLDS 16
+#define IP_REMAP_HOLDS 16
 
-struct ip_flip_result {
+struct ip_remap_result {
 	size_t sites, pages, pieces;
-	struct ip_flip_hold
-		holds[IP_FLIP_HOLDS]; /* of one thread each; the last one stands for all further ones */
+	struct ip_remap_hold
+		holds[IP_REMAP_HOLDS]; /* of one thread each; the last one stands for all further ones */
 	size_t nholds;
 	uint64_t changing_ns; /* so long mappings were changed, all holds together */
 	uint64_t bare_ns;     /* so long each piece that changes was idle, on average */
@@ -107,44 +107,44 @@ struct ip_flip_result {
 	bool transient;	      /* of a failure: it may work a moment later */
 };
 
-enum ip_flip_how {
-	IP_FLIP_PARTIAL =
+enum ip_remap_how {
+	IP_REMAP_PARTIAL =
 		1, /* sites that cannot be flipped are left out, and the first reason kept; else they are an error */
-	IP_FLIP_KEEPING = 2, /* other sites of ours may be live, and stay so */
+	IP_REMAP_KEEPING = 2, /* other sites of ours may be live, and stay so */
 };
 
-/* Step 1. changes are copied; modules outlive the plan. flags: enum ip_flip_how. */
-int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
-		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_flip_plan **ret);
-void ip_flip_destroy(struct ip_flip_plan *plan);
+/* Step 1. changes are copied; modules outlive the plan. flags: enum ip_remap_how. */
+int ip_remap_prepare(struct ip_target *target, const struct ip_modules *modules,
+		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_remap_plan **ret);
+void ip_remap_destroy(struct ip_remap_plan *plan);
 
 /* Of what was prepared. */
-size_t ip_flip_sites(const struct ip_flip_plan *plan);
-size_t ip_flip_pages(const struct ip_flip_plan *plan); /* that hold sites */
-size_t ip_flip_pages_copied(const struct ip_flip_plan *plan);
-size_t ip_flip_pieces(const struct ip_flip_plan *plan);
-size_t ip_flip_left_out(const struct ip_flip_plan *plan);
-bool ip_flip_is_left_out(const struct ip_flip_plan *plan, uint64_t address);
+size_t ip_remap_sites(const struct ip_remap_plan *plan);
+size_t ip_remap_pages(const struct ip_remap_plan *plan); /* that hold sites */
+size_t ip_remap_pages_copied(const struct ip_remap_plan *plan);
+size_t ip_remap_pieces(const struct ip_remap_plan *plan);
+size_t ip_remap_left_out(const struct ip_remap_plan *plan);
+bool ip_remap_is_left_out(const struct ip_remap_plan *plan, uint64_t address);
 const char *
-ip_flip_reason(const struct ip_flip_plan *plan); /* why the first site was left out; NULL: none was */
+ip_remap_reason(const struct ip_remap_plan *plan); /* why the first site was left out; NULL: none was */
 /* The functions with sites that are live now and idle for a moment in step 4: of pieces that change. The same one may be told several times. */
-void ip_flip_each_interrupted(const struct ip_flip_plan *plan,
+void ip_remap_each_interrupted(const struct ip_remap_plan *plan,
 			      void (*visit)(void *context, const struct ip_module *module, uint32_t function),
 			      void *context);
 
 /* Step 2 up to where nothing has been changed: whether it would serve now. */
-int ip_flip_check(const struct ip_flip_plan *plan);
+int ip_remap_check(const struct ip_remap_plan *plan);
 
 /* Steps 2 to 9. gate_session: as for ip_patch_apply(). A thread is looked for for find_ns each time. -1 with the reason: nothing is staged any more, as far as a thread could be
  * had; sites of some pieces may be live, and ip_restore() knows them. */
-int ip_flip_apply(struct ip_flip_plan *plan, int64_t gate_session, uint64_t find_ns,
-		  struct ip_flip_result *ret);
+int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t find_ns,
+		  struct ip_remap_result *ret);
 
 /* ip_restore() without a stop: every site that any iprobe left live becomes idle, and the gate is closed. ret->stop_ns: of all holds
  * together. */
-int ip_flip_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret);
+int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret);
 
 /* Has unmapped what an iprobe that died in a flip has left. 0 also where there was nothing; *ret: the hold. */
-int ip_flip_clean(struct ip_target *target, struct ip_flip_hold *ret);
+int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret);
 
 #endif

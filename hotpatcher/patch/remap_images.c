@@ -15,14 +15,14 @@
 #include "hotpatcher/patch/remap_plan.h"
 #include "hotpatcher/patch/site_state.h"
 
-void ip_flip_part_clear(struct ip_flip_part *part)
+void ip_remap_part_clear(struct ip_remap_part *part)
 {
 	free(part->before);
 	free(part->after);
 	free(part->file);
 }
 
-const struct ip_module *ip_flip_module_of(const struct ip_modules *modules, const struct ip_mapping *m)
+const struct ip_module *ip_remap_module_of(const struct ip_modules *modules, const struct ip_mapping *m)
 {
 	for (size_t i = 0; i < modules->n; i++) {
 		const struct ip_module *module = &modules->items[i];
@@ -57,7 +57,7 @@ static uint64_t site_at(const struct ip_module *module, uint32_t i)
 	return module->load_bias + module->list->probes[i].offset;
 }
 
-uint64_t ip_flip_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
+uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
 			bool backwards)
 {
 	while (module && address > m->start && address < m->end) {
@@ -65,13 +65,13 @@ uint64_t ip_flip_border(const struct ip_module *module, const struct ip_mapping 
 
 		if (!i || site_at(module, i - 1) + module->list->probes[i - 1].length <= address)
 			break;
-		address += backwards ? -IP_FLIP_PAGE : IP_FLIP_PAGE;
+		address += backwards ? -IP_REMAP_PAGE : IP_REMAP_PAGE;
 	}
 	return address;
 }
 
 /* The file's image; behind its end there are zeros. */
-static int read_file(const struct ip_module *module, const struct ip_mapping *m, struct ip_flip_part *part)
+static int read_file(const struct ip_module *module, const struct ip_mapping *m, struct ip_remap_part *part)
 {
 	for (size_t done = 0; done < part->size;) {
 		ssize_t n = pread(module->elf->fd, part->file + done, part->size - done,
@@ -101,22 +101,22 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 	return 0;
 }
 
-static int note_function(struct ip_flip_plan *plan, const struct ip_module *module, uint32_t function)
+static int note_function(struct ip_remap_plan *plan, const struct ip_module *module, uint32_t function)
 {
-	const struct ip_flip_function *last =
+	const struct ip_remap_function *last =
 		plan->nfunctions ? &plan->functions[plan->nfunctions - 1] : NULL;
 
 	if (last && last->module == module && last->function == function)
 		return 0;
-	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
+	if (ip_array_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
-	plan->functions[plan->nfunctions++] = (struct ip_flip_function){module, function};
+	plan->functions[plan->nfunctions++] = (struct ip_remap_function){module, function};
 	return 0;
 }
 
 /* Live sites are ours: into mask, a byte for each of the piece, and their functions into the plan. -1 with the reason. */
-static int mark_live(struct ip_flip_plan *plan, const struct ip_module *module, bool silently,
-		     const struct ip_flip_part *part, uint8_t *mask, bool *ret_fatal)
+static int mark_live(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
+		     const struct ip_remap_part *part, uint8_t *mask, bool *ret_fatal)
 {
 	const struct ip_target *target = plan->target;
 	uint32_t n = module->list ? module->list->header->nprobes : 0;
@@ -145,7 +145,7 @@ static int mark_live(struct ip_flip_plan *plan, const struct ip_module *module, 
 }
 
 /* The first byte that is neither the file's, nor changes, nor is marked; the piece's size: none is. */
-static size_t find_foreign(const struct ip_flip_part *p, const uint8_t *mask)
+static size_t find_foreign(const struct ip_remap_part *p, const uint8_t *mask)
 {
 	size_t i = 0;
 
@@ -155,13 +155,13 @@ static size_t find_foreign(const struct ip_flip_part *p, const uint8_t *mask)
 	return i;
 }
 
-static int make_changing(struct ip_flip_plan *plan, const struct ip_module *module, bool silently,
-			 struct ip_flip_part *part, bool *ret_fatal, uint64_t *ret_bad)
+static int make_changing(struct ip_remap_plan *plan, const struct ip_module *module, bool silently,
+			 struct ip_remap_part *part, bool *ret_fatal, uint64_t *ret_bad)
 {
-	_cleanup_free_ uint8_t *mask = plan->flags & IP_FLIP_KEEPING ? calloc(1, part->size) : NULL;
+	_cleanup_free_ uint8_t *mask = plan->flags & IP_REMAP_KEEPING ? calloc(1, part->size) : NULL;
 	size_t bad;
 
-	if (plan->flags & IP_FLIP_KEEPING) {
+	if (plan->flags & IP_REMAP_KEEPING) {
 		if (!mask) {
 			*ret_fatal = true;
 			return ip_error("out of memory");
@@ -177,12 +177,12 @@ static int make_changing(struct ip_flip_plan *plan, const struct ip_module *modu
 				"relocation)",
 				plan->target->pid, *ret_bad);
 	}
-	part->kind = IP_FLIP_CHANGING;
+	part->kind = IP_REMAP_CHANGING;
 	return mask ? 0 : ip_error("pid %d: text at %#lx is partly live", plan->target->pid, part->start);
 }
 
-int ip_flip_make_images(struct ip_flip_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
-			bool silently, struct ip_flip_part *ret, bool *ret_fatal, uint64_t *ret_bad)
+int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
+			bool silently, struct ip_remap_part *ret, bool *ret_fatal, uint64_t *ret_bad)
 {
 	*ret_fatal = false;
 	*ret_bad = 0;
@@ -216,11 +216,11 @@ int ip_flip_make_images(struct ip_flip_plan *plan, const struct ip_module *modul
 		memcpy(ret->after + at, c->new_bytes, c->length);
 	}
 	if (!memcmp(ret->after, ret->file, ret->size)) {
-		ret->kind = IP_FLIP_REVERTING;
+		ret->kind = IP_REMAP_REVERTING;
 		return 0;
 	}
 	if (!memcmp(ret->before, ret->file, ret->size)) {
-		ret->kind = IP_FLIP_SWITCHING;
+		ret->kind = IP_REMAP_SWITCHING;
 		return 0;
 	}
 	return make_changing(plan, module, silently, ret, ret_fatal, ret_bad);

@@ -13,12 +13,12 @@
 #include "hotpatcher/arch/x86_64/remap.h"
 #include "common/abi/borrow.h"
 
-#define PAGE(a)	   ((a) & ~(IP_FLIP_PAGE - 1))
-#define PAGE_UP(a) PAGE((a) + IP_FLIP_PAGE - 1)
+#define PAGE(a)	   ((a) & ~(IP_REMAP_PAGE - 1))
+#define PAGE_UP(a) PAGE((a) + IP_REMAP_PAGE - 1)
 #define PIECE_MAX  (512ull << 10)      /* threads that run in a piece wait while it is switched */
-#define GAP_MAX	   (16 * IP_FLIP_PAGE) /* pages without sites that a piece may hold between two with; */
+#define GAP_MAX	   (16 * IP_REMAP_PAGE) /* pages without sites that a piece may hold between two with; */
 #define KEEPING_GAP_MAX                                                                                      \
-	IP_FLIP_PAGE /* where functions of these may be live, and be idle for nothing while it is copied */
+	IP_REMAP_PAGE /* where functions of these may be live, and be idle for nothing while it is copied */
 
 static int by_address(const void *a, const void *b)
 {
@@ -82,14 +82,14 @@ static int check_change(const struct ip_target *target, const struct ip_change *
 
 /* Where the piece that begins with changes[first] begins and ends: the index behind its last change. Where others are live, too, no site may
  * lie across its borders; else only its own, and a site that does takes both sides of it along. */
-static size_t cut(const struct ip_flip_plan *plan, const struct ip_module *of, size_t n, size_t first,
+static size_t cut(const struct ip_remap_plan *plan, const struct ip_module *of, size_t n, size_t first,
 		  const struct ip_mapping *m, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct ip_change *changes = plan->changes;
-	const struct ip_module *module = plan->flags & IP_FLIP_KEEPING ? of : NULL;
-	uint64_t start = ip_flip_border(module, m, PAGE(changes[first].address), true),
-		 end = ip_flip_border(module, m, PAGE_UP(end_of(&changes[first])), false),
-		 gap = plan->flags & IP_FLIP_KEEPING ? KEEPING_GAP_MAX : GAP_MAX;
+	const struct ip_module *module = plan->flags & IP_REMAP_KEEPING ? of : NULL;
+	uint64_t start = ip_remap_border(module, m, PAGE(changes[first].address), true),
+		 end = ip_remap_border(module, m, PAGE_UP(end_of(&changes[first])), false),
+		 gap = plan->flags & IP_REMAP_KEEPING ? KEEPING_GAP_MAX : GAP_MAX;
 	size_t i;
 
 	for (i = first + 1; i < n; i++) {
@@ -100,7 +100,7 @@ static size_t cut(const struct ip_flip_plan *plan, const struct ip_module *of, s
 		if (page >= end && page_end - start > PIECE_MAX)
 			break;
 		if (page_end > end)
-			end = ip_flip_border(module, m, page_end, false);
+			end = ip_remap_border(module, m, page_end, false);
 	}
 	*ret_start = start;
 	*ret_end = end;
@@ -114,7 +114,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void leave_out(struct ip_flip_plan *plan, const struct ip_change *changes, size_t n)
+static void leave_out(struct ip_remap_plan *plan, const struct ip_change *changes, size_t n)
 {
 	if (!plan->reason)
 		plan->reason = strdup(ip_error_message());
@@ -123,7 +123,7 @@ static void leave_out(struct ip_flip_plan *plan, const struct ip_change *changes
 }
 
 /* Takes out of changes[] those that no piece can hold. */
-static int sift(struct ip_flip_plan *plan)
+static int sift(struct ip_remap_plan *plan)
 {
 	bool silently = ip_arch_flushes_silently();
 	const struct ip_mapping *m, *locked = NULL, *free_one = NULL;
@@ -147,7 +147,7 @@ static int sift(struct ip_flip_plan *plan)
 				       c->address);
 		if (ret == 0)
 			plan->changes[left++] = *c;
-		else if (plan->flags & IP_FLIP_PARTIAL)
+		else if (plan->flags & IP_REMAP_PARTIAL)
 			leave_out(plan, c, 1);
 		else
 			return -1;
@@ -158,38 +158,38 @@ static int sift(struct ip_flip_plan *plan)
 
 /* Makes one piece of as many of changes[first..n-1] as it can hold; *ret_next: behind the last. Where somebody's byte is in the way
  * it ends in front of that page, and the sites on it are left out. */
-static int make_piece(struct ip_flip_plan *plan, const struct ip_modules *modules, size_t first, size_t n,
+static int make_piece(struct ip_remap_plan *plan, const struct ip_modules *modules, size_t first, size_t n,
 		      size_t *ret_next)
 {
 	const struct ip_mapping *m = ip_maps_find(&plan->target->maps, plan->changes[first].address);
-	const struct ip_module *module = ip_flip_module_of(modules, m);
-	struct ip_flip_part *part = &plan->pieces[plan->npieces];
+	const struct ip_module *module = ip_remap_module_of(modules, m);
+	struct ip_remap_part *part = &plan->pieces[plan->npieces];
 	uint64_t start, end, bad;
 	size_t in_front, behind;
 	bool fatal;
 
 	*ret_next = cut(plan, module, n, first, m, &start, &end);
-	*part = (struct ip_flip_part){
+	*part = (struct ip_remap_part){
 		.start = start, .size = end - start, .first = first, .n = *ret_next - first};
-	if (ip_flip_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) == 0) {
+	if (ip_remap_make_images(plan, module, m, ip_arch_flushes_silently(), part, &fatal, &bad) == 0) {
 		plan->entries[plan->npieces++] =
-			(struct ip_flip_piece){.at = part->start, .size = part->size};
+			(struct ip_remap_piece){.at = part->start, .size = part->size};
 		return 0;
 	}
-	ip_flip_part_clear(part);
-	if (fatal || !(plan->flags & IP_FLIP_PARTIAL))
+	ip_remap_part_clear(part);
+	if (fatal || !(plan->flags & IP_REMAP_PARTIAL))
 		return -1;
 	for (in_front = first; bad && in_front < *ret_next && end_of(&plan->changes[in_front]) <= PAGE(bad);)
 		in_front++;
 	for (behind = in_front;
-	     behind < *ret_next && (!bad || plan->changes[behind].address < PAGE(bad) + IP_FLIP_PAGE);)
+	     behind < *ret_next && (!bad || plan->changes[behind].address < PAGE(bad) + IP_REMAP_PAGE);)
 		behind++;
 	leave_out(plan, &plan->changes[in_front], behind - in_front);
 	*ret_next = behind;
 	return in_front > first ? make_piece(plan, modules, first, in_front, &in_front) : 0;
 }
 
-static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modules)
+static int make_pieces(struct ip_remap_plan *plan, const struct ip_modules *modules)
 {
 	size_t largest = 0, kept = 0;
 
@@ -205,10 +205,10 @@ static int make_pieces(struct ip_flip_plan *plan, const struct ip_modules *modul
 	return plan->scratch ? 0 : ip_error("out of memory");
 }
 
-int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
-		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_flip_plan **ret)
+int ip_remap_prepare(struct ip_target *target, const struct ip_modules *modules,
+		    const struct ip_change *changes, size_t n, unsigned flags, struct ip_remap_plan **ret)
 {
-	struct ip_flip_plan *plan = calloc(1, sizeof(*plan));
+	struct ip_remap_plan *plan = calloc(1, sizeof(*plan));
 
 	if (!plan)
 		return ip_error("out of memory");
@@ -220,19 +220,19 @@ int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
 	plan->entries = calloc(n + 1, sizeof(*plan->entries));
 	plan->gone = calloc(n + 1, sizeof(*plan->gone));
 	if (!plan->changes || !plan->pieces || !plan->entries || !plan->gone) {
-		ip_flip_destroy(plan);
+		ip_remap_destroy(plan);
 		return ip_error("out of memory");
 	}
 	memcpy(plan->changes, changes, n * sizeof(*changes));
 	qsort(plan->changes, n, sizeof(*changes), by_address);
 	if (sift(plan) < 0 || make_pieces(plan, modules) < 0) {
-		ip_flip_destroy(plan);
+		ip_remap_destroy(plan);
 		return -1;
 	}
 	if (n && !plan->npieces) {
 		ip_error("%s: no site can be switched without a stop: leave out --no-stop",
 			 plan->reason ? plan->reason : "out of memory");
-		ip_flip_destroy(plan);
+		ip_remap_destroy(plan);
 		return -1;
 	}
 	qsort(plan->gone, plan->left_out, sizeof(*plan->gone), by_value);
@@ -240,12 +240,12 @@ int ip_flip_prepare(struct ip_target *target, const struct ip_modules *modules,
 	return 0;
 }
 
-void ip_flip_destroy(struct ip_flip_plan *plan)
+void ip_remap_destroy(struct ip_remap_plan *plan)
 {
 	if (!plan)
 		return;
 	for (size_t i = 0; i < plan->npieces; i++)
-		ip_flip_part_clear(&plan->pieces[i]);
+		ip_remap_part_clear(&plan->pieces[i]);
 	free(plan->pieces);
 	free(plan->entries);
 	free(plan->functions);
@@ -256,36 +256,36 @@ void ip_flip_destroy(struct ip_flip_plan *plan)
 	free(plan);
 }
 
-size_t ip_flip_sites(const struct ip_flip_plan *plan)
+size_t ip_remap_sites(const struct ip_remap_plan *plan)
 {
 	return plan->nchanges;
 }
 
 /* Pages that shall be other than they are, or than the file's. */
-static size_t pages_unlike(const struct ip_flip_plan *plan, bool file)
+static size_t pages_unlike(const struct ip_remap_plan *plan, bool file)
 {
 	size_t pages = 0;
 
 	for (size_t i = 0; i < plan->npieces; i++) {
-		const struct ip_flip_part *p = &plan->pieces[i];
+		const struct ip_remap_part *p = &plan->pieces[i];
 
-		for (size_t at = 0; at < p->size; at += IP_FLIP_PAGE)
-			pages += memcmp((file ? p->file : p->before) + at, p->after + at, IP_FLIP_PAGE) != 0;
+		for (size_t at = 0; at < p->size; at += IP_REMAP_PAGE)
+			pages += memcmp((file ? p->file : p->before) + at, p->after + at, IP_REMAP_PAGE) != 0;
 	}
 	return pages;
 }
 
-size_t ip_flip_pages(const struct ip_flip_plan *plan)
+size_t ip_remap_pages(const struct ip_remap_plan *plan)
 {
 	return pages_unlike(plan, false);
 }
 
-size_t ip_flip_pages_copied(const struct ip_flip_plan *plan)
+size_t ip_remap_pages_copied(const struct ip_remap_plan *plan)
 {
 	return pages_unlike(plan, true);
 }
 
-void ip_flip_each_interrupted(const struct ip_flip_plan *plan,
+void ip_remap_each_interrupted(const struct ip_remap_plan *plan,
 			      void (*visit)(void *context, const struct ip_module *module, uint32_t function),
 			      void *context)
 {
@@ -293,22 +293,22 @@ void ip_flip_each_interrupted(const struct ip_flip_plan *plan,
 		visit(context, plan->functions[i].module, plan->functions[i].function);
 }
 
-size_t ip_flip_pieces(const struct ip_flip_plan *plan)
+size_t ip_remap_pieces(const struct ip_remap_plan *plan)
 {
 	return plan->npieces;
 }
 
-size_t ip_flip_left_out(const struct ip_flip_plan *plan)
+size_t ip_remap_left_out(const struct ip_remap_plan *plan)
 {
 	return plan->left_out;
 }
 
-bool ip_flip_is_left_out(const struct ip_flip_plan *plan, uint64_t address)
+bool ip_remap_is_left_out(const struct ip_remap_plan *plan, uint64_t address)
 {
 	return bsearch(&address, plan->gone, plan->left_out, sizeof(*plan->gone), by_value) != NULL;
 }
 
-const char *ip_flip_reason(const struct ip_flip_plan *plan)
+const char *ip_remap_reason(const struct ip_remap_plan *plan)
 {
 	return plan->reason;
 }

@@ -2,43 +2,43 @@
 /*
  * What is to be flipped, cut into pieces.
  */
-#ifndef IP_PATCH_REMAP_PLAN_H
-#define IP_PATCH_REMAP_PLAN_H
+#ifndef IP_REMAP_PLAN_H
+#define IP_REMAP_PLAN_H
 
 #include "hotpatcher/patch/remap.h"
 
-#define IP_FLIP_PAGE 4096ull
+#define IP_REMAP_PAGE 4096ull
 
-enum ip_flip_kind {
-	IP_FLIP_SWITCHING,
-	IP_FLIP_REVERTING,
-	IP_FLIP_CHANGING,
+enum ip_remap_kind {
+	IP_REMAP_SWITCHING,
+	IP_REMAP_REVERTING,
+	IP_REMAP_CHANGING,
 };
 
-struct ip_flip_part {
+struct ip_remap_part {
 	uint64_t start;
 	size_t size;		 /* pages */
 	size_t first, n;	 /* its changes */
 	uint8_t *before, *after; /* images */
 	uint8_t *file;		 /* the same of its file */
-	enum ip_flip_kind kind;
+	enum ip_remap_kind kind;
 };
 
 /* A function with live sites in a piece that changes. */
-struct ip_flip_function {
+struct ip_remap_function {
 	const struct ip_module *module;
 	uint32_t function;
 };
 
-struct ip_flip_plan {
+struct ip_remap_plan {
 	struct ip_target *target;
-	unsigned flags;		   /* enum ip_flip_how */
+	unsigned flags;		   /* enum ip_remap_how */
 	struct ip_change *changes; /* that are in pieces; by address */
 	size_t nchanges;
-	struct ip_flip_part *pieces;
-	struct ip_flip_piece *entries; /* what the target is told of each */
+	struct ip_remap_part *pieces;
+	struct ip_remap_piece *entries; /* what the target is told of each */
 	size_t npieces;
-	struct ip_flip_function *functions; /* the same one now and then several times */
+	struct ip_remap_function *functions; /* the same one now and then several times */
 	size_t nfunctions;
 	uint64_t *gone; /* addresses of sites that are left out */
 	size_t left_out;
@@ -47,17 +47,17 @@ struct ip_flip_plan {
 };
 
 /* The module, with its file open, that the text at m is of; NULL: none. */
-const struct ip_module *ip_flip_module_of(const struct ip_modules *modules, const struct ip_mapping *m);
+const struct ip_module *ip_remap_module_of(const struct ip_modules *modules, const struct ip_mapping *m);
 
 /* The first address from there on (or, backwards: the last one up to there), in steps of pages and within m, at which no site of the module lies on both
  * sides. m's own border, where there is none. */
-uint64_t ip_flip_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
+uint64_t ip_remap_border(const struct ip_module *module, const struct ip_mapping *m, uint64_t address,
 			bool backwards);
 
 /* Fills *ret, whose start, size, first and n are set, and notes functions. -1 with the reason; *ret_fatal: nothing shall be flipped; *ret_bad: where
  * the text is not its file's, 0: not known. silently: arch/ARCH/flip.h. */
-int ip_flip_make_images(struct ip_flip_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
-			bool silently, struct ip_flip_part *ret, bool *ret_fatal, uint64_t *ret_bad);
-void ip_flip_part_clear(struct ip_flip_part *part);
+int ip_remap_make_images(struct ip_remap_plan *plan, const struct ip_module *module, const struct ip_mapping *m,
+			bool silently, struct ip_remap_part *ret, bool *ret_fatal, uint64_t *ret_bad);
+void ip_remap_part_clear(struct ip_remap_part *part);
 
 #endif

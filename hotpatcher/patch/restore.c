@@ -216,7 +216,7 @@ static int restore_site(void *data, const struct ip_pl_probe *probe, uint64_t ad
 
 	if (!ip_site_is_ours(s))
 		return 0;
-	if (ip_grow(&list->items, list->n, sizeof(*list->items)) < 0)
+	if (ip_array_grow(&list->items, list->n, sizeof(*list->items)) < 0)
 		return -1;
 	c = &list->items[list->n++];
 	*c = (struct ip_change){.address = address,
@@ -251,7 +251,7 @@ static int restore_tails(struct ip_target *target, struct change_list *tails, ui
 	int done;
 
 	qsort(tails->items, tails->n, sizeof(*tails->items), by_address);
-	done = ip_mend(target, tails->items, tails->n, deadline_ns, &result);
+	done = ip_patch_in_place(target, tails->items, tails->n, deadline_ns, &result);
 	for (size_t i = 0; i < result.nstops; i++)
 		ip_patch_result_add(ret, &result.stops[i]);
 	if (done == (int)tails->n)
@@ -310,7 +310,7 @@ int ip_restore(struct ip_target *target, const struct ip_modules *modules, uint6
 	if (done < 0)
 		goto out;
 	if (r.whole.n) {
-		done = ip_parts_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1, ret);
+		done = ip_stop_batches_apply(target, r.whole.items, r.whole.n, deadline_ns, 0, 1, ret);
 		if (done < 0 && !ret->nstops)
 			ret->transient |= ip_target_alive(target); /* somebody has changed a site just now */
 	}

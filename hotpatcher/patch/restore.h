@@ -3,8 +3,8 @@
  * What is patched in a process, and putting it back. Needs no session and no record of what was done: the probe lists and
  * the files on disk say what each site and each byte of text has to be.
  */
-#ifndef IP_PATCH_RESTORE_H
-#define IP_PATCH_RESTORE_H
+#ifndef IP_RESTORE_H
+#define IP_RESTORE_H
 
 #include "hotpatcher/patch/patch.h"
 #include "hotpatcher/patch/site_state.h"

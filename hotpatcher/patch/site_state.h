@@ -15,8 +15,8 @@
  * A debugger's breakpoint looks like TRAPPED too, but it remembers the byte that it has found, and it traces the process: who may stop
  * the process (we, from a stop) knows that there is none. So TRAPPED_LIVE in a stop is a uprobe, and ours below the first byte.
  */
-#ifndef IP_PATCH_SITE_STATE_H
-#define IP_PATCH_SITE_STATE_H
+#ifndef IP_SITE_STATE_H
+#define IP_SITE_STATE_H
 
 #include "common/probe_list.h"
 #include "hotpatcher/process/target.h"

@@ -28,7 +28,7 @@ static int by_group(const void *a, const void *b, void *data)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-int ip_parts_order(struct ip_change *changes, size_t n)
+int ip_stop_batches_order(struct ip_change *changes, size_t n)
 {
 	_cleanup_free_ uint64_t *first = NULL; /* lowest address of each group */
 	uint32_t last = 0;
@@ -61,7 +61,7 @@ static void count(const struct ip_change *c, uint64_t *last, size_t *pages, size
 	*last = page + crosses;
 }
 
-size_t ip_parts_next(const struct ip_change *changes, size_t n, uint64_t write_ns)
+size_t ip_stop_batches_next(const struct ip_change *changes, size_t n, uint64_t write_ns)
 {
 	size_t whole = 0, pages = 0, crossing = 0, i = 0;
 	uint64_t last = ~0ull;
@@ -79,7 +79,7 @@ size_t ip_parts_next(const struct ip_change *changes, size_t n, uint64_t write_n
 }
 
 /* Step 1. */
-uint64_t ip_parts_write_ns(uint64_t max_stop_ns, size_t threads)
+uint64_t ip_stop_batches_write_ns(uint64_t max_stop_ns, size_t threads)
 {
 	uint64_t gather = ip_patch_expect_threads_ns(threads), half = max_stop_ns / 2;
 
@@ -88,19 +88,19 @@ uint64_t ip_parts_write_ns(uint64_t max_stop_ns, size_t threads)
 	return gather < max_stop_ns ? max_stop_ns - gather : 0;
 }
 
-uint64_t ip_parts_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns, size_t threads,
+uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns, size_t threads,
 			 size_t *ret_stops)
 {
-	uint64_t write_ns = ip_parts_write_ns(max_stop_ns, threads), longest = 0;
+	uint64_t write_ns = ip_stop_batches_write_ns(max_stop_ns, threads), longest = 0;
 
 	*ret_stops = 0;
-	if (ip_parts_order(changes, n) < 0)
+	if (ip_stop_batches_order(changes, n) < 0)
 		return 0;
 	for (size_t done = 0, part; done < n; done += part) {
 		size_t pages = 0, crossing = 0;
 		uint64_t last = ~0ull, expected;
 
-		part = ip_parts_next(changes + done, n - done, write_ns);
+		part = ip_stop_batches_next(changes + done, n - done, write_ns);
 		for (size_t i = done; i < done + part; i++)
 			count(&changes[i], &last, &pages, &crossing);
 		expected = ip_patch_expect_ns(pages, crossing);
@@ -169,7 +169,7 @@ static int apply_part(struct ip_target *target, struct ip_change *changes, size_
 	return done;
 }
 
-int ip_parts_apply(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t max_stop_ns,
+int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t max_stop_ns,
 		   int64_t gate_session, unsigned tries, struct ip_patch_result *ret)
 {
 	_cleanup_free_ struct ip_change *own = malloc((n ? n : 1) * sizeof(*own));
@@ -179,11 +179,11 @@ int ip_parts_apply(struct ip_target *target, const struct ip_change *changes, si
 	if (!own)
 		return ip_error("out of memory");
 	memcpy(own, changes, n * sizeof(*own));
-	if (ip_parts_order(own, n) < 0) /* 2 */
+	if (ip_stop_batches_order(own, n) < 0) /* 2 */
 		return -1;
 	for (size_t done = 0; done < n;) { /* 3 */
-		uint64_t write_ns = ip_parts_write_ns(max_stop_ns, threads > 0 ? threads : 1);
-		size_t part = ip_parts_next(own + done, n - done, write_ns);
+		uint64_t write_ns = ip_stop_batches_write_ns(max_stop_ns, threads > 0 ? threads : 1);
+		size_t part = ip_stop_batches_next(own + done, n - done, write_ns);
 
 		if (apply_part(target, own + done, part, max_stop_ns, gate_session, tries, ret) < 0) { /* 5 */
 			free(ret->inside);

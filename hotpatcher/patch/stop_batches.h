@@ -14,27 +14,27 @@
  *      and not when the user has interrupted us.
  *   5. A part that fails ends it; the parts before stay as they are, and the caller puts them back.
  */
-#ifndef IP_PATCH_STOP_BATCHES_H
-#define IP_PATCH_STOP_BATCHES_H
+#ifndef IP_STOP_BATCHES_H
+#define IP_STOP_BATCHES_H
 
 #include "hotpatcher/patch/patch.h"
 
 /* Orders changes for step 2. 0, or -1: out of memory. */
-int ip_parts_order(struct ip_change *changes, size_t n);
+int ip_stop_batches_order(struct ip_change *changes, size_t n);
 
 /* How many of the changes, which are in order, make the next part: whole groups, one at least. */
-size_t ip_parts_next(const struct ip_change *changes, size_t n, uint64_t write_ns);
+size_t ip_stop_batches_next(const struct ip_change *changes, size_t n, uint64_t write_ns);
 
 /* The time for writing in one stop of so many threads. */
-uint64_t ip_parts_write_ns(uint64_t max_stop_ns, size_t threads);
+uint64_t ip_stop_batches_write_ns(uint64_t max_stop_ns, size_t threads);
 
 /* How long the longest stop is expected to be, and how many there are; changes are ordered by it. */
-uint64_t ip_parts_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns, size_t threads,
+uint64_t ip_stop_batches_expect(struct ip_change *changes, size_t n, uint64_t max_stop_ns, size_t threads,
 			 size_t *ret_stops);
 
 /* Carries out all changes; they are not reordered. tries: for each part, see step 4. ret: all stops together; it says what has been
  * done where it fails, too. 0 or -1. */
-int ip_parts_apply(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t max_stop_ns,
+int ip_stop_batches_apply(struct ip_target *target, const struct ip_change *changes, size_t n, uint64_t max_stop_ns,
 		   int64_t gate_session, unsigned tries, struct ip_patch_result *ret);
 
 #endif

@@ -85,14 +85,14 @@ int ip_bounds_set_reading(const struct ip_target *target, struct ip_area *area, 
 static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const char *to_what,
 	       const char *advice)
 {
-	struct ip_flip_piece piece = {
+	struct ip_remap_piece piece = {
 		.what = what, .at = target->anchor.area, .size = target->anchor.area_size};
 	_cleanup_close_ int lock = target->anchor.flip ? ip_borrow_lock(target->pid) : -1;
 	_cleanup_free_ char *why = NULL;
-	struct ip_flip_hold held;
+	struct ip_remap_hold held;
 
-	if (lock >= 0 && ip_flip_thread_check(target) == 0 &&
-	    ip_flip_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 && !piece.error)
+	if (lock >= 0 && ip_remap_thread_check(target) == 0 &&
+	    ip_remap_thread_run(target, ip_borrow_anyone, find_ns, &piece, 1, &held) == 0 && !piece.error)
 		return 0;
 	why = strdup(ip_error_message());
 	return ip_error("pid %d: none of its threads could be borrowed to %s (%s): %s", target->pid, to_what,
@@ -111,15 +111,15 @@ int ip_bounds_set_inherited(struct ip_target *target, bool inherited)
 		return -1;
 	if ((own.inherited != 0) == inherited)
 		return 0;
-	return inherited ? run(target, IP_FLIP_INHERIT, IP_FLIP_FIND_NS,
+	return inherited ? run(target, IP_REMAP_INHERIT, IP_REMAP_FIND_NS,
 			       "give forked children the ring memory", "start it by iprobe run --follow-fork")
-			 : run(target, IP_FLIP_WITHHOLD, IP_FLIP_FIND_NS,
+			 : run(target, IP_REMAP_WITHHOLD, IP_REMAP_FIND_NS,
 			       "keep the ring memory from forked children", "try again");
 }
 
 int ip_bounds_disown(struct ip_target *child, uint64_t find_ns)
 {
-	return run(child, IP_FLIP_DISOWN, find_ns, "take the ring memory from it", "it has it still");
+	return run(child, IP_REMAP_DISOWN, find_ns, "take the ring memory from it", "it has it still");
 }
 
 int ip_bounds_set_follow(const struct ip_target *target, uint32_t session)

@@ -8,8 +8,8 @@
  *      against shrinking), and all else it looks at behind the number of the session (runtime/meters.c, step G2).
  *   3. What changes while the session goes on is one aligned word.
  */
-#ifndef IP_PLAN_BOUNDS_H
-#define IP_PLAN_BOUNDS_H
+#ifndef IP_BOUNDS_H
+#define IP_BOUNDS_H
 
 #include "hotpatcher/plan/user_payload.h"
 #include "hotpatcher/process/target.h"

@@ -507,7 +507,7 @@ static bool named_by_id(const struct ip_filters *f, uint32_t tid)
 	return false;
 }
 
-void ip_filters_turn(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
+void ip_filters_step(const struct ip_filter_options *o, struct ip_area *area, const struct ip_target *target,
 		     struct ip_filter_names *names)
 {
 	uint32_t used = __atomic_load_n(&area->header->slots_used, __ATOMIC_ACQUIRE);

@@ -3,8 +3,8 @@
  * What a session leaves out, and call sites: tells the hooks (struct ip_filters, struct ip_rule in common/abi/filters.h), and says of threads by
  * their names whether they are recorded.
  */
-#ifndef IP_PLAN_FILTERS_H
-#define IP_PLAN_FILTERS_H
+#ifndef IP_FILTERS_H
+#define IP_FILTERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,7 +70,7 @@ struct ip_filter_names {
 };
 
 /* Looks up the names of threads that are new, and of all now and then. */
-void ip_filters_turn(const struct ip_filter_options *options, struct ip_area *area,
+void ip_filters_step(const struct ip_filter_options *options, struct ip_area *area,
 		     const struct ip_target *target, struct ip_filter_names *names);
 
 /* One line on stderr for each --sample whose selection has no function that was recorded so far: misspelt, most likely. */

@@ -11,8 +11,8 @@
  * log. Two rules that name the same function and want different things of it contradict each other: an error where the session begins; of
  * what comes later (a library, a second attach) the first has its way.
  */
-#ifndef IP_PLAN_PAYLOAD_RULES_H
-#define IP_PLAN_PAYLOAD_RULES_H
+#ifndef IP_PAYLOAD_RULES_H
+#define IP_PAYLOAD_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -91,7 +91,7 @@ bool ip_plan_records(const struct ip_plan *plan)
 
 static int add_function(struct ip_plan *plan, const struct ip_plan_function *f)
 {
-	if (ip_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
+	if (ip_array_grow(&plan->functions, plan->nfunctions, sizeof(*plan->functions)) < 0)
 		return -1;
 	plan->functions[plan->nfunctions++] = *f;
 	plan->ncounts += f->duty == IP_DUTY_COUNT;
@@ -235,16 +235,16 @@ static int add_sites(struct ip_plan *plan, struct ip_choice *choice, uint32_t m,
 							  .to = &choice->modules->items[to->module]};
 
 			if (place(plan, choice, m, probe, true, places, &function) < 0 ||
-			    ip_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
+			    ip_array_grow(&plan->jumps, plan->njumps, sizeof(*plan->jumps)) < 0)
 				goto out;
 			plan->jumps[plan->njumps++] = jump;
 		} else if (ip_probe_jumps(probe)) {
 			choices->tails[probe->function] = 1;
 		}
 		/* function_of and probe_of grow in step with changes */
-		if (ip_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
-		    ip_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
-		    ip_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
+		if (ip_array_grow(&plan->changes, plan->nchanges, sizeof(*plan->changes)) < 0 ||
+		    ip_array_grow(&plan->function_of, plan->nchanges, sizeof(*plan->function_of)) < 0 ||
+		    ip_array_grow(&plan->probe_of, plan->nchanges, sizeof(*plan->probe_of)) < 0)
 			goto out;
 		c.group = group;
 		plan->probe_of[plan->nchanges] = i;

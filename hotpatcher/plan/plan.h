@@ -3,8 +3,8 @@
  * The plan: which sites of which modules a selection means, and what has to be written where. Made
  * while the target runs, so that inside the stop nothing is left to decide.
  */
-#ifndef IP_PLAN_PLAN_H
-#define IP_PLAN_PLAN_H
+#ifndef IP_PLAN_H
+#define IP_PLAN_H
 
 #include <stdint.h>
 

@@ -8,8 +8,8 @@
  * logged is measured, too, where a call goes on in it of which the duration is waited for (IP_DUTY_TIMED). Where that cannot be
  * (one is counted, or has the user's own payload; functions of which a site cannot be written) the call ends at the jump, and says so.
  */
-#ifndef IP_PLAN_PLAN_CHOICE_H
-#define IP_PLAN_PLAN_CHOICE_H
+#ifndef IP_PLAN_CHOICE_H
+#define IP_PLAN_CHOICE_H
 
 #include "hotpatcher/process/tails.h"
 

@@ -74,7 +74,7 @@ static int check_file(const struct ip_target *target, const struct ip_module *mo
 
 /* Marks the functions that go. How many there are, or -1. */
 static long find(const struct ip_plan *plan, const struct ip_target *target, bool *gone,
-		 struct ip_foreign *sum)
+		 struct ip_plan_conflicts *sum)
 {
 	_cleanup_free_ uint8_t *text = malloc(PIECE);
 	struct reader r = {.target = target, .text = text};
@@ -153,7 +153,7 @@ static void take_out(struct ip_plan *plan, const bool *gone, uint32_t *renumbere
 	plan->nchanges = n;
 }
 
-int ip_foreign_take_out(struct ip_plan *plan, const bool *gone)
+int ip_plan_conflicts_take_out(struct ip_plan *plan, const bool *gone)
 {
 	_cleanup_free_ uint32_t *renumbered = calloc(plan->nfunctions + 1, sizeof(*renumbered));
 	long left;
@@ -168,7 +168,7 @@ int ip_foreign_take_out(struct ip_plan *plan, const bool *gone)
 	return 0;
 }
 
-int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_foreign *sum)
+int ip_plan_conflicts_leave_out(struct ip_plan *plan, const struct ip_target *target, struct ip_plan_conflicts *sum)
 {
 	_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
 	size_t before = plan->nchanges;
@@ -180,7 +180,7 @@ int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, s
 	if (found <= 0)
 		return found;
 	distinct = count_distinct(plan);
-	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 || ip_foreign_take_out(plan, gone) < 0)
+	if (distinct < 0 || ip_plan_mark_whole(plan, gone) < 0 || ip_plan_conflicts_take_out(plan, gone) < 0)
 		return -1;
 	sum->left_out += before - plan->nchanges;
 	sum->functions += distinct - plan->ndistinct;
@@ -193,7 +193,7 @@ int ip_foreign_leave_out(struct ip_plan *plan, const struct ip_target *target, s
 			ip_site_state_name(sum->state));
 }
 
-void ip_foreign_tell(const struct ip_foreign *f, pid_t pid)
+void ip_plan_conflicts_tell(const struct ip_plan_conflicts *f, pid_t pid)
 {
 	if (!f->sites)
 		return;
@@ -205,8 +205,8 @@ void ip_foreign_tell(const struct ip_foreign *f, pid_t pid)
 		 f->function ? f->function : "?", f->address, f->functions, f->functions == 1 ? "" : "s");
 }
 
-void ip_foreign_clear(struct ip_foreign *f)
+void ip_plan_conflicts_clear(struct ip_plan_conflicts *f)
 {
 	free(f->function);
-	*f = (struct ip_foreign){0};
+	*f = (struct ip_plan_conflicts){0};
 }

@@ -16,7 +16,7 @@ struct comparison {
 	const struct ip_module *module;
 	uint32_t module_index;
 	uint32_t first_number; /* of the module */
-	struct ip_difference *d;
+	struct ip_plan_diff *d;
 	size_t at, end;	   /* of the wanted changes: those of the module that were not met yet */
 	size_t kept;	   /* changes of d->live that stay in it so far */
 	bool *spoiled;	   /* by wanted function: somebody else has changed a site of it */
@@ -32,7 +32,7 @@ static int idle_function(struct comparison *c, const struct ip_pl_probe *probe, 
 		 *other = &c->idle_of[2 * probe->function + !inlined];
 
 	if (!*known) {
-		if (ip_grow(&idle->functions, idle->nfunctions, sizeof(*idle->functions)) < 0)
+		if (ip_array_grow(&idle->functions, idle->nfunctions, sizeof(*idle->functions)) < 0)
 			return -1;
 		idle->functions[idle->nfunctions] = (struct ip_plan_function){
 			.module = c->module,
@@ -55,9 +55,9 @@ static int add_idle(struct comparison *c, const struct ip_pl_probe *probe, uint6
 	size_t n = idle->nchanges;
 	struct ip_change *change;
 
-	if (ip_grow(&idle->changes, n, sizeof(*idle->changes)) < 0 ||
-	    ip_grow(&idle->function_of, n, sizeof(*idle->function_of)) < 0 ||
-	    ip_grow(&idle->probe_of, n, sizeof(*idle->probe_of)) < 0 ||
+	if (ip_array_grow(&idle->changes, n, sizeof(*idle->changes)) < 0 ||
+	    ip_array_grow(&idle->function_of, n, sizeof(*idle->function_of)) < 0 ||
+	    ip_array_grow(&idle->probe_of, n, sizeof(*idle->probe_of)) < 0 ||
 	    idle_function(c, probe, &idle->function_of[n]) < 0)
 		return -1;
 	change = &idle->changes[n];
@@ -186,14 +186,14 @@ static int compare_module(struct comparison *c, const struct ip_area *area)
 	return ret;
 }
 
-int ip_difference_make(struct ip_target *target, const struct ip_modules *modules,
+int ip_plan_diff_make(struct ip_target *target, const struct ip_modules *modules,
 		       const struct ip_selections *selections, const struct ip_area *area,
-		       struct ip_difference *ret)
+		       struct ip_plan_diff *ret)
 {
 	struct comparison c = {.target = target, .d = ret};
 	struct ip_plan *live = &ret->live;
 
-	*ret = (struct ip_difference){0};
+	*ret = (struct ip_plan_diff){0};
 	if (ip_plan_match(target, modules, selections, live) < 0)
 		goto fail;
 	ret->functions = live->ndistinct;
@@ -223,11 +223,11 @@ int ip_difference_make(struct ip_target *target, const struct ip_modules *module
 	return 0;
 fail:
 	free(c.spoiled);
-	ip_difference_clear(ret);
+	ip_plan_diff_clear(ret);
 	return -1;
 }
 
-struct ip_change *ip_difference_changes(const struct ip_difference *d, size_t *ret_n)
+struct ip_change *ip_plan_diff_changes(const struct ip_plan_diff *d, size_t *ret_n)
 {
 	size_t n = d->live.nchanges + d->idle.nchanges;
 	struct ip_change *changes = calloc(n ? n : 1, sizeof(*changes));
@@ -250,7 +250,7 @@ struct ip_change *ip_difference_changes(const struct ip_difference *d, size_t *r
 	return changes;
 }
 
-void ip_difference_clear(struct ip_difference *d)
+void ip_plan_diff_clear(struct ip_plan_diff *d)
 {
 	ip_plan_clear(&d->live);
 	ip_plan_clear(&d->idle);

@@ -6,8 +6,8 @@
  * A change that consists of nothing but ! items takes away what these match; any other adds what it matches. The first selection is
  * as everywhere: nothing but ! items start from everything.
  */
-#ifndef IP_PLAN_SELECTIONS_H
-#define IP_PLAN_SELECTIONS_H
+#ifndef IP_SELECTIONS_H
+#define IP_SELECTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

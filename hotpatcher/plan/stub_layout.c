@@ -24,7 +24,7 @@ bool ip_probe_has_values(const struct ip_pl_probe *p)
 
 /* The payload stubs, from *size on. seen: by function, instance and kind, all 0: 1 + the first probe that has the stub. */
 static void place_payloads(const struct ip_probe_list *list, const struct ip_arch *arch, uint32_t *seen,
-			   struct ip_stub_map *map, uint64_t *size)
+			   struct ip_stub_layout *map, uint64_t *size)
 {
 	uint64_t align = arch->jump_stub_size;
 
@@ -55,7 +55,7 @@ static void place_payloads(const struct ip_probe_list *list, const struct ip_arc
 
 /* The stubs with second numbers, from *size on. seen: by function and registers, all 0: 1 + the first probe that has the stub. */
 static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *arch, uint32_t *seen,
-			struct ip_stub_map *map, uint64_t *size)
+			struct ip_stub_layout *map, uint64_t *size)
 {
 	uint64_t align = arch->jump_stub_size;
 
@@ -81,14 +81,14 @@ static void place_jumps(const struct ip_probe_list *list, const struct ip_arch *
 	}
 }
 
-int ip_stub_map_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_map *ret)
+int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_layout *ret)
 {
 	uint32_t nprobes = list->header->nprobes;
 	/* by function, instance, kind and registers: offset + 1 */
 	uint32_t *shared = calloc(list->header->nfunctions * 2ull * KINDS * REGS, sizeof(*shared));
 	uint64_t size = 0;
 
-	*ret = (struct ip_stub_map){
+	*ret = (struct ip_stub_layout){
 		.offsets = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->offsets)),
 		.payload_offsets = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->payload_offsets)),
 		.payloads = calloc(nprobes ? nprobes : 1ull, sizeof(*ret->payloads)),
@@ -128,20 +128,20 @@ int ip_stub_map_make(const struct ip_probe_list *list, const struct ip_arch *arc
 	free(shared);
 	return 0;
 no_memory:
-	ip_stub_map_clear(ret);
+	ip_stub_layout_clear(ret);
 	free(shared);
 	return ip_error("out of memory");
 too_many:
-	ip_stub_map_clear(ret);
+	ip_stub_layout_clear(ret);
 	free(shared);
 	return ip_error("too many probes: their stubs take more than 2 GiB");
 }
 
-void ip_stub_map_clear(struct ip_stub_map *map)
+void ip_stub_layout_clear(struct ip_stub_layout *map)
 {
 	free(map->offsets);
 	free(map->payload_offsets);
 	free(map->payloads);
 	free(map->jump_offsets);
-	*map = (struct ip_stub_map){0};
+	*map = (struct ip_stub_layout){0};
 }

@@ -5,8 +5,8 @@
  * It follows from the probe list alone, so that a second session, or another iprobe, writes the same bytes to the same
  * places: a thread that is still on its way through a stub notices nothing.
  */
-#ifndef IP_PLAN_STUB_LAYOUT_H
-#define IP_PLAN_STUB_LAYOUT_H
+#ifndef IP_STUB_LAYOUT_H
+#define IP_STUB_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 #define IP_STUB_ALIGN 32u /* of the start of a module's stubs: the unwinder counts on it */
 
-struct ip_stub_map {
+struct ip_stub_layout {
 	uint32_t *offsets; /* by probe, in bytes */
 	uint64_t size;	   /* of all stubs */
 	/* Stubs that record values, which some probes have besides: */
@@ -33,7 +33,7 @@ bool ip_probe_has_values(const struct ip_pl_probe *probe);
 /* Probes of one function, instance, kind and set of registers share a stub; a site of form JUMP has its own.
  * Payload stubs lie behind these; those of points are never shared, since each has its arguments elsewhere. Behind those are the
  * ones with second numbers. */
-int ip_stub_map_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_map *ret);
-void ip_stub_map_clear(struct ip_stub_map *map);
+int ip_stub_layout_make(const struct ip_probe_list *list, const struct ip_arch *arch, struct ip_stub_layout *ret);
+void ip_stub_layout_clear(struct ip_stub_layout *map);
 
 #endif

@@ -273,7 +273,7 @@ static int write_payload_stub(struct writer *w, const struct ip_arch *arch, uint
 
 /* Gives the module's payload stubs their numbers, for good, and says what they mean in this session: nothing yet. */
 static int number_payloads(struct ip_area *area, const struct ip_area_module *m,
-			   const struct ip_stub_map *map, uint32_t *ret_first)
+			   const struct ip_stub_layout *map, uint32_t *ret_first)
 {
 	uint32_t *first = &area->firsts[m - area->modules];
 	const uint32_t said = __atomic_load_n(&area->header->npayloads, __ATOMIC_RELAXED),
@@ -306,10 +306,10 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 	uint32_t nfunctions = module->list->header->nfunctions;
 	struct ip_area_module *entry = find_entry(area, module), is, *m = &is;
 	uint32_t first_program = area->nprograms - plan->nprograms, first_payload = 0;
-	struct ip_stub_map map;
+	struct ip_stub_layout map;
 	int ret = -1;
 
-	if (ip_stub_map_make(module->list, arch, &map) < 0)
+	if (ip_stub_layout_make(module->list, arch, &map) < 0)
 		return ip_error_prefix("%s", module->path);
 	if (!entry && module->may_go)
 		entry = take_over_entry(area, target, module, arch->reach);
@@ -370,7 +370,7 @@ static int bind_module(struct ip_plan *plan, struct ip_target *target, struct ip
 	}
 	ret = writer_flush(w);
 out:
-	ip_stub_map_clear(&map);
+	ip_stub_layout_clear(&map);
 	return ret;
 }
 

@@ -6,8 +6,8 @@
  * A hook may be about to call it at any time while its functions are live, so the object must stay: iprobe run has preloaded it, or it cannot be
  * unloaded (modules_needed.h, or linked with -z nodelete).
  */
-#ifndef IP_PLAN_USER_PAYLOAD_H
-#define IP_PLAN_USER_PAYLOAD_H
+#ifndef IP_USER_PAYLOAD_H
+#define IP_USER_PAYLOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -240,7 +240,7 @@ static int place_from_debug_info(Dwarf_Die *function, Dwarf_Die *parameter, uint
 }
 
 /* Source 3. Counts the parameter in any case. 1: *ret; 0: it cannot be told, or is spread over several places. */
-static int place_by_abi(struct given *g, const struct ip_passing *p, struct ip_value_op *ret)
+static int place_by_abi(struct given *g, const struct ip_call_abi *p, struct ip_value_op *ret)
 {
 	if (p->unknown)
 		g->unknown = true;
@@ -357,23 +357,23 @@ static struct changes changes_of(struct ip_debug_function *f)
 static bool has_hidden_result(Dwarf_Die *function)
 {
 	struct ip_value_type type;
-	struct ip_passing passing;
+	struct ip_call_abi passing;
 
 	if (ip_value_type_of(function, &type) <= 0)
 		return false;
-	ip_passing_of(&type.die, &passing);
+	ip_call_abi_of(&type.die, &passing);
 	return passing.memory && !passing.x87;
 }
 
 static bool has_unknown_result(Dwarf_Die *function)
 {
 	struct ip_value_type type;
-	struct ip_passing passing;
+	struct ip_call_abi passing;
 	int there = ip_value_type_of(function, &type);
 
 	if (there <= 0)
 		return there < 0;
-	ip_passing_of(&type.die, &passing);
+	ip_call_abi_of(&type.die, &passing);
 	return passing.unknown;
 }
 
@@ -396,7 +396,7 @@ struct entry {
 /* false: there is no room for more. */
 static bool add_parameter(struct entry *e, Dwarf_Die *die)
 {
-	struct ip_passing passing;
+	struct ip_call_abi passing;
 	struct ip_value_type type;
 	struct ip_value_op by_abi, op;
 	bool known;
@@ -409,7 +409,7 @@ static bool add_parameter(struct entry *e, Dwarf_Die *die)
 		strcpy(type.item, "f8");
 		type.size = 8;
 	}
-	ip_passing_of(&type.die, &passing);
+	ip_call_abi_of(&type.die, &passing);
 	known = place_by_abi(&e->given, &passing, &by_abi);
 	if (place_from_debug_info(&e->function->die, die, e->function->entry, e->changed, &op)) {
 		/* two registers or more: the first tells nothing of the whole */
@@ -483,14 +483,14 @@ int ip_arguments_of_entry(struct ip_debug_function *f, unsigned string_limit, st
 int ip_arguments_of_return(struct ip_debug_function *f, unsigned string_limit, struct ip_arguments *ret)
 {
 	struct ip_value_type type;
-	struct ip_passing passing;
+	struct ip_call_abi passing;
 	struct ip_value_op op;
 	struct maker m;
 
 	if (begin(&m, string_limit, ret) < 0)
 		return -1;
 	if (!changes_of(f).result && ip_value_type_of(&f->die, &type) > 0) {
-		ip_passing_of(&type.die, &passing);
+		ip_call_abi_of(&type.die, &passing);
 		if (passing.x87)
 			op = (struct ip_value_op){
 				.source = IP_VALUE_X87, .base = IP_VALUE_NOTHING, .index = IP_VALUE_NOTHING};

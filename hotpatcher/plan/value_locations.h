@@ -3,8 +3,8 @@
  * What to read at a function's entry and return, and at a point, to have its values: from debug information, or from what the probe list
  * says of a point.
  */
-#ifndef IP_PLAN_VALUE_LOCATIONS_H
-#define IP_PLAN_VALUE_LOCATIONS_H
+#ifndef IP_VALUE_LOCATIONS_H
+#define IP_VALUE_LOCATIONS_H
 
 #include <stdint.h>
 

@@ -79,7 +79,7 @@ static int64_t add_program(struct planner *p, const struct ip_arguments *a)
 	signature = p->signatures->add(p->signatures->data, a->text);
 	if (signature <= 0)
 		return signature;
-	if (ip_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
+	if (ip_array_grow(&plan->programs, plan->nprograms, sizeof(*plan->programs)) < 0)
 		return -1;
 	plan->programs[plan->nprograms] = a->program;
 	plan->programs[plan->nprograms].signature = signature;

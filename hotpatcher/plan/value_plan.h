@@ -2,8 +2,8 @@
 /*
  * Which sites of a plan record values (--args, --retval), and how.
  */
-#ifndef IP_PLAN_VALUE_PLAN_H
-#define IP_PLAN_VALUE_PLAN_H
+#ifndef IP_VALUE_PLAN_H
+#define IP_VALUE_PLAN_H
 
 #include <stdbool.h>
 

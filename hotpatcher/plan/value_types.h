@@ -2,8 +2,8 @@
 /*
  * Types of values as debug information has them: how a signature names them (common/values.h).
  */
-#ifndef IP_PLAN_VALUE_TYPES_H
-#define IP_PLAN_VALUE_TYPES_H
+#ifndef IP_VALUE_TYPES_H
+#define IP_VALUE_TYPES_H
 
 #include <elfutils/libdw.h>
 #include <stdint.h>

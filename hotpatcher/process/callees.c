@@ -59,7 +59,7 @@ static int collect(struct search *s)
 
 			if (!address)
 				continue;
-			if (ip_grow(&s->places, s->n, sizeof(*s->places)) < 0)
+			if (ip_array_grow(&s->places, s->n, sizeof(*s->places)) < 0)
 				return -1;
 			s->places[s->n++] = (struct place){address + module->load_bias, module, i, false};
 		}

@@ -6,8 +6,8 @@
  * There is no disassembler in this: at each byte a call is tried, and taken where it leads to the very first byte of a function that has
  * probes. That four bytes of something else do so by chance is one case in millions, and would do no harm.
  */
-#ifndef IP_PROCESS_CALLEES_H
-#define IP_PROCESS_CALLEES_H
+#ifndef IP_CALLEES_H
+#define IP_CALLEES_H
 
 #include <stddef.h>
 #include <sys/types.h>

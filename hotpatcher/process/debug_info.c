@@ -58,7 +58,7 @@ static int read_symbols(struct ip_debug_info *info)
 
 		if (!name || !*name || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
 			continue;
-		if (ip_grow(&info->symbols, info->nsymbols, sizeof(*info->symbols)) < 0)
+		if (ip_array_grow(&info->symbols, info->nsymbols, sizeof(*info->symbols)) < 0)
 			return -1;
 		info->symbols[info->nsymbols++] = (struct symbol){address, name};
 	}

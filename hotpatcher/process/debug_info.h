@@ -3,8 +3,8 @@
  * Debug information (DWARF) of a module: the module's own, or a file of its own found by build-id or debuglink beside it and under
  * /usr/lib/debug. Files are input from outside; libdw checks them.
  */
-#ifndef IP_PROCESS_DEBUG_INFO_H
-#define IP_PROCESS_DEBUG_INFO_H
+#ifndef IP_DEBUG_INFO_H
+#define IP_DEBUG_INFO_H
 
 #include <elfutils/libdw.h>
 #include <stddef.h>

@@ -44,7 +44,7 @@ static uint64_t random_of(const struct ip_target *target, const char *tid)
 	ssize_t n;
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%s/auxv", target->pid, tid);
-	_cleanup_close_ int fd = ip_permit_open(name, O_RDONLY);
+	_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY);
 	n = fd < 0 ? -1 : read(fd, vector, sizeof(vector));
 	return n <= 0 ? 0 : find_entry(vector, n, target->arch->bits, AT_RANDOM);
 }

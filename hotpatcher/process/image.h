@@ -14,8 +14,8 @@
  *
  * The answer holds as long as every thread that could execute a program stands.
  */
-#ifndef IP_PROCESS_IMAGE_H
-#define IP_PROCESS_IMAGE_H
+#ifndef IP_IMAGE_H
+#define IP_IMAGE_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -30,16 +30,16 @@ struct place {
 	uint8_t bytes[8 * WORDS];
 };
 
-struct ip_loader {
+struct ip_link_map {
 	struct place *links, *sites;
 	size_t nlinks, nsites;
 	uint64_t debug; /* of the image with that anchor; 0: not known */
 	bool none;	/* it has no list */
 };
 
-struct ip_loader *ip_loader_create(void)
+struct ip_link_map *ip_link_map_create(void)
 {
-	struct ip_loader *l = calloc(1, sizeof(*l));
+	struct ip_link_map *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		ip_error("out of memory");
@@ -48,7 +48,7 @@ struct ip_loader *ip_loader_create(void)
 
 static struct place *copy_places(const struct place *places, size_t n)
 {
-	size_t capacity = 1; /* as ip_grow() has it: the next power of two */
+	size_t capacity = 1; /* as ip_array_grow() has it: the next power of two */
 	struct place *copy;
 
 	while (capacity < n)
@@ -59,9 +59,9 @@ static struct place *copy_places(const struct place *places, size_t n)
 	return copy;
 }
 
-struct ip_loader *ip_loader_copy(const struct ip_loader *l)
+struct ip_link_map *ip_link_map_copy(const struct ip_link_map *l)
 {
-	struct ip_loader *copy = ip_loader_create();
+	struct ip_link_map *copy = ip_link_map_create();
 
 	if (!copy)
 		return NULL;
@@ -69,14 +69,14 @@ struct ip_loader *ip_loader_copy(const struct ip_loader *l)
 	copy->links = copy_places(l->links, l->nlinks);
 	copy->sites = copy_places(l->sites, l->nsites);
 	if (!copy->links || !copy->sites) {
-		ip_loader_destroy(copy);
+		ip_link_map_destroy(copy);
 		ip_error("out of memory");
 		return NULL;
 	}
 	return copy;
 }
 
-void ip_loader_destroy(struct ip_loader *l)
+void ip_link_map_destroy(struct ip_link_map *l)
 {
 	if (!l)
 		return;
@@ -116,7 +116,7 @@ static int find_debug(const struct ip_target *target, uint64_t *ret)
 	size_t got;
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", target->pid);
-	file = ip_permit_fopen(name);
+	file = ip_delegation_fopen(name);
 	got = file ? fread(auxv, 1, sizeof(auxv), file) : 0;
 	for (size_t i = 0; (i + 1) * 2 * size <= got; i++) {
 		uint64_t type = word(target, auxv + 2 * i * size, 0),
@@ -158,7 +158,7 @@ static int add(struct place **places, size_t *n, uint64_t address, unsigned size
 {
 	struct place *p;
 
-	if (ip_grow(places, *n, sizeof(**places)) < 0)
+	if (ip_array_grow(places, *n, sizeof(**places)) < 0)
 		return -1;
 	p = &(*places)[(*n)++];
 	p->address = address;
@@ -168,7 +168,7 @@ static int add(struct place **places, size_t *n, uint64_t address, unsigned size
 	return 0;
 }
 
-int ip_loader_note(struct ip_loader *l, const struct ip_target *target)
+int ip_link_map_note(struct ip_link_map *l, const struct ip_target *target)
 {
 	unsigned size = target->arch->bits / 8;
 	uint8_t debug[8 * WORDS], link[8 * WORDS];
@@ -203,13 +203,13 @@ int ip_loader_note(struct ip_loader *l, const struct ip_target *target)
 	return 1;
 }
 
-int ip_loader_expect(struct ip_loader *l, uint64_t address, const uint8_t *bytes, unsigned size)
+int ip_link_map_expect(struct ip_link_map *l, uint64_t address, const uint8_t *bytes, unsigned size)
 {
 	return add(&l->sites, &l->nsites, address, size, bytes);
 }
 
 /* None of the module's sites is live: what was noted before, unless that was so the last time too. */
-static int keep_old(struct ip_loader *l, const struct ip_module *module, const struct place *before, size_t n)
+static int keep_old(struct ip_link_map *l, const struct ip_module *module, const struct place *before, size_t n)
 {
 	for (size_t i = n; i-- > 0;) {
 		const struct place *p = &before[i];
@@ -226,8 +226,8 @@ static int keep_old(struct ip_loader *l, const struct ip_module *module, const s
 	return 0;
 }
 
-int ip_loader_note_sites(struct ip_loader *l, const struct ip_target *target,
-			 const struct ip_modules *modules, ip_loader_find_t find)
+int ip_link_map_note_sites(struct ip_link_map *l, const struct ip_target *target,
+			 const struct ip_modules *modules, ip_link_map_find_t find)
 {
 	_cleanup_free_ struct place *before = l->sites;
 	size_t nbefore = l->nsites;
@@ -287,12 +287,12 @@ static bool differ(const struct place *places, size_t n, const struct ip_target 
 	return false;
 }
 
-bool ip_loader_changed(struct ip_loader *l, const struct ip_target *target)
+bool ip_link_map_changed(struct ip_link_map *l, const struct ip_target *target)
 {
 	return differ(l->links, l->nlinks, target) || differ(l->sites, l->nsites, target);
 }
 
-bool ip_loader_site_stands(const struct ip_loader *l, const struct ip_target *target,
+bool ip_link_map_site_stands(const struct ip_link_map *l, const struct ip_target *target,
 			   const struct ip_module *module)
 {
 	for (size_t i = 0; i < l->nsites; i++)

@@ -143,9 +143,9 @@ static int load_list(const struct ip_target *target, struct ip_module *module)
 	int found = ip_probe_list_from_elf(module->elf->fd, module->path, &module->list);
 
 	if (found > 0)
-		ip_catalog_not_needed(module->elf);
+		ip_probe_list_search_not_needed(module->elf);
 	if (found == 0)
-		found = ip_catalog_find(target->pid, module->path, module->elf, &module->list);
+		found = ip_probe_list_search_find(target->pid, module->path, module->elf, &module->list);
 	if (found < 0)
 		return -1;
 	if (!module->list)
@@ -175,21 +175,21 @@ static bool is_room(const struct ip_elf_file *elf, uint64_t offset, uint64_t siz
 	return false;
 }
 
-bool ip_module_room(const struct ip_module *module, struct ip_room *ret)
+bool ip_module_room(const struct ip_module *module, struct ip_stub_room *ret)
 {
 	const struct ip_pl_header *h = module->list ? module->list->header : NULL;
 
 	if (!h || !h->stub_area_size || (module->load_bias + h->stub_area_offset) % (PAGE_MASK + 1) ||
 	    !is_room(module->elf, h->stub_area_offset, h->stub_area_size))
 		return false;
-	*ret = (struct ip_room){module->load_bias + h->stub_area_offset, h->stub_area_size};
+	*ret = (struct ip_stub_room){module->load_bias + h->stub_area_offset, h->stub_area_size};
 	return true;
 }
 
 /* Takes the room that the module brings along, if all of it is executable and nothing else than private memory. */
 static int take_room(struct ip_target *target, struct ip_module *module)
 {
-	struct ip_room room;
+	struct ip_stub_room room;
 	uint64_t start, end;
 
 	if (!ip_module_room(module, &room))
@@ -203,9 +203,9 @@ static int take_room(struct ip_target *target, struct ip_module *module)
 			return 0;
 		at = m->end;
 	}
-	if (ip_grow(&target->rooms, target->nrooms, sizeof(*target->rooms)) < 0)
+	if (ip_array_grow(&target->rooms, target->nrooms, sizeof(*target->rooms)) < 0)
 		return -1;
-	target->rooms[target->nrooms++] = (struct ip_room){start, end - start};
+	target->rooms[target->nrooms++] = (struct ip_stub_room){start, end - start};
 	module->room = start;
 	module->room_size = end - start;
 	return 0;
@@ -416,7 +416,7 @@ int ip_modules_no_probes(const struct ip_target *target, const struct ip_modules
 		if (modules->items[i].problem && !modules->items[i].runtime)
 			return ip_error("pid %d: %s", target->pid, modules->items[i].problem);
 	snprintf(what, sizeof(what), "pid %d", target->pid);
-	if (ip_catalog_check_used(what) < 0)
+	if (ip_probe_list_search_check_used(what) < 0)
 		return -1;
 	for (size_t i = 0; i < modules->n; i++)
 		if (!modules->items[i].runtime && modules->items[i].elf && !modules->items[i].list &&

@@ -5,8 +5,8 @@
  * Files are opened so that what we read is what is mapped: through map_files where we may, else through
  * /proc/PID/root with device and inode compared (namespaces, chroots). In any case the build-id in memory must be the file's.
  */
-#ifndef IP_PROCESS_MODULES_H
-#define IP_PROCESS_MODULES_H
+#ifndef IP_MODULES_H
+#define IP_MODULES_H
 
 #include "common/elf_file.h"
 #include "common/probe_list.h"
@@ -57,7 +57,7 @@ size_t ip_modules_build_id_at(const struct ip_target *target, uint64_t start, ui
 			      uint8_t *ret);
 
 /* The room for stubs that the module brings along, executable or not. */
-bool ip_module_room(const struct ip_module *module, struct ip_room *ret);
+bool ip_module_room(const struct ip_module *module, struct ip_stub_room *ret);
 
 /* Whether the module is still mapped where it was, by the maps read last. */
 bool ip_module_is_mapped(const struct ip_target *target, const struct ip_module *module);

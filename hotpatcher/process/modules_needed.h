@@ -3,8 +3,8 @@
  * Which modules stay for the life of the process: the executable, what it needs and what that needs in turn (DT_NEEDED), and the
  * runtime. All others may be unloaded by dlclose at any time: between a look and the stop something else may come to their place.
  */
-#ifndef IP_PROCESS_MODULES_NEEDED_H
-#define IP_PROCESS_MODULES_NEEDED_H
+#ifndef IP_MODULES_NEEDED_H
+#define IP_MODULES_NEEDED_H
 
 #include "hotpatcher/process/modules.h"
 

@@ -29,7 +29,7 @@ struct named {
 static struct named *all_named;
 static size_t nnamed;
 
-int ip_catalog_add(const char *path)
+int ip_probe_list_search_add(const char *path)
 {
 	struct named n = {.path = path};
 	struct ip_probe_list *list;
@@ -45,7 +45,7 @@ int ip_catalog_add(const char *path)
 		memcpy(n.build_id, list->header->build_id, n.build_id_size);
 		ip_probe_list_destroy(list);
 	}
-	if (ip_grow(&all_named, nnamed, sizeof(*all_named)) < 0)
+	if (ip_array_grow(&all_named, nnamed, sizeof(*all_named)) < 0)
 		return -1;
 	all_named[nnamed++] = n;
 	return 0;
@@ -126,7 +126,7 @@ static bool is_named_for(const struct named *n, const struct ip_elf_file *elf)
 	       !memcmp(n->build_id, elf->build_id, n->build_id_size);
 }
 
-void ip_catalog_not_needed(const struct ip_elf_file *elf)
+void ip_probe_list_search_not_needed(const struct ip_elf_file *elf)
 {
 	for (size_t i = 0; i < nnamed; i++)
 		all_named[i].used |= is_named_for(&all_named[i], elf);
@@ -164,7 +164,7 @@ static int try_path(int root, const char *path, const struct ip_elf_file *elf, s
 	return 0;
 }
 
-int ip_catalog_find(pid_t pid, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
+int ip_probe_list_search_find(pid_t pid, const char *path, const struct ip_elf_file *elf, struct ip_probe_list **ret)
 {
 	_cleanup_free_ char *beside = NULL;
 	_cleanup_close_ int root = -1;
@@ -186,10 +186,10 @@ int ip_catalog_find(pid_t pid, const char *path, const struct ip_elf_file *elf, 
 		found = try_file(root, beside, elf, ret);
 	if (!found)
 		found = try_path(root, getenv("IPROBE_LIST_PATH"), elf, ret);
-	return found ? found : try_path(root, IP_CATALOG_DEFAULT, elf, ret);
+	return found ? found : try_path(root, IP_PROBE_LIST_SEARCH_DEFAULT, elf, ret);
 }
 
-int ip_catalog_check_used(const char *what)
+int ip_probe_list_search_check_used(const char *what)
 {
 	char id[2 * IP_BUILD_ID_MAX + 1];
 

@@ -36,7 +36,7 @@ static enum answer ask(pid_t a, pid_t b)
 	return got == 0 ? SHARES : got > 0 || errno == ESRCH ? DIFFERS : REFUSED;
 }
 
-bool ip_kin_is(pid_t a, pid_t b)
+bool ip_shared_mm_is(pid_t a, pid_t b)
 {
 	return ask(a, b) == SHARES;
 }
@@ -128,7 +128,7 @@ static bool seem_to_differ(pid_t a, pid_t b)
 	return differ_by_peak(a, b) || differ_by(read_sizes, a, b) || differ_by(read_more, a, b);
 }
 
-bool ip_kin_may_be(pid_t a, pid_t b)
+bool ip_shared_mm_may_be(pid_t a, pid_t b)
 {
 	const enum answer answer = ask(a, b);
 
@@ -149,7 +149,7 @@ static bool has_memory(pid_t pid)
 	return fscanf(file, "%lu", &pages) == 1 && pages;
 }
 
-int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
+int ip_shared_mm_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
@@ -175,7 +175,7 @@ int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n)
 					"CONFIG_KCMP",
 					pid, other, strerror(refused));
 		}
-		if (ip_grow(ret, *ret_n, sizeof(**ret)) < 0) {
+		if (ip_array_grow(ret, *ret_n, sizeof(**ret)) < 0) {
 			free(*ret);
 			*ret = NULL;
 			return -1;

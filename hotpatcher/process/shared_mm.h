@@ -10,20 +10,20 @@
  * /proc/PID/status) at any time; who has others is none. One that cannot be told apart so for a
  * while is not taken for a stranger: the stop is refused.
  */
-#ifndef IP_PROCESS_SHARED_MM_H
-#define IP_PROCESS_SHARED_MM_H
+#ifndef IP_SHARED_MM_H
+#define IP_SHARED_MM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 /* Whether the two share their memory. */
-bool ip_kin_is(pid_t a, pid_t b);
+bool ip_shared_mm_is(pid_t a, pid_t b);
 /* Whether it is not known that they do not: asked, or where the kernel does not tell, seen by their sizes. */
-bool ip_kin_may_be(pid_t a, pid_t b);
+bool ip_shared_mm_may_be(pid_t a, pid_t b);
 
 /* All processes that share the memory of the process: 0 and an array of pids that the caller frees (NULL where there are none), or
  * -1. tid: a thread of it that lives. */
-int ip_kin_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n);
+int ip_shared_mm_find(pid_t pid, pid_t tid, pid_t **ret, size_t *ret_n);
 
 #endif

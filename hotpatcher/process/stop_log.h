@@ -3,8 +3,8 @@
  * Stops of a target that nobody has been told of yet: those that changed nothing, and those of others than the target itself. Who
  * has a session or a summary takes them from here (ip_session_tell_stops()), so that none is lost on its way.
  */
-#ifndef IP_PROCESS_STOP_LOG_H
-#define IP_PROCESS_STOP_LOG_H
+#ifndef IP_STOP_LOG_H
+#define IP_STOP_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -134,7 +134,7 @@ static int add_slots_of(struct ip_tail_symbols *s, const struct ip_module *m, El
 		name = elf_strptr(m->elf->elf, symbols_header.sh_link, symbol.st_name);
 		if (!name || !*name)
 			continue;
-		if (ip_grow(&s->slots, s->nslots, sizeof(*s->slots)) < 0)
+		if (ip_array_grow(&s->slots, s->nslots, sizeof(*s->slots)) < 0)
 			return -1;
 		s->slots[s->nslots++] = (struct slot){m->load_bias + rela.r_offset, name};
 	}

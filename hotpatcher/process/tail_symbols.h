@@ -5,8 +5,8 @@
  * A name counts only where one single module of the process defines it, by one address, and it is no indirect function: which of
  * several the linker takes depends on the order of loading, on scopes and versions.
  */
-#ifndef IP_PROCESS_TAIL_SYMBOLS_H
-#define IP_PROCESS_TAIL_SYMBOLS_H
+#ifndef IP_TAIL_SYMBOLS_H
+#define IP_TAIL_SYMBOLS_H
 
 #include "hotpatcher/process/modules.h"
 

@@ -11,8 +11,8 @@
  *
  * Only what is certain counts. Who follows a wrong jump shows a wrong time; who does not follow one says so.
  */
-#ifndef IP_PROCESS_TAILS_H
-#define IP_PROCESS_TAILS_H
+#ifndef IP_TAILS_H
+#define IP_TAILS_H
 
 #include <stdbool.h>
 #include <stdint.h>

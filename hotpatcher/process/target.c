@@ -158,7 +158,7 @@ static int open_mem(pid_t pid, int flags)
 	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/mem", pid);
-	fd = ip_permit_open(name, flags);
+	fd = ip_delegation_open(name, flags);
 	if (fd < 0)
 		return -1;
 	/* Nothing is mapped at 0, usually: EIO from a live mm, 0 bytes from a dead one. */
@@ -171,7 +171,7 @@ static int open_mem(pid_t pid, int flags)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(name, sizeof(name), "/proc/%d/task/%s/mem", pid, entry->d_name);
-		fd = ip_permit_open(name, flags);
+		fd = ip_delegation_open(name, flags);
 		if (fd >= 0 && pread(fd, &byte, 1, 0) != 0)
 			return fd;
 		if (fd >= 0)
@@ -301,7 +301,7 @@ static void await_image(pid_t pid)
 
 	snprintf(name, sizeof(name), "/proc/%d/auxv", pid);
 	for (unsigned i = 0; i < START_NS / START_LOOK_NS; i++) {
-		_cleanup_close_ int fd = ip_permit_open(name, O_RDONLY); /* anew: it is bound to a memory */
+		_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY); /* anew: it is bound to a memory */
 		uint32_t first;
 
 		if (fd < 0 || read(fd, &first, sizeof(first)) != sizeof(first) || first != AT_NULL)
@@ -325,7 +325,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	target->exit_status = -1;
 	target->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	/* before and behind: of a child of vfork what was opened might be its parent's memory, and the exec come in between */
-	allowed = ip_permit_check(pid) == 0;
+	allowed = ip_delegation_check(pid) == 0;
 	target->mem = open_mem(pid, write ? O_RDWR : O_RDONLY);
 	if (target->mem < 0) {
 		if (errno == EACCES || errno == EPERM)
@@ -339,7 +339,7 @@ int ip_target_open(pid_t pid, bool write, struct ip_target **ret)
 	}
 	if (allowed)
 		await_image(pid);
-	if (!allowed || ip_permit_check(pid) < 0 || ip_target_refresh(target) < 0) {
+	if (!allowed || ip_delegation_check(pid) < 0 || ip_target_refresh(target) < 0) {
 		ip_target_close(target);
 		return -1;
 	}
@@ -544,7 +544,7 @@ int ip_target_refresh(struct ip_target *target)
 	/* after exec the old mem file belongs to the old image */
 	if (pread(target->mem, &byte, 1, 0) == 0) {
 		int flags = fcntl(target->mem, F_GETFL) & O_ACCMODE;
-		bool allowed = ip_permit_check(target->pid) == 0; /* as ip_target_open() */
+		bool allowed = ip_delegation_check(target->pid) == 0; /* as ip_target_open() */
 		int fd = target->one_image ? -1 : open_mem(target->pid, flags);
 
 		if (fd < 0 && !target->one_image && (errno == EACCES || errno == EPERM))
@@ -554,7 +554,7 @@ int ip_target_refresh(struct ip_target *target)
 						? "pid %d has ended, or executes another program now"
 						: "pid %d has ended",
 					target->pid);
-		if (!allowed || ip_permit_check(target->pid) < 0) {
+		if (!allowed || ip_delegation_check(target->pid) < 0) {
 			close(fd);
 			target->closed = true;
 			return -1;

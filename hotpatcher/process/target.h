@@ -2,8 +2,8 @@
 /*
  * A target: the process being probed, seen from outside, without stopping it.
  */
-#ifndef IP_PROCESS_TARGET_H
-#define IP_PROCESS_TARGET_H
+#ifndef IP_TARGET_H
+#define IP_TARGET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct ip_maps {
 	size_t n;
 };
 
-struct ip_room {
+struct ip_stub_room {
 	uint64_t address, size;
 };
 
@@ -46,7 +46,7 @@ struct ip_target {
 	bool injected;	/* iprobe put it there (inject.h); it may be asleep too */
 	uint64_t anchor_address;
 	struct ip_rt_anchor anchor; /* valid where has_runtime */
-	struct ip_room *
+	struct ip_stub_room *
 		rooms; /* that modules bring along for stubs, as far as they are executable (ip_modules_load) */
 	size_t nrooms;
 	pid_t *held; /* threads that did not stop in time: still our tracees, see ip_stop_let_go() */
@@ -63,7 +63,7 @@ struct ip_target {
 	unsigned images;	  /* how often refreshing has found another program in it */
 	bool one_image; /* never to be that of another program: once the present one is gone every use fails */
 	pid_t lender;	/* a thread that has just been borrowed, and is the first to be so again; 0: none */
-	bool stay;	/* ip_stay_end() is due when none is held any more */
+	bool stay;	/* ip_job_control_end() is due when none is held any more */
 	struct {
 		size_t n;
 		pid_t tid; /* of the last one */

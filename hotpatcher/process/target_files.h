@@ -3,8 +3,8 @@
  * Files that a process names: by its mappings, by paths in them. What a name leads to is found without opening it (O_PATH),
  * beneath the root of the process; only a regular file is then opened, and nothing else is ever touched.
  */
-#ifndef IP_PROCESS_TARGET_FILES_H
-#define IP_PROCESS_TARGET_FILES_H
+#ifndef IP_TARGET_FILES_H
+#define IP_TARGET_FILES_H
 
 #include <stdbool.h>
 

@@ -43,7 +43,7 @@ static bool make(void)
 	return true;
 }
 
-void ip_tick_calls(void (*function)(void *data), void *data)
+void ip_interval_signal_calls(void (*function)(void *data), void *data)
 {
 	what = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -52,7 +52,7 @@ void ip_tick_calls(void (*function)(void *data), void *data)
 	what = function;
 }
 
-void ip_tick_start(uint64_t every_ns)
+void ip_interval_signal_start(uint64_t every_ns)
 {
 	const struct itimerspec every = {{.tv_nsec = every_ns}, {.tv_nsec = every_ns}};
 
@@ -60,7 +60,7 @@ void ip_tick_start(uint64_t every_ns)
 		timer_settime(timer, 0, &every, NULL);
 }
 
-void ip_tick_stop(void)
+void ip_interval_signal_stop(void)
 {
 	const struct itimerspec never = {0};
 

@@ -66,7 +66,7 @@ static bool make(void)
 	return true;
 }
 
-void ip_stay_begin(uint64_t deadline_ns)
+void ip_job_control_begin(uint64_t deadline_ns)
 {
 	uint64_t first = deadline_ns < FIRST_MAX_NS ? deadline_ns + 1 : FIRST_MAX_NS;
 	const struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
@@ -82,7 +82,7 @@ void ip_stay_begin(uint64_t deadline_ns)
 		start_timers(first); /* 2 */
 }
 
-void ip_stay_end(void)
+void ip_job_control_end(void)
 {
 	const struct itimerspec never = {0};
 	sigset_t these, mask;

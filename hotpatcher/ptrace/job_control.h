@@ -17,15 +17,15 @@
  * Needs no privilege, no other process, and costs twelve system calls a stop, none of them between the first thread's stop and
  * the last one's release.
  */
-#ifndef IP_PTRACE_JOB_CONTROL_H
-#define IP_PTRACE_JOB_CONTROL_H
+#ifndef IP_JOB_CONTROL_H
+#define IP_JOB_CONTROL_H
 
 #include <stdint.h>
 
 /* Steps 1 and 2. They nest; to be called by one thread only. */
-void ip_stay_begin(uint64_t deadline_ns);
+void ip_job_control_begin(uint64_t deadline_ns);
 
 /* Step 3, for the last of those that have begun. */
-void ip_stay_end(void);
+void ip_job_control_end(void);
 
 #endif

@@ -69,7 +69,7 @@ static bool has_no_registers(pid_t pid, const char *tid)
 	char name[300], text[256];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%s/syscall", pid, tid);
-	_cleanup_fclose_ FILE *file = ip_permit_fopen(name);
+	_cleanup_fclose_ FILE *file = ip_delegation_fopen(name);
 	if (!file || !fgets(text, sizeof(text), file))
 		return false;
 	if (!strncmp(text, "running", strlen("running")))

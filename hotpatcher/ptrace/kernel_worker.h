@@ -9,8 +9,8 @@
  * meaning in older kernels, which are not asked), the signals that are blocked (all but SIGKILL and SIGSTOP), and a stack pointer and a
  * program counter of 0 (syscall). Never by name, which the program chooses.
  */
-#ifndef IP_PTRACE_KERNEL_WORKER_H
-#define IP_PTRACE_KERNEL_WORKER_H
+#ifndef IP_KERNEL_WORKER_H
+#define IP_KERNEL_WORKER_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -4,17 +4,17 @@
  */
 #include "hotpatcher/ptrace/priority.h"
 
-bool ip_boost_begin(struct ip_boost *ret)
+bool ip_priority_begin(struct ip_priority *ret)
 {
 	const struct sched_param high = {.sched_priority = IP_STOP_PRIORITY};
 
-	*ret = (struct ip_boost){.policy = sched_getscheduler(0)};
+	*ret = (struct ip_priority){.policy = sched_getscheduler(0)};
 	if (ret->policy >= 0 && sched_getparam(0, &ret->priority) == 0)
 		ret->on = sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &high) == 0;
 	return ret->on;
 }
 
-void ip_boost_end(struct ip_boost *boost)
+void ip_priority_end(struct ip_priority *boost)
 {
 	if (!boost->on)
 		return;

@@ -32,7 +32,7 @@
 #define LENT_POLICY   (SCHED_FIFO | SCHED_RESET_ON_FORK)
 
 static struct {
-	struct ip_guard_table *table; /* shared with the guard */
+	struct ip_priority_guard_table *table; /* shared with the guard */
 	pid_t pid;		      /* of the guard; 0: none */
 	int pipe;		      /* the end that we hold */
 	bool tried;
@@ -87,19 +87,19 @@ static bool is_raised(pid_t tid)
 	return policy == LENT_POLICY && (sched_getparam(tid, &p) < 0 || p.sched_priority == LENT);
 }
 
-uint32_t ip_guard_table_raise(struct ip_guard_table *table, pid_t tid)
+uint32_t ip_priority_guard_table_raise(struct ip_priority_guard_table *table, pid_t tid)
 {
 	const struct sched_param lent = {.sched_priority = LENT};
 	uint32_t at = table->n;
 	int policy = sched_getscheduler(tid);
 
-	if (at == IP_GUARD_THREADS || policy < 0 || (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
+	if (at == IP_PRIORITY_GUARD_THREADS || policy < 0 || (policy & ~SCHED_RESET_ON_FORK) != SCHED_OTHER)
 		return 0;
 	errno = 0;
 	if (getpriority(PRIO_PROCESS, tid) < 0 || errno)
 		return 0;
 	table->used_ticks = now_ticks();
-	table->entries[at] = (struct ip_guard_entry){tid, policy};
+	table->entries[at] = (struct ip_priority_guard_entry){tid, policy};
 	__atomic_store_n(&table->n, at + 1, __ATOMIC_SEQ_CST);
 	if (sched_setscheduler(tid, LENT_POLICY, &lent) < 0) {
 		__atomic_store_n(&table->n, at, __ATOMIC_SEQ_CST);
@@ -108,10 +108,10 @@ uint32_t ip_guard_table_raise(struct ip_guard_table *table, pid_t tid)
 	return at + 1;
 }
 
-bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry)
+bool ip_priority_guard_table_restore(struct ip_priority_guard_table *table, uint32_t entry)
 {
 	const struct sched_param none = {0};
-	struct ip_guard_entry *e = &table->entries[entry - 1];
+	struct ip_priority_guard_entry *e = &table->entries[entry - 1];
 	bool ours = e->tid && is_raised(e->tid), back = false;
 
 	/* more than once: a real-time policy that stays is worse than a moment's work, whatever the first answer was */
@@ -124,23 +124,23 @@ bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry)
 	return ours;
 }
 
-unsigned ip_guard_restore_all(struct ip_guard_table *table)
+unsigned ip_priority_guard_restore_all(struct ip_priority_guard_table *table)
 {
 	uint32_t n = __atomic_load_n(&table->n, __ATOMIC_SEQ_CST);
 	unsigned restored = 0;
 
-	for (uint32_t i = 0; i < n && i < IP_GUARD_THREADS; i++) {
+	for (uint32_t i = 0; i < n && i < IP_PRIORITY_GUARD_THREADS; i++) {
 		pid_t tid = table->entries[i].tid;
 
 		if (tid && start_ticks(tid) <= table->used_ticks)
-			restored += ip_guard_table_restore(table, i + 1);
+			restored += ip_priority_guard_table_restore(table, i + 1);
 	}
 	return restored;
 }
 
 /* Step 5. The kernel sends what is asked for by PR_SET_PDEATHSIG when the thread ends that has forked us, others of its process or not. Where
  * that was before we asked, it has raised nobody. Who else sends it has us end, too: then nobody is raised any more. */
-static void __attribute__((noreturn)) watch(int pipe, struct ip_guard_table *table)
+static void __attribute__((noreturn)) watch(int pipe, struct ip_priority_guard_table *table)
 {
 	const struct sched_param high = {.sched_priority = GUARD};
 	struct pollfd fds[2] = {{.fd = 3, .events = POLLIN}, {.fd = 4, .events = POLLIN}};
@@ -168,12 +168,12 @@ static void __attribute__((noreturn)) watch(int pipe, struct ip_guard_table *tab
 	__atomic_store_n(&table->ready, 1, __ATOMIC_SEQ_CST);
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		;
-	ip_guard_restore_all(table);
+	ip_priority_guard_restore_all(table);
 	_exit(0);
 }
 
 /* Tried on ourselves. */
-bool ip_guard_may_lend(void)
+bool ip_priority_guard_may_lend(void)
 {
 	const struct sched_param lent = {.sched_priority = LENT};
 	struct sched_param own;
@@ -190,7 +190,7 @@ bool ip_guard_may_lend(void)
 	return true;
 }
 
-void ip_guard_start(void)
+void ip_priority_guard_start(void)
 {
 	int ends[2];
 	void *table;
@@ -198,7 +198,7 @@ void ip_guard_start(void)
 	if (guard.tried)
 		return;
 	guard.tried = true;
-	if (!ip_guard_may_lend())
+	if (!ip_priority_guard_may_lend())
 		return;
 	table = mmap(NULL, sizeof(*guard.table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (table == MAP_FAILED)
@@ -215,11 +215,11 @@ void ip_guard_start(void)
 	guard.pipe = ends[1];
 	if (guard.pid < 0) {
 		guard.pid = 0;
-		ip_guard_stop();
+		ip_priority_guard_stop();
 	}
 }
 
-void ip_guard_stop(void)
+void ip_priority_guard_stop(void)
 {
 	if (guard.pipe >= 0)
 		close(guard.pipe);
@@ -239,7 +239,7 @@ void ip_guard_stop(void)
 	guard.table = NULL;
 }
 
-bool ip_guard_begin(void)
+bool ip_priority_guard_begin(void)
 {
 	for (int i = 0;
 	     guard.pid && !__atomic_load_n(&guard.table->ready, __ATOMIC_SEQ_CST) && i < READY_TRIES; i++)
@@ -249,7 +249,7 @@ bool ip_guard_begin(void)
 	if (!guard.pid || !guard.table->ready)
 		return false;
 	/* what could not be taken back stays in the table */
-	ip_guard_restore_all(guard.table);
+	ip_priority_guard_restore_all(guard.table);
 	for (uint32_t i = 0; i < guard.table->n; i++)
 		if (guard.table->entries[i].tid)
 			return true;
@@ -257,13 +257,13 @@ bool ip_guard_begin(void)
 	return true;
 }
 
-uint32_t ip_guard_raise(pid_t tid)
+uint32_t ip_priority_guard_raise(pid_t tid)
 {
-	return ip_guard_table_raise(guard.table, tid);
+	return ip_priority_guard_table_raise(guard.table, tid);
 }
 
-void ip_guard_restore(uint32_t entry)
+void ip_priority_guard_restore(uint32_t entry)
 {
 	if (entry && guard.table)
-		ip_guard_table_restore(guard.table, entry);
+		ip_priority_guard_table_restore(guard.table, entry);
 }

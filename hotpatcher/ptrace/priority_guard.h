@@ -23,51 +23,51 @@
  * without us. Of a batch, idle or negative-nice thread the child would have another one: they are left alone, as are real-time and
  * deadline threads. It takes CAP_SYS_NICE; without it stops take longer and all else is the same.
  */
-#ifndef IP_PTRACE_PRIORITY_GUARD_H
-#define IP_PTRACE_PRIORITY_GUARD_H
+#ifndef IP_PRIORITY_GUARD_H
+#define IP_PRIORITY_GUARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define IP_GUARD_THREADS 16384u /* that are raised at a time; more than that are not */
+#define IP_PRIORITY_GUARD_THREADS 16384u /* that are raised at a time; more than that are not */
 
 /* What the table holds of a thread that is raised. */
-struct ip_guard_entry {
+struct ip_priority_guard_entry {
 	pid_t tid;  /* 0: none */
 	int policy; /* as from sched_getscheduler() */
 };
 
-struct ip_guard_table {
+struct ip_priority_guard_table {
 	uint64_t used_ticks; /* when the table was last used, in the unit of a thread's start time */
 	uint32_t ready;	     /* the guard will hear of our thread's end */
 	uint32_t n;
-	struct ip_guard_entry entries[IP_GUARD_THREADS];
+	struct ip_priority_guard_entry entries[IP_PRIORITY_GUARD_THREADS];
 };
 
 /* Whether priority can be lent and taken back: needs CAP_SYS_NICE. */
-bool ip_guard_may_lend(void);
+bool ip_priority_guard_may_lend(void);
 
 /* Step 1. Does nothing where we may not lend priority, or a guard is there already. Never fails: without a guard nothing is lent. */
-void ip_guard_start(void);
+void ip_priority_guard_start(void);
 
 /* Ends the guard and waits for it. */
-void ip_guard_stop(void);
+void ip_priority_guard_stop(void);
 
 /* Step 4; starts a turn with an empty table. Whether threads can be raised. */
-bool ip_guard_begin(void);
+bool ip_priority_guard_begin(void);
 
 /* Step 2. The entry + 1; 0: not raised. */
-uint32_t ip_guard_raise(pid_t tid);
+uint32_t ip_priority_guard_raise(pid_t tid);
 
 /* Step 3 for an entry; 0 is none. */
-void ip_guard_restore(uint32_t entry);
+void ip_priority_guard_restore(uint32_t entry);
 
 /* Step 5, on any table: how many threads were put back. */
-unsigned ip_guard_restore_all(struct ip_guard_table *table);
+unsigned ip_priority_guard_restore_all(struct ip_priority_guard_table *table);
 
 /* Steps 2 and 3 on any table, as used by the others. */
-uint32_t ip_guard_table_raise(struct ip_guard_table *table, pid_t tid);
-bool ip_guard_table_restore(struct ip_guard_table *table, uint32_t entry);
+uint32_t ip_priority_guard_table_raise(struct ip_priority_guard_table *table, pid_t tid);
+bool ip_priority_guard_table_restore(struct ip_priority_guard_table *table, uint32_t entry);
 
 #endif

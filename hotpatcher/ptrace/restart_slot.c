@@ -16,7 +16,7 @@
 #include "hotpatcher/arch/x86_64/regs.h"
 
 /* hotpatcher/arch/ARCH/again.S: what we know of the code. */
-extern const uint8_t ip_again_code[], ip_again_common[], ip_again_code_end[];
+extern const uint8_t ip_restart_code[], ip_restart_common[], ip_restart_code_end[];
 
 #define COMMON_MAX 1024
 
@@ -32,31 +32,31 @@ static bool has_slots(const struct ip_target *target)
 	const struct ip_rt_anchor *a = &target->anchor;
 
 	return target->has_runtime && target->arch->bits == 64 && a->again_slots &&
-	       a->again_nslots == IP_AGAIN_SLOTS &&
-	       a->again_end - a->again == (uint64_t)(ip_again_code_end - ip_again_code);
+	       a->again_nslots == IP_RESTART_SLOTS &&
+	       a->again_end - a->again == (uint64_t)(ip_restart_code_end - ip_restart_code);
 }
 
-static struct ip_again_place place_of(const struct ip_target *target, uint64_t i)
+static struct ip_restart_place place_of(const struct ip_target *target, uint64_t i)
 {
-	return (struct ip_again_place){.slot = target->anchor.again_slots + i * IP_AGAIN_SLOT,
-				       .calls = target->anchor.again + i * IP_AGAIN_CALLS};
+	return (struct ip_restart_place){.slot = target->anchor.again_slots + i * IP_RESTART_SLOT,
+				       .calls = target->anchor.again + i * IP_RESTART_CALLS};
 }
 
 /* Whether the slot's calls, and what they go on with, stand in the thread's memory byte for byte as we know
  * them, and lead to that slot. */
-static bool is_known(const struct ip_target *target, pid_t tid, const struct ip_again_place *place)
+static bool is_known(const struct ip_target *target, pid_t tid, const struct ip_restart_place *place)
 {
-	const size_t common = ip_again_common - ip_again_code, size = ip_again_code_end - ip_again_common;
+	const size_t common = ip_restart_common - ip_restart_code, size = ip_restart_code_end - ip_restart_common;
 	const uint64_t first = place->calls - target->anchor.again;
-	uint8_t calls[IP_AGAIN_CALLS], there[COMMON_MAX];
+	uint8_t calls[IP_RESTART_CALLS], there[COMMON_MAX];
 	uint64_t distance;
 
 	if (size > sizeof(there) || copy_in(tid, place->calls, calls, sizeof(calls)) < 0 ||
 	    copy_in(tid, target->anchor.again + common, there, size) < 0)
 		return false;
-	memcpy(&distance, calls + IP_AGAIN_TO_SLOT, sizeof(distance));
-	return !memcmp(calls, ip_again_code + first, IP_AGAIN_TO_SLOT) &&
-	       !memcmp(there, ip_again_common, size) && place->calls + distance == place->slot;
+	memcpy(&distance, calls + IP_RESTART_TO_SLOT, sizeof(distance));
+	return !memcmp(calls, ip_restart_code + first, IP_RESTART_TO_SLOT) &&
+	       !memcmp(there, ip_restart_common, size) && place->calls + distance == place->slot;
 }
 
 /* Step 3. Numbers of threads are those of their own namespace. */
@@ -75,7 +75,7 @@ static bool has_ended(const struct ip_target *target, uint64_t owner)
 #define NARROW_OWNER 40 /* the thread's id in its own namespace, and its stack pointer; 4 bytes each */
 
 /* The code of a slot; arguments and place of the caller as they are in again. */
-static void narrow_code(const struct ip_again *again, uint64_t slot, uint8_t *ret)
+static void narrow_code(const struct ip_restart *again, uint64_t slot, uint8_t *ret)
 {
 	static const uint8_t movs[6] = {0xbb, 0xb9, 0xba, 0xbe, 0xbf, 0xbd}; /* as arguments */
 	const uint32_t distance = again->pc - (slot + NARROW_CODE);
@@ -94,25 +94,25 @@ static void narrow_code(const struct ip_again *again, uint64_t slot, uint8_t *re
 	memcpy(p, &distance, sizeof(distance));
 }
 
-void ip_again_narrow_image(const struct ip_again *again, const struct ip_again_place *place, pid_t owner,
+void ip_restart_narrow_image(const struct ip_restart *again, const struct ip_restart_place *place, pid_t owner,
 			   uint64_t sp, uint8_t *ret)
 {
 	const uint32_t who[2] = {owner, sp};
 
-	memset(ret, 0, IP_AGAIN_NARROW);
+	memset(ret, 0, IP_RESTART_NARROW);
 	narrow_code(again, place->slot, ret);
 	memcpy(ret + NARROW_OWNER, who, sizeof(who));
-	memcpy(ret + IP_AGAIN_NARROW_DATA, again, sizeof(*again));
+	memcpy(ret + IP_RESTART_NARROW_DATA, again, sizeof(*again));
 }
 
 /* Whether a slot is as we leave one, or as it was at the start. */
 static bool is_known_narrow(uint64_t slot, const uint8_t *there)
 {
-	static const uint8_t none[IP_AGAIN_NARROW];
-	struct ip_again again;
+	static const uint8_t none[IP_RESTART_NARROW];
+	struct ip_restart again;
 	uint8_t code[NARROW_CODE];
 
-	memcpy(&again, there + IP_AGAIN_NARROW_DATA, sizeof(again));
+	memcpy(&again, there + IP_RESTART_NARROW_DATA, sizeof(again));
 	narrow_code(&again, slot, code);
 	return !memcmp(there, code, sizeof(code)) || !memcmp(there, none, sizeof(none));
 }
@@ -128,7 +128,7 @@ static bool is_private_code(pid_t pid, uint64_t start, uint64_t end)
 	size_t size = 0;
 
 	snprintf(name, sizeof(name), "/proc/%d/maps", pid);
-	file = ip_permit_fopen(name);
+	file = ip_delegation_fopen(name);
 	while (file && getline(&line, &size, file) > 0)
 		if (sscanf(line, "%lx-%lx %4s", &from, &to, perms) == 3 && from <= start && end <= to)
 			return !strcmp(perms, "r-xp");
@@ -140,25 +140,25 @@ static bool has_narrow_slots(const struct ip_target *target)
 	const struct ip_rt_anchor *a = &target->anchor;
 
 	return target->has_runtime && target->arch->bits == 32 && a->again &&
-	       a->again % IP_AGAIN_NARROW == 0 && a->again_nslots == IP_AGAIN_NARROW_SLOTS &&
-	       a->again_end - a->again == IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW;
+	       a->again % IP_RESTART_NARROW == 0 && a->again_nslots == IP_RESTART_NARROW_SLOTS &&
+	       a->again_end - a->again == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
 }
 
-static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_again_place *ret)
+static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_restart_place *ret)
 {
 	const pid_t own = ip_proc_inner_pid(tid);
 	const uint64_t first = target->anchor.again;
-	uint8_t there[IP_AGAIN_NARROW];
+	uint8_t there[IP_RESTART_NARROW];
 	uint32_t who[2];
 
 	if (!has_narrow_slots(target) ||
-	    !is_private_code(target->pid, first, first + IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW))
+	    !is_private_code(target->pid, first, first + IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW))
 		return -1;
 	for (unsigned pass = 0; pass < 2; pass++)
-		for (unsigned i = 0; i < IP_AGAIN_NARROW_SLOTS; i++) {
-			const uint64_t slot = first + i * IP_AGAIN_NARROW;
+		for (unsigned i = 0; i < IP_RESTART_NARROW_SLOTS; i++) {
+			const uint64_t slot = first + i * IP_RESTART_NARROW;
 
-			*ret = (struct ip_again_place){.slot = slot, .calls = slot};
+			*ret = (struct ip_restart_place){.slot = slot, .calls = slot};
 			if (copy_in(tid, slot, there, sizeof(there)) < 0)
 				return -1;
 			memcpy(who, there + NARROW_OWNER, sizeof(who));
@@ -170,29 +170,29 @@ static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, s
 	return -1;
 }
 
-static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_again_place *ret)
+static bool narrow_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_restart_place *ret)
 {
 	const uint64_t at = pc - target->anchor.again;
-	uint8_t there[IP_AGAIN_NARROW];
+	uint8_t there[IP_RESTART_NARROW];
 
-	if (!has_narrow_slots(target) || at >= IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW ||
-	    at % IP_AGAIN_NARROW != IP_ARCH_CALL_LENGTH)
+	if (!has_narrow_slots(target) || at >= IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW ||
+	    at % IP_RESTART_NARROW != IP_ARCH_CALL_LENGTH)
 		return false;
-	*ret = (struct ip_again_place){.slot = pc - IP_ARCH_CALL_LENGTH, .calls = pc - IP_ARCH_CALL_LENGTH};
+	*ret = (struct ip_restart_place){.slot = pc - IP_ARCH_CALL_LENGTH, .calls = pc - IP_ARCH_CALL_LENGTH};
 	return copy_in(tid, ret->slot, there, sizeof(there)) == 0 && is_known_narrow(ret->slot, there);
 }
 
-int ip_again_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_again_place *ret)
+int ip_restart_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_restart_place *ret)
 {
 	const uint64_t own = ip_proc_inner_pid(tid);
-	struct ip_again_slot slot;
+	struct ip_restart_slot slot;
 
 	if (target->arch->bits == 32)
 		return take_narrow(target, tid, sp, ret);
 	if (!has_slots(target))
 		return -1;
 	for (unsigned pass = 0; pass < 2; pass++)
-		for (unsigned i = 0; i < IP_AGAIN_SLOTS; i++) {
+		for (unsigned i = 0; i < IP_RESTART_SLOTS; i++) {
 			*ret = place_of(target, i);
 			if (copy_in(tid, ret->slot, &slot, sizeof(slot)) < 0)
 				return -1;
@@ -204,16 +204,16 @@ int ip_again_slot_take(const struct ip_target *target, pid_t tid, uint64_t sp, s
 	return -1;
 }
 
-bool ip_again_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_again_place *ret)
+bool ip_restart_slot_at(const struct ip_target *target, pid_t tid, uint64_t pc, struct ip_restart_place *ret)
 {
-	const uint64_t at = pc - target->anchor.again, call = at % IP_AGAIN_CALLS - IP_ARCH_CALL_LENGTH;
+	const uint64_t at = pc - target->anchor.again, call = at % IP_RESTART_CALLS - IP_ARCH_CALL_LENGTH;
 
 	if (target->arch->bits == 32)
 		return narrow_at(target, tid, pc, ret);
-	if (!has_slots(target) || at >= (uint64_t)IP_AGAIN_SLOTS * IP_AGAIN_CALLS ||
-	    (call && call != IP_AGAIN_POLL && call != IP_AGAIN_REST))
+	if (!has_slots(target) || at >= (uint64_t)IP_RESTART_SLOTS * IP_RESTART_CALLS ||
+	    (call && call != IP_RESTART_POLL && call != IP_RESTART_REST))
 		return false;
-	*ret = place_of(target, at / IP_AGAIN_CALLS);
+	*ret = place_of(target, at / IP_RESTART_CALLS);
 	ret->call = call;
 	return is_known(target, tid, ret);
 }

@@ -145,7 +145,7 @@ static int stop_some(struct ip_stop *stop, bool blocked, bool running)
 		if (t->running && !stop->running_began_ns)
 			stop->running_began_ns = ip_now_ns();
 		if (stop->lend && !t->raised)
-			t->raised = ip_guard_raise(t->tid);
+			t->raised = ip_priority_guard_raise(t->tid);
 		ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
 		t->asked = true;
 		if (is_late(stop))
@@ -176,13 +176,13 @@ static int stop_all(struct ip_stop *stop)
 	uint64_t tick = stop->max_ns / 16;
 	int ret;
 
-	tick = tick > IP_TICK_NS ? IP_TICK_NS : tick < TICK_MIN_NS ? TICK_MIN_NS : tick;
-	ip_tick_start(tick);
+	tick = tick > IP_INTERVAL_SIGNAL_NS ? IP_INTERVAL_SIGNAL_NS : tick < TICK_MIN_NS ? TICK_MIN_NS : tick;
+	ip_interval_signal_start(tick);
 	if (at_once)
 		ret = stop_some(stop, true, true);
 	else
 		ret = stop_some(stop, true, false) < 0 ? -1 : stop_some(stop, false, true);
-	ip_tick_stop();
+	ip_interval_signal_stop();
 	return ret;
 }
 
@@ -194,14 +194,14 @@ static int gather(struct ip_stop *stop)
 		return ip_stop_refuse_image(stop);
 	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 || ip_stop_find_kin(stop) < 0)
 		return -1;
-	ip_sleeps_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->sleeps); /* 0 */
+	ip_syscall_waits_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->sleeps); /* 0 */
 	for (int i = 0; i < PASSES && (found = ip_stop_seize_new(stop)) > 0; i++)
 		;
 	if (found < 0)
 		return -1;
 	ip_stop_take_held(stop);
 	ip_stop_order(stop->threads, stop->n);
-	stop->lend = ip_boost_begin(&stop->boost) && ip_guard_begin();
+	stop->lend = ip_priority_begin(&stop->boost) && ip_priority_guard_begin();
 	do {
 		if (stop_all(stop) < 0)
 			return -1;
@@ -224,7 +224,7 @@ int ip_stop_begin(struct ip_target *target, uint64_t max_ns, uint64_t reserve_ns
 				target->pid);
 	}
 	target->max_stop_ns = max_ns;
-	ip_stay_begin(max_ns);
+	ip_job_control_begin(max_ns);
 	target->asleep = 0;
 	target->starved = false;
 	if (gather(ret) == 0 && ip_stop_decide(ret, true) == 0) {
@@ -252,16 +252,16 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		errno = EAGAIN;
 		return -1;
 	}
-	ip_sleeps_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
-	ip_stay_begin(deadline_ns);
-	ip_tick_start(IP_TICK_NS);
+	ip_syscall_waits_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
+	ip_job_control_begin(deadline_ns);
+	ip_interval_signal_start(IP_INTERVAL_SIGNAL_NS);
 	if (ip_stop_seize(ret, tid, PTRACE_O_TRACEEXEC) < 0) {
 		int error = errno;
 
-		ip_tick_stop();
+		ip_interval_signal_stop();
 
-		ip_stay_end();
-		ip_sleeps_clear(&ret->sleeps);
+		ip_job_control_end();
+		ip_syscall_waits_clear(&ret->sleeps);
 		errno = error;
 		return -1;
 	}

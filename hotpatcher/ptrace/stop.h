@@ -59,8 +59,8 @@
  * then, lets it go on. If we are killed the kernel detaches every thread and they run on, and the
  * guard gives them their policies back.
  */
-#ifndef IP_PTRACE_STOP_H
-#define IP_PTRACE_STOP_H
+#ifndef IP_STOP_H
+#define IP_STOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,7 +95,7 @@ struct ip_stop {
 	size_t nkin;
 	pid_t *workers; /* threads that are the kernel's own (kernel_worker.h) */
 	size_t nworkers;
-	struct ip_sleeps sleeps; /* of threads that were waiting before */
+	struct ip_syscall_waits sleeps; /* of threads that were waiting before */
 	uint64_t began_ns;	 /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
 	uint64_t running_began_ns;   /* at the first INTERRUPT of a running thread; 0: there was none */
@@ -110,7 +110,7 @@ struct ip_stop {
 	bool executed;		     /* a thread of the target has told of an exec */
 	bool same_image;	     /* step 6 said so */
 	bool text_only;		     /* step 7: nothing but text may be put back */
-	struct ip_boost boost;
+	struct ip_priority boost;
 };
 
 /* Steps 0 to 8, within max_ns from the first INTERRUPT to the last DETACH, of which the caller is expected to take reserve_ns: so gathering has less.

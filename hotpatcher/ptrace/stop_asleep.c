@@ -33,7 +33,7 @@ static uint64_t turns_of(pid_t pid, const char *number)
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%s/schedstat", pid, number);
-	_cleanup_fclose_ FILE *file = ip_permit_fopen(name);
+	_cleanup_fclose_ FILE *file = ip_delegation_fopen(name);
 	return file && fscanf(file, "%*u %*u %lu", &turns) == 1 ? turns : 0;
 }
 
@@ -54,7 +54,7 @@ static int list(pid_t pid, struct sleeper **ret, size_t *ret_n)
 		look = ip_task_look(dirfd(dir), pid, entry->d_name, false);
 		if (look.state != 'D' || look.kernel_worker)
 			continue;
-		if (ip_grow(ret, *ret_n, sizeof(**ret)) < 0)
+		if (ip_array_grow(ret, *ret_n, sizeof(**ret)) < 0)
 			return -1;
 		s = &(*ret)[(*ret_n)++];
 		*s = (struct sleeper){.tid = atoi(entry->d_name)};

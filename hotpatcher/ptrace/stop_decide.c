@@ -24,7 +24,7 @@ void ip_stop_look(const struct ip_stop *stop, struct ip_stopped_thread *t)
 {
 	struct ip_arch_call call;
 
-	t->lost = ip_arch_call(t->tid, &call) < 0 || ip_permit_check_place(t->pid, t->tid) < 0;
+	t->lost = ip_arch_call(t->tid, &call) < 0 || ip_delegation_check_place(t->pid, t->tid) < 0;
 	if (t->lost)
 		return;
 	t->pc = call.pc;
@@ -98,9 +98,9 @@ int ip_stop_decide(struct ip_stop *stop, bool text_will_do)
 	if (look(stop) < 0 || prove_image(stop) < 0)
 		return -1;
 	stop->same_image = true;
-	if (check_threads(stop, ip_permit_check_thread) == 0)
+	if (check_threads(stop, ip_delegation_check_thread) == 0)
 		return 0;
-	stop->text_only = text_will_do && ip_permit_restores_only();
+	stop->text_only = text_will_do && ip_delegation_restores_only();
 	return stop->text_only ? 0 : -1;
 }
 
@@ -112,7 +112,7 @@ void ip_stop_restart_plainly(const struct ip_stop *stop)
 	for (size_t i = 0; i < stop->n; i++) {
 		struct ip_stopped_thread *t = &stop->threads[i];
 
-		if (t->stopped && t->broken && (same || ip_permit_check_thread(t->pid, t->tid) == 0))
+		if (t->stopped && t->broken && (same || ip_delegation_check_thread(t->pid, t->tid) == 0))
 			ip_restart_plainly(stop->target, t->tid, t->status);
 		t->broken = false;
 	}

@@ -70,7 +70,7 @@ static int add_worker(struct ip_stop *stop, pid_t tid)
 {
 	if (is_known_worker(stop, tid))
 		return 0;
-	if (ip_grow(&stop->workers, stop->nworkers, sizeof(*stop->workers)) < 0)
+	if (ip_array_grow(&stop->workers, stop->nworkers, sizeof(*stop->workers)) < 0)
 		return -1;
 	stop->workers[stop->nworkers++] = tid;
 	return 0;
@@ -130,14 +130,14 @@ int ip_stop_seize_new(struct ip_stop *stop)
 {
 	int found;
 
-	ip_tick_start(IP_TICK_NS);
+	ip_interval_signal_start(IP_INTERVAL_SIGNAL_NS);
 	found = seize_process(stop, stop->target->pid);
 	for (size_t i = 0; found >= 0 && i < stop->nkin; i++) {
 		int more = seize_process(stop, stop->kin[i]);
 
 		found = more < 0 ? -1 : found + more;
 	}
-	ip_tick_stop();
+	ip_interval_signal_stop();
 	return found;
 }
 
@@ -223,7 +223,7 @@ int ip_stop_find_kin(struct ip_stop *stop)
 
 		if (!tid)
 			return ip_error("pid %d has ended", pid);
-		found = ip_kin_find(pid, tid, &stop->kin, &stop->nkin);
+		found = ip_shared_mm_find(pid, tid, &stop->kin, &stop->nkin);
 		if (found == 0 && (!stop->nkin || i >= KIN_LOOKS))
 			return 0;
 		if (found < 0 && i >= UNTOLD)

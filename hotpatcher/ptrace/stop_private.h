@@ -2,8 +2,8 @@
 /*
  * What the files of the stop share; stop.h has the steps.
  */
-#ifndef IP_PTRACE_STOP_PRIVATE_H
-#define IP_PTRACE_STOP_PRIVATE_H
+#ifndef IP_STOP_PRIVATE_H
+#define IP_STOP_PRIVATE_H
 
 #include "hotpatcher/ptrace/stop.h"
 
@@ -18,7 +18,7 @@ int ip_stop_add(struct ip_stop *stop, pid_t pid, pid_t tid, bool running);
 void ip_stop_hold(struct ip_target *target, pid_t tid);
 /* Takes note of a status of a thread; the list may grow, and t move. */
 void ip_stop_note(struct ip_stop *stop, struct ip_stopped_thread *t, int status);
-/* PTRACE_SEIZE, while ip_tick_start() is in force. */
+/* PTRACE_SEIZE, while ip_interval_signal_start() is in force. */
 int ip_stop_seize(struct ip_stop *stop, pid_t tid, unsigned long options);
 /* Takes note of threads that have ended, for who executes a program and waits for that. */
 void ip_stop_reap(struct ip_stop *stop);

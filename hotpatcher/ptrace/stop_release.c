@@ -59,7 +59,7 @@ static void let_strays_go(void)
 			return;
 		if (!WIFSTOPPED(status))
 			continue;
-		if (ip_permit_check_thread(info.si_pid, info.si_pid) == 0)
+		if (ip_delegation_check_thread(info.si_pid, info.si_pid) == 0)
 			ip_restart_plainly(NULL, info.si_pid, status);
 		ip_stop_detach(info.si_pid, ip_stop_signal_of(status));
 	}
@@ -68,7 +68,7 @@ static void let_strays_go(void)
 /* Nothing was decided about it, and where it is not ours to trace, nothing is written. As ip_stop_detach(). */
 static int let_go(const struct ip_target *target, pid_t tid, int status)
 {
-	if (ip_image_is_same(target, tid) || ip_permit_check_thread(target->pid, tid) == 0)
+	if (ip_image_is_same(target, tid) || ip_delegation_check_thread(target->pid, tid) == 0)
 		ip_restart_plainly(target, tid, status);
 	return ip_stop_detach(tid, ip_stop_signal_of(status));
 }
@@ -100,7 +100,7 @@ void ip_stop_let_go(struct ip_target *target)
 	let_strays_go();
 	if (!left && target->stay) {
 		target->stay = false;
-		ip_stay_end();
+		ip_job_control_end();
 	}
 }
 
@@ -230,7 +230,7 @@ static void let_late_go(struct ip_stop *stop)
 				continue;
 			got = waitpid(t->tid, &status, __WALL | WNOHANG);
 			if (got == t->tid) {
-				ip_guard_restore(t->raised);
+				ip_priority_guard_restore(t->raised);
 				t->raised = 0;
 				ip_stop_note(stop, t, status);
 				t = &stop->threads[i];
@@ -266,7 +266,7 @@ static void let_late_go(struct ip_stop *stop)
 
 		if (!t->stopped && !t->gone)
 			ip_stop_hold(stop->target, t->tid);
-		ip_guard_restore(t->raised);
+		ip_priority_guard_restore(t->raised);
 		t->raised = 0;
 	}
 	stop->target->held_looked_ns = ip_now_ns();
@@ -278,7 +278,7 @@ static void release(struct ip_stop *stop, struct ip_stopped_thread *t)
 {
 	int status, detached;
 
-	ip_guard_restore(t->raised);
+	ip_priority_guard_restore(t->raised);
 	t->raised = 0;
 	if (t->gone)
 		return;
@@ -340,8 +340,8 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	}
 	if (!all || stop->failed)
 		let_late_go(stop);
-	ip_boost_end(&stop->boost);
-	ip_sleeps_clear(&stop->sleeps);
+	ip_priority_end(&stop->boost);
+	ip_syscall_waits_clear(&stop->sleeps);
 	free(stop->threads);
 	free(stop->kin);
 	free(stop->workers);
@@ -353,7 +353,7 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	if (target->nheld && !target->stay)
 		target->stay = true; /* until they are ours no more */
 	else
-		ip_stay_end();
+		ip_job_control_end();
 	return length;
 }
 

@@ -78,7 +78,7 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 	if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &child) < 0 || ip_stop_find(stop, child) ||
 	    is_thread_of(pid, child))
 		return;
-	if (ip_kin_may_be(tid, child) && ip_grow(&stop->kin, stop->nkin, sizeof(*stop->kin)) == 0 &&
+	if (ip_shared_mm_may_be(tid, child) && ip_array_grow(&stop->kin, stop->nkin, sizeof(*stop->kin)) == 0 &&
 	    ip_stop_add(stop, child, child, false) == 0)
 		stop->kin[stop->nkin++] = child;
 	else
@@ -151,10 +151,10 @@ int ip_stop_seize(struct ip_stop *stop, pid_t tid, unsigned long options)
 {
 	int ret, error;
 
-	ip_tick_calls(reap, stop);
+	ip_interval_signal_calls(reap, stop);
 	ret = ptrace(PTRACE_SEIZE, tid, 0, options);
 	error = errno;
-	ip_tick_calls(NULL, NULL);
+	ip_interval_signal_calls(NULL, NULL);
 	errno = error;
 	return ret;
 }

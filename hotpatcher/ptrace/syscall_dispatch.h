@@ -6,8 +6,8 @@
  * From Linux 6.4 on the kernel tells a tracer (PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG). Before 5.11 there is
  * no dispatch. In between nobody tells: not known, which is not the same as off.
  */
-#ifndef IP_PTRACE_SYSCALL_DISPATCH_H
-#define IP_PTRACE_SYSCALL_DISPATCH_H
+#ifndef IP_SYSCALL_DISPATCH_H
+#define IP_SYSCALL_DISPATCH_H
 
 #include <stdbool.h>
 #include <sys/types.h>

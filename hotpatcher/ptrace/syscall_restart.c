@@ -37,7 +37,7 @@
 struct broken {
 	struct ip_target *target;
 	pid_t tid;
-	struct ip_sleeps *sleeps;
+	struct ip_syscall_waits *sleeps;
 	struct ip_arch_call call;
 	bool may_take; /* a slot of the runtime's memory */
 	bool kept;     /* the kernel has noted in the program's memory what is left */
@@ -166,7 +166,7 @@ static void count_renewed(const struct broken *b)
 }
 
 /* When an unbroken sleep began. The clock of a CPU is not slewed as CLOCK_MONOTONIC is, by at most 1/2000. */
-static uint64_t began_at(const struct ip_sleep *s)
+static uint64_t began_at(const struct ip_syscall_wait *s)
 {
 	const uint64_t now = now_ns();
 
@@ -177,7 +177,7 @@ static uint64_t began_at(const struct ip_sleep *s)
  * look, and at the latest now. *ret_late: by how much that may be too late. */
 static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
 {
-	const struct ip_sleep s = ip_sleeps_find(b->sleeps, b->tid);
+	const struct ip_syscall_wait s = ip_syscall_waits_find(b->sleeps, b->tid);
 	uint64_t now = now_ns(), began = now;
 
 	*ret_late = 0;
@@ -187,7 +187,7 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 		*ret_late = now - s.looked_ns; /* it was not in the call then */
 	} else if (!s.seen || !s.since_ns) {
 		*ret_late = UINT64_MAX;
-	} else if (!ip_sleep_was_unbroken(b->target->pid, &s)) {
+	} else if (!ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
 		*ret_late = now - s.since_ns;
 	} else {
 		began = began_at(&s);
@@ -196,7 +196,7 @@ static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *re
 }
 
 /* What is left until the deadline, as the call wants it: in again->time, or in an argument. */
-static void set_time(const struct ip_wait *wait, struct ip_again *again, uint64_t *arguments)
+static void set_time(const struct ip_wait *wait, struct ip_restart *again, uint64_t *arguments)
 {
 	uint64_t now = now_ns(), left = again->deadline > now ? again->deadline - now : 0;
 	uint32_t two[2] = {left / SECOND, left % SECOND};
@@ -253,32 +253,32 @@ static void keep(struct broken *b, uint64_t address)
 
 /* Where the thread goes on behind one of the calls of the code, and what that needs. */
 struct way {
-	uint64_t at; /* of the struct ip_again */
+	uint64_t at; /* of the struct ip_restart */
 	uint64_t behind;
-	struct ip_again_place place;
+	struct ip_restart_place place;
 };
 
-/* call: 0, IP_AGAIN_POLL or IP_AGAIN_REST; 32-bit code knows the first alone. */
+/* call: 0, IP_RESTART_POLL or IP_RESTART_REST; 32-bit code knows the first alone. */
 static int find_way(const struct broken *b, uint64_t call, struct way *ret)
 {
-	if (!b->may_take || ip_again_slot_take(b->target, b->tid, b->call.sp, &ret->place) < 0)
+	if (!b->may_take || ip_restart_slot_take(b->target, b->tid, b->call.sp, &ret->place) < 0)
 		return -1;
-	ret->at = ret->place.slot + (b->call.narrow ? IP_AGAIN_NARROW_DATA : 0);
+	ret->at = ret->place.slot + (b->call.narrow ? IP_RESTART_NARROW_DATA : 0);
 	ret->behind = ret->place.calls + call + IP_ARCH_CALL_LENGTH;
 	return 0;
 }
 
-static int write_slot(const struct broken *b, const struct way *way, const struct ip_again *again)
+static int write_slot(const struct broken *b, const struct way *way, const struct ip_restart *again)
 {
-	const struct ip_again_slot slot = {.again = *again,
+	const struct ip_restart_slot slot = {.again = *again,
 					   .calls = way->place.calls,
 					   .owner = ip_proc_inner_pid(b->tid),
 					   .sp = b->call.sp};
-	uint8_t image[IP_AGAIN_NARROW];
+	uint8_t image[IP_RESTART_NARROW];
 
 	if (!b->call.narrow)
 		return copy_out(b->tid, way->at, &slot, sizeof(slot));
-	ip_again_narrow_image(again, &way->place, slot.owner, slot.sp, image);
+	ip_restart_narrow_image(again, &way->place, slot.owner, slot.sp, image);
 	return ip_target_write(b->target, way->place.slot, image, sizeof(image));
 }
 
@@ -288,11 +288,11 @@ static void give_back(const struct broken *b, const struct way *way)
 	const uint64_t nobody = 0;
 
 	if (!b->call.narrow)
-		copy_out(b->tid, way->at + offsetof(struct ip_again_slot, owner), &nobody, sizeof(nobody));
+		copy_out(b->tid, way->at + offsetof(struct ip_restart_slot, owner), &nobody, sizeof(nobody));
 }
 
 /* Step 3: the thread goes on behind one of the calls of the code. 0; -1: it cannot, nothing has been changed. */
-static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
+static int go_through(struct broken *b, struct ip_restart *again, uint64_t which)
 {
 	uint64_t arguments[6], time;
 	struct ip_arch_call call = b->call;
@@ -300,12 +300,12 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 
 	if (find_way(b, which, &way) < 0)
 		return -1;
-	time = way.at + offsetof(struct ip_again, time);
+	time = way.at + offsetof(struct ip_restart, time);
 	again->pc = call.pc;
 	again->flags = call.regs.eflags & ~0x100ull;
 	again->number = call.number;
 	memcpy(again->arguments, call.arguments, sizeof(again->arguments));
-	memcpy(arguments, which == IP_AGAIN_REST ? again->rest + 1 : call.arguments, sizeof(arguments));
+	memcpy(arguments, which == IP_RESTART_REST ? again->rest + 1 : call.arguments, sizeof(arguments));
 	if (again->deadline != NO_DEADLINE) {
 		set_time(&call.wait, again, arguments);
 		if (!b->kept && call.wait.limit != IP_WAIT_MILLISECONDS && call.wait.limit < IP_WAIT_RECEIVE)
@@ -318,11 +318,11 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 		give_back(b, &way);
 		return -1;
 	}
-	if (which == IP_AGAIN_POLL) {
+	if (which == IP_RESTART_POLL) {
 		ip_arch_do_poll(&call.regs, way.at, way.behind);
 		call.regs.rcx = way.behind;
 	} else {
-		ip_arch_prepare(&call, arguments, which == IP_AGAIN_REST ? (long)again->rest[0] : call.number,
+		ip_arch_prepare(&call, arguments, which == IP_RESTART_REST ? (long)again->rest[0] : call.number,
 				way.behind);
 	}
 	if (ptrace(PTRACE_SETREGS, b->tid, 0, &call.regs) < 0) {
@@ -337,7 +337,7 @@ static int go_through(struct broken *b, struct ip_again *again, uint64_t which)
 /* A call with a limit of its own. */
 static void wait_on(struct broken *b)
 {
-	struct ip_again again = {0};
+	struct ip_restart again = {0};
 	uint64_t limit, late;
 
 	if (read_limit(b, -1, &limit) < 0)
@@ -357,7 +357,7 @@ static void wait_on(struct broken *b)
 static void wait_on_socket(struct broken *b)
 {
 	_cleanup_close_ int socket = borrow_socket(b);
-	struct ip_again again = {0};
+	struct ip_restart again = {0};
 	uint64_t limit, late;
 
 	/* without a limit it would not have returned EINTR: then that is not because of us */
@@ -367,7 +367,7 @@ static void wait_on_socket(struct broken *b)
 	if (!b->call.narrow && can_go_through(b) && ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, 0, socket_option(socket, SO_DOMAIN),
 			       socket_option(socket, SO_TYPE), &again) &&
-	    go_through(b, &again, IP_AGAIN_POLL) == 0) {
+	    go_through(b, &again, IP_RESTART_POLL) == 0) {
 		if (late > CLOSE_ENOUGH)
 			count_renewed(b);
 		return;
@@ -396,7 +396,7 @@ static bool is_stream_of_bytes(const struct broken *b)
 static void move_rest(struct broken *b)
 {
 	_cleanup_close_ int socket = -1;
-	struct ip_again again = {.deadline = NO_DEADLINE};
+	struct ip_restart again = {.deadline = NO_DEADLINE};
 	uint64_t limit = NO_DEADLINE, late;
 
 	if (!is_stream_of_bytes(b) || !can_go_through(b))
@@ -407,25 +407,25 @@ static void move_rest(struct broken *b)
 		return;
 	if (limit == NO_DEADLINE) {
 		ip_arch_rest_of_call(b->call.number, b->call.arguments, b->call.result, &again);
-		go_through(b, &again, IP_AGAIN_REST);
+		go_through(b, &again, IP_RESTART_REST);
 		return;
 	}
 	again.deadline = deadline_of(b, limit, &late);
 	if (ip_proc_status(b->tid, "Seccomp") == 0 &&
 	    ip_arch_poll_first(b->call.number, b->call.arguments, b->call.result,
 			       socket_option(socket, SO_DOMAIN), socket_option(socket, SO_TYPE), &again))
-		go_through(b, &again, IP_AGAIN_POLL);
+		go_through(b, &again, IP_RESTART_POLL);
 }
 
-/* Where a thread stands that is in our code: which call of it, and where its struct ip_again is. */
+/* Where a thread stands that is in our code: which call of it, and where its struct ip_restart is. */
 static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret_at)
 {
-	struct ip_again_place place;
+	struct ip_restart_place place;
 
-	if (!ip_again_slot_at(b->target, b->tid, b->call.pc, &place))
+	if (!ip_restart_slot_at(b->target, b->tid, b->call.pc, &place))
 		return false;
 	*ret_call = place.call;
-	*ret_at = place.slot + (b->call.narrow ? IP_AGAIN_NARROW_DATA : 0);
+	*ret_at = place.slot + (b->call.narrow ? IP_RESTART_NARROW_DATA : 0);
 	return true;
 }
 
@@ -433,12 +433,12 @@ static bool find_there(const struct broken *b, uint64_t *ret_call, uint64_t *ret
 static void wait_on_there(struct broken *b)
 {
 	struct ip_arch_call call = b->call;
-	struct ip_again again;
+	struct ip_restart again;
 	uint64_t which, at, time;
 
 	if (!find_there(b, &which, &at) || copy_in(b->tid, at, &again, sizeof(again)) < 0)
 		return;
-	time = at + offsetof(struct ip_again, time);
+	time = at + offsetof(struct ip_restart, time);
 	if (!which && again.deadline != NO_DEADLINE && call.wait.limit < IP_WAIT_RECEIVE) {
 		/* in our memory, or in the program's */
 		if (call.wait.limit != IP_WAIT_MILLISECONDS && !call.narrow)
@@ -451,7 +451,7 @@ static void wait_on_there(struct broken *b)
 		return;
 	} else if (again.poll_events) {
 		set_time(&call.wait, &again, call.arguments);
-		ip_arch_do_poll(&call.regs, at, call.pc - which + IP_AGAIN_POLL);
+		ip_arch_do_poll(&call.regs, at, call.pc - which + IP_RESTART_POLL);
 		call.regs.rcx = call.regs.rip;
 	} else {
 		return;
@@ -464,9 +464,9 @@ static void wait_on_there(struct broken *b)
 
 static bool is_in_poll(const struct broken *b)
 {
-	struct ip_again_place place;
+	struct ip_restart_place place;
 
-	return ip_again_slot_at(b->target, b->tid, b->call.pc, &place) && place.call == IP_AGAIN_POLL;
+	return ip_restart_slot_at(b->target, b->tid, b->call.pc, &place) && place.call == IP_RESTART_POLL;
 }
 
 /* Whether the call is one that the kernel, left alone, does not start again as it should. */
@@ -494,15 +494,15 @@ static bool keeps_time(const struct ip_arch_call *call)
  * it gets to run, at each stop. So it goes through our code too, where the end of its limit is kept. */
 static void wait_on_kept(struct broken *b)
 {
-	const struct ip_sleep s = ip_sleeps_find(b->sleeps, b->tid);
+	const struct ip_syscall_wait s = ip_syscall_waits_find(b->sleeps, b->tid);
 	const uint64_t at = b->call.arguments[b->call.wait.argument];
-	struct ip_again again = {0};
+	struct ip_restart again = {0};
 	uint64_t limit, end;
 
 	if (read_limit(b, -1, &limit) < 0 || limit == NO_DEADLINE)
 		return;
 	again.deadline = now_ns() + limit;
-	if (s.number == b->call.number && s.since_ns && ip_sleep_was_unbroken(b->target->pid, &s)) {
+	if (s.number == b->call.number && s.since_ns && ip_syscall_wait_was_unbroken(b->target->pid, &s)) {
 		end = began_at(&s) +
 		      in_ns(s.time[0], s.time[1] * (b->call.wait.limit == IP_WAIT_TIMEVAL ? 1000 : 1));
 		if (end < again.deadline)
@@ -521,7 +521,7 @@ bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct
 	       (is_partial(call) || is_broken_off(&b) || keeps_time(call));
 }
 
-void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *sleeps,
 			bool may_take, struct ip_time_left *ret_left)
 {
 	struct broken b = {.target = target, .tid = tid, .sleeps = sleeps, .may_take = may_take};

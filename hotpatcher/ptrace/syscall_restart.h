@@ -31,8 +31,8 @@
  *
  * Never touched: close(), which has closed what it was to close; calls that we do not know.
  */
-#ifndef IP_PTRACE_SYSCALL_RESTART_H
-#define IP_PTRACE_SYSCALL_RESTART_H
+#ifndef IP_SYSCALL_RESTART_H
+#define IP_SYSCALL_RESTART_H
 
 #include "hotpatcher/process/target.h"
 #include "hotpatcher/ptrace/syscall_wait.h"
@@ -52,7 +52,7 @@ bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct
 
 /* Step 4, for a thread that stands, with its wait status. may_take: all threads do. What
  * ip_restart_release() wants. */
-void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_sleeps *sleeps,
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *sleeps,
 			bool may_take, struct ip_time_left *ret_left);
 
 /* The same for one that may not be changed: its call, if we have broken it off, begins anew.

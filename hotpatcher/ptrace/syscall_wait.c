@@ -43,9 +43,9 @@ static uint64_t now_ns(void)
 }
 
 /* A file of /proc as text. */
-int ip_sleep_read_text(const char *name, char *buffer, size_t size)
+int ip_syscall_wait_read_text(const char *name, char *buffer, size_t size)
 {
-	_cleanup_close_ int fd = ip_permit_open(name, O_RDONLY);
+	_cleanup_close_ int fd = ip_delegation_open(name, O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
 
 	if (n <= 0)
@@ -54,16 +54,16 @@ int ip_sleep_read_text(const char *name, char *buffer, size_t size)
 	return 0;
 }
 
-int ip_sleep_read(pid_t pid, pid_t tid, const char *file, char *buffer, size_t size)
+int ip_syscall_wait_read(pid_t pid, pid_t tid, const char *file, char *buffer, size_t size)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/%s", pid, tid, file);
-	return ip_sleep_read_text(name, buffer, size);
+	return ip_syscall_wait_read_text(name, buffer, size);
 }
 
 /* The number behind a name at the beginning of a line, in millionths where it has a fraction (six digits). */
-int ip_sleep_number(const char *text, const char *name, uint64_t *ret)
+int ip_syscall_wait_number(const char *text, const char *name, uint64_t *ret)
 {
 	const char *at = text;
 	size_t length = strlen(name);
@@ -90,19 +90,19 @@ static int read_turns(pid_t pid, pid_t tid, uint64_t *ret)
 {
 	char text[128];
 
-	return ip_sleep_read(pid, tid, "schedstat", text, sizeof(text)) == 0 &&
+	return ip_syscall_wait_read(pid, tid, "schedstat", text, sizeof(text)) == 0 &&
 			       sscanf(text, "%*u %*u %" SCNu64, ret) == 1
 		       ? 0
 		       : -1;
 }
 
 /* The CPU that a thread ran on last: field 39, counted from behind the name, which may hold anything. Its state is field 3. */
-long ip_sleep_cpu(pid_t pid, pid_t tid, char *ret_state)
+long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state)
 {
 	char text[1024];
 	const char *at;
 
-	if (ip_sleep_read(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
+	if (ip_syscall_wait_read(pid, tid, "stat", text, sizeof(text)) < 0 || !(at = strrchr(text, ')')))
 		return -1;
 	*ret_state = at[1] ? at[2] : 'X';
 	for (int field = 2; field < 39 && at; field++)
@@ -118,7 +118,7 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 	char text[256];
 	long number;
 
-	if (ip_sleep_read(pid, tid, "syscall", text, sizeof(text)) < 0 ||
+	if (ip_syscall_wait_read(pid, tid, "syscall", text, sizeof(text)) < 0 ||
 	    sscanf(text,
 		   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64,
 		   &number, &args[0], &args[1], &args[2], &args[3], &args[4], &args[5]) != 7 ||
@@ -131,12 +131,12 @@ static long sleeps_in(pid_t pid, pid_t tid, bool narrow, uint64_t *ret_limit)
 }
 
 /* The clock may have stood still between an earlier reading and the sleep. */
-bool ip_sleep_is_of_use(const struct ip_cpu_clock *clock, const struct ip_sleep *t)
+bool ip_syscall_wait_is_of_use(const struct ip_cpu_clock *clock, const struct ip_syscall_wait *t)
 {
 	return clock && clock->cpu == t->cpu && clock->said >= t->ran;
 }
 
-struct ip_cpu_clock *ip_sleep_clock(const struct ip_sleeps *s, long cpu)
+struct ip_cpu_clock *ip_syscall_wait_clock(const struct ip_syscall_waits *s, long cpu)
 {
 	for (size_t i = 0; i < s->nclocks; i++)
 		if (s->clocks[i].cpu == cpu)
@@ -145,14 +145,14 @@ struct ip_cpu_clock *ip_sleep_clock(const struct ip_sleeps *s, long cpu)
 }
 
 /* A clock of a CPU said this before now. The time of CLOCK_MONOTONIC is taken here, last: too late rather than too early. */
-void ip_sleep_note_clock(struct ip_sleeps *s, long cpu, uint64_t said, const struct ip_sleep *t)
+void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said, const struct ip_syscall_wait *t)
 {
 	const struct ip_cpu_clock reading = {cpu, said, now_ns() - said};
-	struct ip_cpu_clock *known = ip_sleep_clock(s, cpu);
+	struct ip_cpu_clock *known = ip_syscall_wait_clock(s, cpu);
 	void *grown;
 
 	if (known) {
-		if (!ip_sleep_is_of_use(known, t) || reading.ahead_ns < known->ahead_ns)
+		if (!ip_syscall_wait_is_of_use(known, t) || reading.ahead_ns < known->ahead_ns)
 			*known = reading;
 		return;
 	}
@@ -168,42 +168,42 @@ static int read_own(uint64_t *ret_ran, uint64_t *ret_moves)
 {
 	char text[8192];
 
-	return ip_sleep_read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
-			       ip_sleep_number(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
-			       ip_sleep_number(text, "se.nr_migrations", ret_moves) == 0
+	return ip_syscall_wait_read_text("/proc/thread-self/sched", text, sizeof(text)) == 0 &&
+			       ip_syscall_wait_number(text, "se.exec_start", ret_ran) == 0 && *ret_ran &&
+			       ip_syscall_wait_number(text, "se.nr_migrations", ret_moves) == 0
 		       ? 0
 		       : -1;
 }
 
 /* Step 6. Where we are moved meanwhile nobody knows which CPU's clock we have read. */
-static void read_own_clock(struct ip_sleeps *s, const struct ip_sleep *t)
+static void read_own_clock(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	uint64_t ran, moves, later, moves_later;
 	struct timespec used;
 
-	if (ip_sleep_is_of_use(ip_sleep_clock(s, t->cpu), t) || sched_getcpu() != t->cpu)
+	if (ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) || sched_getcpu() != t->cpu)
 		return;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* makes the kernel reckon up to now */
 	if (read_own(&ran, &moves) == 0 && sched_getcpu() == t->cpu && read_own(&later, &moves_later) == 0 &&
 	    moves == moves_later)
-		ip_sleep_note_clock(s, t->cpu, ran, t);
+		ip_syscall_wait_note_clock(s, t->cpu, ran, t);
 }
 
 /* Step 7. Where the thread has not come to a CPU since, this says nothing of a clock. */
-static void read_stopped(struct ip_sleeps *s, const struct ip_sleep *t)
+static void read_stopped(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	char text[8192];
 	char state;
 	uint64_t ran;
-	long cpu = ip_sleep_cpu(s->pid, t->tid, &state);
+	long cpu = ip_syscall_wait_cpu(s->pid, t->tid, &state);
 
-	if (cpu >= 0 && ip_sleep_read(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
-	    ip_sleep_number(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
-		ip_sleep_note_clock(s, cpu, ran, t);
+	if (cpu >= 0 && ip_syscall_wait_read(s->pid, t->tid, "sched", text, sizeof(text)) == 0 &&
+	    ip_syscall_wait_number(text, "se.exec_start", &ran) == 0 && ran && (cpu != t->cpu || ran > t->ran))
+		ip_syscall_wait_note_clock(s, cpu, ran, t);
 }
 
 /* Step 8. Those that have not stopped yet may have slept for as long: what they show says little. */
-static void read_others(struct ip_sleeps *s, const struct ip_sleep *t)
+static void read_others(struct ip_syscall_waits *s, const struct ip_syscall_wait *t)
 {
 	const struct dirent *entry;
 	char name[64], text[8192], state;
@@ -211,36 +211,36 @@ static void read_others(struct ip_sleeps *s, const struct ip_sleep *t)
 
 	snprintf(name, sizeof(name), "/proc/%d/task", s->pid);
 	_cleanup_closedir_ DIR *dir = opendir(name);
-	while (s->asked < OTHERS && dir && !ip_sleep_is_of_use(ip_sleep_clock(s, t->cpu), t) &&
+	while (s->asked < OTHERS && dir && !ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t) &&
 	       (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 
 		if (!tid || tid == t->tid)
 			continue;
 		s->asked++;
-		if (ip_sleep_cpu(s->pid, tid, &state) == t->cpu && state == 't' &&
-		    ip_sleep_read(s->pid, tid, "sched", text, sizeof(text)) == 0 &&
-		    ip_sleep_number(text, "se.exec_start", &ran) == 0 && ran >= t->ran)
-			ip_sleep_note_clock(s, t->cpu, ran, t);
+		if (ip_syscall_wait_cpu(s->pid, tid, &state) == t->cpu && state == 't' &&
+		    ip_syscall_wait_read(s->pid, tid, "sched", text, sizeof(text)) == 0 &&
+		    ip_syscall_wait_number(text, "se.exec_start", &ran) == 0 && ran >= t->ran)
+			ip_syscall_wait_note_clock(s, t->cpu, ran, t);
 	}
 }
 
-static void reckon_since(struct ip_sleeps *s, struct ip_sleep *t)
+static void reckon_since(struct ip_syscall_waits *s, struct ip_syscall_wait *t)
 {
 	const struct ip_cpu_clock *clock;
 
 	read_stopped(s, t);
 	read_own_clock(s, t); /* a thread that slept where we run goes elsewhere when it wakes up */
 	read_others(s, t);
-	clock = ip_sleep_clock(s, t->cpu);
-	if (ip_sleep_is_of_use(clock, t))
+	clock = ip_syscall_wait_clock(s, t->cpu);
+	if (ip_syscall_wait_is_of_use(clock, t))
 		t->since_ns = t->ran + clock->ahead_ns;
 	if (t->since_ns > t->looked_ns)
 		t->since_ns = t->looked_ns;
 }
 
 /* Steps 2 to 6. */
-static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_sleep *t)
+static void look_closer(pid_t pid, bool narrow, struct ip_syscall_waits *s, struct ip_syscall_wait *t)
 {
 	uint64_t turns, limit;
 	struct iovec ours = {t->time, sizeof(t->time)}, theirs = {.iov_len = sizeof(t->time)};
@@ -249,11 +249,11 @@ static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_s
 	if (read_turns(pid, t->tid, &t->turns) < 0 || !t->turns)
 		return;
 	t->number = sleeps_in(pid, t->tid, narrow, &limit);
-	if (t->number < 0 || ip_sleep_read(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
-	    ip_sleep_number(text, "se.exec_start", &t->ran) < 0 ||
-	    ip_sleep_number(text, "nr_voluntary_switches", &t->given_away) < 0)
+	if (t->number < 0 || ip_syscall_wait_read(pid, t->tid, "sched", text, sizeof(text)) < 0 ||
+	    ip_syscall_wait_number(text, "se.exec_start", &t->ran) < 0 ||
+	    ip_syscall_wait_number(text, "nr_voluntary_switches", &t->given_away) < 0)
 		return;
-	t->cpu = ip_sleep_cpu(pid, t->tid, &state);
+	t->cpu = ip_syscall_wait_cpu(pid, t->tid, &state);
 	theirs.iov_base = (void *)(uintptr_t)limit;
 	if (limit && process_vm_readv(t->tid, &ours, 1, &theirs, 1, 0) != sizeof(t->time))
 		return;
@@ -264,9 +264,9 @@ static void look_closer(pid_t pid, bool narrow, struct ip_sleeps *s, struct ip_s
 	read_own_clock(s, t);
 }
 
-static void look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *s)
+static void look(pid_t pid, pid_t tid, bool narrow, struct ip_syscall_waits *s)
 {
-	struct ip_sleep t = {.tid = tid, .looked_ns = now_ns()};
+	struct ip_syscall_wait t = {.tid = tid, .looked_ns = now_ns()};
 	uint64_t limit;
 	void *grown;
 
@@ -286,7 +286,7 @@ static void look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *s)
 	s->items[s->n++] = t;
 }
 
-void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
+void ip_syscall_waits_look(pid_t pid, pid_t tid, bool narrow, struct ip_syscall_waits *ret)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -296,7 +296,7 @@ void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
 	ret->looked_ns = now_ns();
 	if (tid) {
 		look(pid, tid, narrow, ret);
-		ip_sleep_read_runners(ret);
+		ip_syscall_wait_read_runners(ret);
 		return;
 	}
 	snprintf(name, sizeof(name), "/proc/%d/task", pid);
@@ -304,10 +304,10 @@ void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret)
 	while (dir && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			look(pid, atoi(entry->d_name), narrow, ret);
-	ip_sleep_read_runners(ret);
+	ip_syscall_wait_read_runners(ret);
 }
 
-struct ip_sleep ip_sleeps_find(struct ip_sleeps *s, pid_t tid)
+struct ip_syscall_wait ip_syscall_waits_find(struct ip_syscall_waits *s, pid_t tid)
 {
 	/* they are asked for in the order in which they were listed */
 	for (size_t i = 0; i < s->n; i++) {
@@ -320,17 +320,17 @@ struct ip_sleep ip_sleeps_find(struct ip_sleeps *s, pid_t tid)
 			reckon_since(s, &s->items[at]);
 		return s->items[at];
 	}
-	return (struct ip_sleep){.tid = tid, .number = -1, .looked_ns = s->looked_ns};
+	return (struct ip_syscall_wait){.tid = tid, .number = -1, .looked_ns = s->looked_ns};
 }
 
-void ip_sleeps_clear(struct ip_sleeps *s)
+void ip_syscall_waits_clear(struct ip_syscall_waits *s)
 {
 	free(s->items);
 	free(s->clocks);
-	*s = (struct ip_sleeps){0};
+	*s = (struct ip_syscall_waits){0};
 }
 
-bool ip_sleep_was_unbroken(pid_t pid, const struct ip_sleep *sleep)
+bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *sleep)
 {
 	uint64_t turns, given_away;
 	char text[4096];
@@ -340,7 +340,7 @@ bool ip_sleep_was_unbroken(pid_t pid, const struct ip_sleep *sleep)
 	if (read_turns(pid, sleep->tid, &turns) == 0 && turns == sleep->turns + 1)
 		return true;
 	/* it may have been pushed aside on its way to the stop */
-	return ip_sleep_read(pid, sleep->tid, "status", text, sizeof(text)) == 0 &&
-	       ip_sleep_number(text, "voluntary_ctxt_switches", &given_away) == 0 &&
+	return ip_syscall_wait_read(pid, sleep->tid, "status", text, sizeof(text)) == 0 &&
+	       ip_syscall_wait_number(text, "voluntary_ctxt_switches", &given_away) == 0 &&
 	       given_away == sleep->given_away + 1;
 }

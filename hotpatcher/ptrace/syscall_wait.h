@@ -18,30 +18,30 @@
  * That the sleep which was seen is the one that our stop breaks off is told by counts: since then the thread came to a CPU
  * once (schedstat), or gave it away once (status).
  */
-#ifndef IP_PTRACE_SYSCALL_WAIT_H
-#define IP_PTRACE_SYSCALL_WAIT_H
+#ifndef IP_SYSCALL_WAIT_H
+#define IP_SYSCALL_WAIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct ip_sleep {
+struct ip_syscall_wait {
 	pid_t tid;
 	long number;	    /* of the call that is our concern and that it slept in; -1: none */
 	uint64_t looked_ns; /* CLOCK_MONOTONIC */
 	bool seen;	    /* the rest counts */
 	long cpu;	    /* that it slept on */
 	uint64_t ran;	    /* in the clock of that CPU: when it ran last */
-	uint64_t since_ns;  /* not before it fell asleep; 0: unknown. Set by ip_sleeps_find() */
+	uint64_t since_ns;  /* not before it fell asleep; 0: unknown. Set by ip_syscall_waits_find() */
 	uint64_t turns, given_away;
 	uint64_t time
 		[2]; /* what lay where the call has its limit as a struct timespec or timeval, if anywhere */
 };
 
 /* All zero to begin with. */
-struct ip_sleeps {
+struct ip_syscall_waits {
 	pid_t pid;
-	struct ip_sleep *items;
+	struct ip_syscall_wait *items;
 	size_t n, capacity, hint;
 	unsigned asked;	    /* other threads, for readings of clocks */
 	uint64_t looked_ns; /* when the list was made */
@@ -55,14 +55,14 @@ struct ip_sleeps {
 
 /* Looks at one thread of the process, or with tid 0 at all: before anything is done to them. Costs some 5 us a thread, and 50 more where
  * it sleeps in a call that is our concern; where others run on the machine some milliseconds more, mostly of waiting. Nothing is wrong with a thread that cannot be looked at: it was not seen. */
-void ip_sleeps_look(pid_t pid, pid_t tid, bool narrow, struct ip_sleeps *ret);
+void ip_syscall_waits_look(pid_t pid, pid_t tid, bool narrow, struct ip_syscall_waits *ret);
 
 /* What was seen of the thread, which has stopped meanwhile. */
-struct ip_sleep ip_sleeps_find(struct ip_sleeps *sleeps, pid_t tid);
+struct ip_syscall_wait ip_syscall_waits_find(struct ip_syscall_waits *sleeps, pid_t tid);
 
 /* Whether the thread, which has stopped meanwhile, slept from the look until we woke it up. */
-bool ip_sleep_was_unbroken(pid_t pid, const struct ip_sleep *sleep);
+bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *sleep);
 
-void ip_sleeps_clear(struct ip_sleeps *sleeps);
+void ip_syscall_waits_clear(struct ip_syscall_waits *sleeps);
 
 #endif

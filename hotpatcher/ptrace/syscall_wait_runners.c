@@ -29,17 +29,17 @@ static uint64_t used_ns(void)
 struct runner {
 	pid_t pid, tid;
 	uint64_t ran, moves;
-	const struct ip_sleep *sleep; /* of one that has slept there */
+	const struct ip_syscall_wait *sleep; /* of one that has slept there */
 };
 
 /* A thread that was seen to sleep on this CPU, of which no reading is known; NULL: there is none. cpu -1: on any. */
-static const struct ip_sleep *unknown_on(const struct ip_sleeps *s, long cpu)
+static const struct ip_syscall_wait *unknown_on(const struct ip_syscall_waits *s, long cpu)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct ip_sleep *t = &s->items[i];
+		const struct ip_syscall_wait *t = &s->items[i];
 
 		if (t->seen && (cpu < 0 || t->cpu == cpu) &&
-		    !ip_sleep_is_of_use(ip_sleep_clock(s, t->cpu), t))
+		    !ip_syscall_wait_is_of_use(ip_syscall_wait_clock(s, t->cpu), t))
 			return t;
 	}
 	return NULL;
@@ -50,16 +50,16 @@ static int read_runner(pid_t pid, pid_t tid, long cpu, uint64_t *ret_ran, uint64
 {
 	char text[8192], state;
 
-	return ip_sleep_cpu(pid, tid, &state) == cpu && state == 'R' &&
-			       ip_sleep_read(pid, tid, "sched", text, sizeof(text)) == 0 &&
-			       ip_sleep_number(text, "se.exec_start", ret_ran) == 0 &&
-			       ip_sleep_number(text, "se.nr_migrations", ret_moves) == 0 &&
-			       ip_sleep_cpu(pid, tid, &state) == cpu && state == 'R'
+	return ip_syscall_wait_cpu(pid, tid, &state) == cpu && state == 'R' &&
+			       ip_syscall_wait_read(pid, tid, "sched", text, sizeof(text)) == 0 &&
+			       ip_syscall_wait_number(text, "se.exec_start", ret_ran) == 0 &&
+			       ip_syscall_wait_number(text, "se.nr_migrations", ret_moves) == 0 &&
+			       ip_syscall_wait_cpu(pid, tid, &state) == cpu && state == 'R'
 		       ? 0
 		       : -1;
 }
 
-static size_t find_runners_of(const struct ip_sleeps *s, pid_t pid, struct runner *runners, size_t n)
+static size_t find_runners_of(const struct ip_syscall_waits *s, pid_t pid, struct runner *runners, size_t n)
 {
 	const struct dirent *entry;
 	char name[64], state;
@@ -69,7 +69,7 @@ static size_t find_runners_of(const struct ip_sleeps *s, pid_t pid, struct runne
 	while (dir && n < RUNNERS && (entry = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
 		struct runner r = {.pid = pid, .tid = tid};
-		long cpu = tid && tid != gettid() ? ip_sleep_cpu(pid, tid, &state) : -1;
+		long cpu = tid && tid != gettid() ? ip_syscall_wait_cpu(pid, tid, &state) : -1;
 
 		if (cpu < 0 || state != 'R')
 			continue;
@@ -80,7 +80,7 @@ static size_t find_runners_of(const struct ip_sleeps *s, pid_t pid, struct runne
 	return n;
 }
 
-static size_t find_runners(const struct ip_sleeps *s, struct runner *runners)
+static size_t find_runners(const struct ip_syscall_waits *s, struct runner *runners)
 {
 	_cleanup_closedir_ DIR *dir = opendir("/proc");
 	const uint64_t until = used_ns() + SEARCH_NS;
@@ -99,12 +99,12 @@ static bool others_run(void)
 	char text[128];
 	unsigned running;
 
-	return ip_sleep_read_text("/proc/loadavg", text, sizeof(text)) == 0 &&
+	return ip_syscall_wait_read_text("/proc/loadavg", text, sizeof(text)) == 0 &&
 	       sscanf(text, "%*s %*s %*s %u/", &running) == 1 && running > 1;
 }
 
 /* Step 6, where we do not run ourselves. */
-void ip_sleep_read_runners(struct ip_sleeps *s)
+void ip_syscall_wait_read_runners(struct ip_syscall_waits *s)
 {
 	const struct timespec nap = {0, WATCH_NAP};
 	struct runner runners[RUNNERS];
@@ -118,14 +118,14 @@ void ip_sleep_read_runners(struct ip_sleeps *s)
 
 		nanosleep(&nap, NULL);
 		for (size_t i = 0; i < n; i++) {
-			const struct ip_sleep *t = runners[i].sleep;
+			const struct ip_syscall_wait *t = runners[i].sleep;
 			uint64_t ran, moves;
 
 			if (read_runner(runners[i].pid, runners[i].tid, t->cpu, &ran, &moves) < 0 ||
 			    moves != runners[i].moves)
 				continue;
 			if (ran > runners[i].ran && ran >= t->ran)
-				ip_sleep_note_clock(s, t->cpu, ran, t);
+				ip_syscall_wait_note_clock(s, t->cpu, ran, t);
 			else
 				runners[left++] = runners[i];
 		}

@@ -132,17 +132,17 @@ static int open_memfd(const struct ip_target *target, const struct ip_mapping *m
 	/* The number is the target's word: to open what it means may do things (a watchdog, a tape), so that is looked at first. */
 	if (target->anchor.area_fd >= 0) {
 		snprintf(name, sizeof(name), "/proc/%d/fd/%d", target->pid, target->anchor.area_fd);
-		place = ip_permit_open(name, O_PATH);
+		place = ip_delegation_open(name, O_PATH);
 	}
 	if (place >= 0 && fstat(place, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
 	    major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
-		fd = ip_permit_open(name, O_RDWR);
+		fd = ip_delegation_open(name, O_RDWR);
 	}
 	if (fd >= 0)
 		return fd;
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%lx-%lx", target->pid, m->start, m->end);
-	fd = ip_permit_open(name, O_RDWR);
+	fd = ip_delegation_open(name, O_RDWR);
 	if (fd < 0)
 		return ip_error("pid %d has no descriptor of the runtime's ring memory (%s), and we may not "
 				"reach it otherwise "

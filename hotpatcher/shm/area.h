@@ -3,8 +3,8 @@
  * Our side of the area: the memory that the runtime shares with the collector.
  * What it holds may have been scribbled over by the target: indexes are checked by who uses them.
  */
-#ifndef IP_SHM_AREA_H
-#define IP_SHM_AREA_H
+#ifndef IP_AREA_H
+#define IP_AREA_H
 
 #include <stdbool.h>
 #include <stddef.h>

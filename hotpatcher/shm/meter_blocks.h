@@ -16,8 +16,8 @@
  * tell when, and how its slot shows it). The blocks of a session that begins lie behind all such memory, and its sub-buffers on top of it are
  * not handed out. Where the user's payload was called, the shared block, in which the hook reads about it, counts as its own. That holds for this one session, like the slots that are out of use (area.c).
  */
-#ifndef IP_SHM_METER_BLOCKS_H
-#define IP_SHM_METER_BLOCKS_H
+#ifndef IP_METER_BLOCKS_H
+#define IP_METER_BLOCKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -98,7 +98,7 @@ static void give_up(struct ip_rules_reader *r)
 		return;
 	close(r->fd);
 	kill(r->pid, SIGKILL);
-	if (waitpid(r->pid, NULL, WNOHANG) == 0 && ip_grow(&r->lost, r->nlost, sizeof(*r->lost)) == 0)
+	if (waitpid(r->pid, NULL, WNOHANG) == 0 && ip_array_grow(&r->lost, r->nlost, sizeof(*r->lost)) == 0)
 		r->lost[r->nlost++] = r->pid;
 	r->pid = 0;
 }

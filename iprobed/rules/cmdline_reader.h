@@ -12,8 +12,8 @@
  *   3. A reader that has not answered in two seconds is killed, and nobody waits for its end: it is reaped when another one is begun, or
  *      when we end.
  */
-#ifndef IP_IPROBED_RULES_CMDLINE_READER_H
-#define IP_IPROBED_RULES_CMDLINE_READER_H
+#ifndef IP_RULES_CMDLINE_READER_H
+#define IP_RULES_CMDLINE_READER_H
 
 #include "iprobed/rules/match.h"
 

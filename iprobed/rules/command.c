@@ -30,11 +30,11 @@ void ip_rules_command_add(struct ip_rules_command *c, const char *format, ...)
 int ip_rules_command_start(struct ip_rules_command *c, const struct ip_rules *e,
 			   const struct ip_rules_target *t, const char *directory, struct ip_rules_job *job)
 {
-	_cleanup_free_ char *text = ip_permit_text(IP_PERMIT_ANY, IP_PERMIT_STAYS, 3, NULL), *variable = NULL;
+	_cleanup_free_ char *text = ip_delegation_text(IP_DELEGATION_ANY, IP_DELEGATION_STAYS, 3, NULL), *variable = NULL;
 	char *environment[3] = {e->environment, NULL, NULL};
 	int done = -1;
 
-	if (!text || asprintf(&variable, IP_PERMIT_VARIABLE "=%s", text) < 0)
+	if (!text || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", text) < 0)
 		variable = NULL;
 	environment[1] = variable;
 	if (c->failed || !variable)

@@ -2,8 +2,8 @@
 /*
  * A command line of what rules have done: put together word by word, and run with the process that it is for (job.h).
  */
-#ifndef IP_IPROBED_RULES_COMMAND_H
-#define IP_IPROBED_RULES_COMMAND_H
+#ifndef IP_RULES_COMMAND_H
+#define IP_RULES_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -148,7 +148,7 @@ void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns)
 	job->told_ns = now_ns;
 }
 
-bool ip_rules_job_turn(struct ip_rules_job *job, uint64_t now_ns)
+bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns)
 {
 	int status;
 	pid_t done = waitpid(job->pid, &status, WNOHANG | WUNTRACED);

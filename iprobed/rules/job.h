@@ -9,8 +9,8 @@
  *   2. When we die it gets SIGTERM, and puts every byte back. So it does when its time is over: what takes longer than that, by
  *      half a minute, is killed. What was killed may have left sites live: that is the caller's to put right (iprobe detach).
  */
-#ifndef IP_IPROBED_RULES_JOB_H
-#define IP_IPROBED_RULES_JOB_H
+#ifndef IP_RULES_JOB_H
+#define IP_RULES_JOB_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ int ip_rules_job_start(struct ip_rules_job *job, char *const *argv, const char *
 		       char *const *environment);
 
 /* Reads what it says, and sees to its limit. True: it has ended, status tells how; all it has said is read. */
-bool ip_rules_job_turn(struct ip_rules_job *job, uint64_t now_ns);
+bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns);
 
 /* Tells it to end. */
 void ip_rules_job_end(struct ip_rules_job *job, uint64_t now_ns);

@@ -4,8 +4,8 @@
  *
  * All of it is what the process, or who started it, has chosen: names that are matched, and nothing that is trusted.
  */
-#ifndef IP_IPROBED_RULES_MATCH_H
-#define IP_IPROBED_RULES_MATCH_H
+#ifndef IP_RULES_MATCH_H
+#define IP_RULES_MATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

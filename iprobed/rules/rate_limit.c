@@ -23,7 +23,7 @@ bool ip_rules_hold(const struct ip_rules_level *level, struct ip_rules_hold *hol
 int ip_rules_history_add(struct ip_rules_history *h, uint64_t when_ns)
 {
 	if (h->n < IP_RULES_AT_MOST) {
-		if (ip_grow(&h->times, h->n, sizeof(*h->times)) < 0)
+		if (ip_array_grow(&h->times, h->n, sizeof(*h->times)) < 0)
 			return -1;
 		h->times[h->n++] = when_ns;
 		return 0;

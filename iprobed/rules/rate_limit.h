@@ -2,8 +2,8 @@
 /*
  * When a rule may fire: what has been above its level for how long, how often it has fired, and what its sessions have cost. Arithmetic alone.
  */
-#ifndef IP_IPROBED_RULES_RATE_LIMIT_H
-#define IP_IPROBED_RULES_RATE_LIMIT_H
+#ifndef IP_RULES_RATE_LIMIT_H
+#define IP_RULES_RATE_LIMIT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -148,7 +148,7 @@ static bool clean(struct ip_rules *e, const char *name)
 	ip_rules_log(NULL, t, "rules before these have left a session: what is live is put back");
 	/* with all of its steps: where it fails the loop goes on with it */
 	t->doing = IP_RULES_CLEAN;
-	while (ip_rules_target_turn(e, t, ip_now_ns()) && !ip_rules_target_rests(t) && ip_now_ns() < limit)
+	while (ip_rules_target_step(e, t, ip_now_ns()) && !ip_rules_target_rests(t) && ip_now_ns() < limit)
 		nap();
 	if (t->doing != IP_RULES_NOTHING)
 		return false;

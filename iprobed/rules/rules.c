@@ -266,7 +266,7 @@ static bool turn(struct ip_rules *e, uint64_t now_ns)
 
 		if (!e->held_back)
 			first = i;
-		if (!ip_rules_target_turn(e, t, now_ns)) {
+		if (!ip_rules_target_step(e, t, now_ns)) {
 			ip_rules_target_free(t);
 			e->targets[i--] = e->targets[--e->ntargets];
 			e->room = true;

@@ -33,8 +33,8 @@
  * minutes. A session that is killed is followed by iprobe detach. Before a session begins the state directory has a note of it: should all of us be
  * killed at once, the next one puts back what is live. When we end, or iprobed does, sessions end properly.
  */
-#ifndef IP_IPROBED_RULES_RULES_H
-#define IP_IPROBED_RULES_RULES_H
+#ifndef IP_RULES_RULES_H
+#define IP_RULES_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * Inside of the process that carries out rules, for rules*.c alone.
  */
-#ifndef IP_IPROBED_RULES_RULES_PRIVATE_H
-#define IP_IPROBED_RULES_RULES_PRIVATE_H
+#ifndef IP_RULES_PRIVATE_H
+#define IP_RULES_PRIVATE_H
 
 #include "common/condition.h"
 #include "config/probes_d.h"
@@ -166,7 +166,7 @@ void ip_rules_target_free(struct ip_rules_target *t);
 /* No rule is for it any more. */
 void ip_rules_target_disarm(struct ip_rules_target *t);
 /* Goes on with it. False: it is gone, and nothing of it is left. */
-bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
+bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns);
 /* Whether nothing is being done to it. */
 bool ip_rules_target_rests(const struct ip_rules_target *t);
 /* The rule fires, unless it has too often, or has not paid back yet what it has cost. forced: all the same. Whether it does. */

@@ -64,7 +64,7 @@ static bool has_begun(struct ip_rules_state *state, const struct ip_rules_seen *
 		if (b->pid == seen->pid && b->start == seen->start && b->exe == seen->exe)
 			return true;
 	}
-	if (ip_grow(&state->begun, state->nbegun, sizeof(begun)) == 0)
+	if (ip_array_grow(&state->begun, state->nbegun, sizeof(begun)) == 0)
 		state->begun[state->nbegun++] = begun;
 	return false;
 }
@@ -127,7 +127,7 @@ static void meet(struct ip_rules *e, pid_t pid, struct ip_rules_seen *seen, uint
 			ip_rules_log(state, NULL, "pid %d: %s", pid, ip_error_message());
 			break;
 		}
-		if (ip_grow(&t->arms, t->narms, sizeof(*t->arms)) < 0)
+		if (ip_array_grow(&t->arms, t->narms, sizeof(*t->arms)) < 0)
 			break;
 		t->arms[t->narms++] = arm_of(state, seen, now_ns);
 	}
@@ -168,7 +168,7 @@ static bool is_for_more(struct ip_rules *e, const struct ip_rules_target *t)
 
 static int remember(struct ip_rules *e, const struct ip_rules_seen *seen)
 {
-	if (ip_grow(&e->found, e->nfound, sizeof(*seen)) < 0)
+	if (ip_array_grow(&e->found, e->nfound, sizeof(*seen)) < 0)
 		return -1;
 	e->found[e->nfound++] = *seen;
 	return 0;

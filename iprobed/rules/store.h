@@ -5,8 +5,8 @@
  * TIME is 20261122T153110.123Z, so names in their order are in the order of time, and a new iprobed knows from them when a rule has fired.
  * No rule has more on disk than it may: room is made before a session begins, by removing the oldest; and the session gets a limit.
  */
-#ifndef IP_IPROBED_RULES_STORE_H
-#define IP_IPROBED_RULES_STORE_H
+#ifndef IP_RULES_STORE_H
+#define IP_RULES_STORE_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -320,15 +320,15 @@ static void put_actions_first(struct ip_rules_target *t)
 		}
 }
 
-bool ip_rules_target_turn(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
+bool ip_rules_target_step(struct ip_rules *e, struct ip_rules_target *t, uint64_t now_ns)
 {
 	bool draining = e->ending || e->reloading || t->gone, hurry;
 
-	if (t->side.pid && ip_rules_job_turn(&t->side, now_ns)) {
+	if (t->side.pid && ip_rules_job_step(&t->side, now_ns)) {
 		ip_rules_snapshot_end(e, t);
 		ip_rules_job_clear(&t->side);
 	}
-	if (t->job.pid && ip_rules_job_turn(&t->job, now_ns))
+	if (t->job.pid && ip_rules_job_step(&t->job, now_ns))
 		job_ended(e, t, now_ns);
 	/* one that has ended needs no other try, and no note */
 	if (t->doing == IP_RULES_CLEAN && !t->job.pid &&

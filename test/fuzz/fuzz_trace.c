@@ -195,12 +195,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ip_recording *session, *again;
 	struct ip_stream *stream;
 	struct ip_frames *frames;
-	struct ip_pieces pieces;
+	struct ip_trace_segments pieces;
 	char path[64];
 	int r;
 
-	if (ip_pieces_parse("fuzz", (const char *)data, session_size, &pieces) == 0)
-		fuzz_assert(ip_pieces_first(&pieces)->number <= pieces.newest);
+	if (ip_trace_segments_parse("fuzz", (const char *)data, session_size, &pieces) == 0)
+		fuzz_assert(ip_trace_segments_first(&pieces)->number <= pieces.newest);
 	r = ip_recording_parse("fuzz", data, session_size, &session);
 	if (r < 0)
 		fuzz_check_error();

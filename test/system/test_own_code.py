@@ -102,7 +102,7 @@ def test_the_32_bit_code_has_room(actor):
     library = actor.runtime_path.parent / "32" / actor.runtime_path.name
     if not library.exists():
         pytest.skip("built without a runtime for 32-bit programs")
-    start, end = symbol(library, "rt_again"), symbol(library, "rt_again_end")
+    start, end = symbol(library, "rt_restart"), symbol(library, "rt_restart_end")
     assert end - start == 128 * 256 and start % 256 == 0
     sections = [line.split() for line in subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True)
                 .stdout.replace("[ ", "[").splitlines() if " .iprobe.stubs " in line]

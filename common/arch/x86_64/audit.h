@@ -2,8 +2,8 @@
 /*
  * What seccomp calls this machine's own system calls.
  */
-#ifndef IP_ARCH_AUDIT_H
-#define IP_ARCH_AUDIT_H
+#ifndef IP_X86_64_AUDIT_H
+#define IP_X86_64_AUDIT_H
 
 #include <linux/audit.h>
 

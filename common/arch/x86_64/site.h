@@ -3,8 +3,8 @@
  * What the sites of i386 have in common with those of x86-64. bits: of an address. With 32 every address is within reach of
  * every other one, since they wrap.
  */
-#ifndef IP_ARCH_X86_64_SITE_H
-#define IP_ARCH_X86_64_SITE_H
+#ifndef IP_X86_64_SITE_H
+#define IP_X86_64_SITE_H
 
 #include "common/arch/arch.h"
 

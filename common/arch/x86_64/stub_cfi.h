@@ -25,8 +25,8 @@
  * Memory is read in aligned words of 8 bytes only, which every reader can: libgcc, libunwind, gdb, libdw. An unwinder that looks
  * at a process from outside needs the process for it: in a core file the stubs are there as private memory.
  */
-#ifndef IP_STUB_CFI_H
-#define IP_STUB_CFI_H
+#ifndef IP_X86_64_STUB_CFI_H
+#define IP_X86_64_STUB_CFI_H
 
 /* DW_CFA_def_cfa_expression, 70 bytes. DWARF allows a branch to the very end; libdw wants an operation there: thus the nop.
  *   breg16 0, const1s -32, and, deref, const1u 255, and, const1u 0x48, ne, bra 1f

@@ -2,8 +2,8 @@
 /*
  * The processor's time stamp counter.
  */
-#ifndef IP_TSC_H
-#define IP_TSC_H
+#ifndef IP_X86_64_TSC_H
+#define IP_X86_64_TSC_H
 
 #include <stdint.h>
 #include <x86intrin.h>

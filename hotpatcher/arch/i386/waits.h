@@ -3,8 +3,8 @@
  * Waiting in system calls of i386 (hotpatcher/arch/waits.h), as a 64-bit tracer sees it: numbers of i386, arguments in ebx,
  * ecx, edx, esi, edi, ebp.
  */
-#ifndef IP_ARCH_I386_WAITS_H
-#define IP_ARCH_I386_WAITS_H
+#ifndef IP_I386_WAITS_H
+#define IP_I386_WAITS_H
 
 #include <stdbool.h>
 #include <string.h>

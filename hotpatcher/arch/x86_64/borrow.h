@@ -2,8 +2,8 @@
 /*
  * Registers of a thread that is borrowed: where that may be done, and how it comes back.
  */
-#ifndef IP_ARCH_BORROW_H
-#define IP_ARCH_BORROW_H
+#ifndef IP_X86_64_BORROW_H
+#define IP_X86_64_BORROW_H
 
 #include <linux/futex.h>
 #include <stdbool.h>

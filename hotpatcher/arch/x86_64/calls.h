@@ -3,8 +3,8 @@
  * Where an instruction calls, or jumps out of a function, if that can be read from its bytes: x86-64, and i386, whose direct forms are the
  * same.
  */
-#ifndef IP_ARCH_X86_64_CALLS_H
-#define IP_ARCH_X86_64_CALLS_H
+#ifndef IP_X86_64_CALLS_H
+#define IP_X86_64_CALLS_H
 
 #include <stdint.h>
 #include <string.h>

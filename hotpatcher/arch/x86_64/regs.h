@@ -3,8 +3,8 @@
  * Registers of a stopped thread, of 64-bit code or of 32-bit code (which shows in the layout of x86-64, with the numbers and
  * arguments of i386).
  */
-#ifndef IP_ARCH_REGS_H
-#define IP_ARCH_REGS_H
+#ifndef IP_X86_64_REGS_H
+#define IP_X86_64_REGS_H
 
 #include <cpuid.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * How the processor lets go of a page that was taken from under it (hotpatcher/patch/remap.h tells why that matters).
  */
-#ifndef IP_ARCH_FLIP_H
-#define IP_ARCH_FLIP_H
+#ifndef IP_X86_64_REMAP_H
+#define IP_X86_64_REMAP_H
 
 #include <cpuid.h>
 #include <stdbool.h>

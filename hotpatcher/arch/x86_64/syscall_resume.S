@@ -3,8 +3,8 @@
  * The runtime's code for threads that go on waiting, as this iprobe knows it: to be compared with what stands in
  * a target, never executed here.
  */
-#define rt_again	ip_again_code
-#define rt_again_common ip_again_common
-#define rt_again_end	ip_again_code_end
-#define rt_again_slots	ip_again_no_slots
+#define rt_restart	ip_restart_code
+#define rt_restart_common ip_restart_common
+#define rt_restart_end	ip_restart_code_end
+#define rt_restart_slots	ip_restart_no_slots
 #include "runtime/arch/x86_64/syscall_resume.S"

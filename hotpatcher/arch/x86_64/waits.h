@@ -2,8 +2,8 @@
 /*
  * Waiting in system calls of x86-64 (hotpatcher/arch/waits.h): which calls, and how those on sockets are made for what is ready.
  */
-#ifndef IP_ARCH_X86_64_WAITS_H
-#define IP_ARCH_X86_64_WAITS_H
+#ifndef IP_X86_64_WAITS_H
+#define IP_X86_64_WAITS_H
 
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -150,7 +150,7 @@ static inline bool ip_arch_is_partial(long number, const uint64_t *args, long n)
 }
 
 /* The call that moves what is left behind the first n bytes, waiting as it did. */
-static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n, struct ip_again *again)
+static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long n, struct ip_restart *again)
 {
 	again->rest[0] = number;
 	memcpy(again->rest + 1, args, 6 * sizeof(*args));
@@ -164,7 +164,7 @@ static inline void ip_arch_rest_of_call(long number, const uint64_t *args, long 
 /* As the former, or with n == 0 for a call that has moved nothing yet: ppoll() first, then the same on a socket without waiting. Only
  * where the one says that the other would not wait, and where no more than that is different. */
 static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n, int domain, int type,
-				      struct ip_again *again)
+				      struct ip_restart *again)
 {
 	const uint64_t receive_flags = MSG_PEEK | MSG_TRUNC | MSG_WAITALL | MSG_CMSG_CLOEXEC,
 		       send_flags = MSG_NOSIGNAL | MSG_MORE;
@@ -241,8 +241,8 @@ static inline void ip_arch_do_again(struct user_regs_struct *r, long number, uin
 
 static inline void ip_arch_do_poll(struct user_regs_struct *r, uint64_t again, uint64_t behind)
 {
-	const uint64_t arguments[6] = {again + offsetof(struct ip_again, poll_fd), 1,
-				       again + offsetof(struct ip_again, time), 0, 8};
+	const uint64_t arguments[6] = {again + offsetof(struct ip_restart, poll_fd), 1,
+				       again + offsetof(struct ip_restart, time), 0, 8};
 
 	ip_arch_set_arguments(r, arguments);
 	ip_arch_do_again(r, SYS_ppoll, behind);

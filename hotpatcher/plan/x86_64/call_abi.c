@@ -299,14 +299,14 @@ static uint64_t size_of(Dwarf_Die *type)
 	}
 }
 
-void ip_passing_of(Dwarf_Die *type, struct ip_passing *ret)
+void ip_call_abi_of(Dwarf_Die *type, struct ip_call_abi *ret)
 {
 	struct classes c = {.align = 8};
 	uint64_t size = size_of(type);
 
-	*ret = (struct ip_passing){0};
+	*ret = (struct ip_call_abi){0};
 	if (is_aggregate(type) && is_by_reference(type)) {
-		*ret = (struct ip_passing){.memory = true, .ngeneral = 1, .size = 8, .align = 8};
+		*ret = (struct ip_call_abi){.memory = true, .ngeneral = 1, .size = 8, .align = 8};
 		return;
 	}
 	classify(&c, type, 0, 0);

@@ -2,14 +2,14 @@
 /*
  * How a value of a type goes into and out of a function, by the System V ABI (x86-64 psABI, 3.2.3).
  */
-#ifndef IP_PLAN_X86_64_CALL_ABI_H
-#define IP_PLAN_X86_64_CALL_ABI_H
+#ifndef IP_CALL_ABI_H
+#define IP_CALL_ABI_H
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ip_passing {
+struct ip_call_abi {
 	bool unknown;	   /* cannot be told: what comes behind it neither */
 	bool memory;	   /* on the stack; as a result: where the caller says, in a hidden first argument */
 	bool x87;	   /* a long double: on the stack; as a result: st(0) */
@@ -19,7 +19,7 @@ struct ip_passing {
 };
 
 /* type: without typedefs and qualifiers. */
-void ip_passing_of(Dwarf_Die *type, struct ip_passing *ret);
+void ip_call_abi_of(Dwarf_Die *type, struct ip_call_abi *ret);
 
 #define IP_ARGUMENT_GENERAL 6
 #define IP_ARGUMENT_VECTOR  8

@@ -4,8 +4,8 @@
  * same thread, and the collector, which is a 64-bit program, see done or not done, never half. There cmpxchg8b is the only
  * instruction that leaves vector and x87 state alone; it is locked, since only then is it one store for other processors.
  */
-#ifndef IP_RT_CPU_H
-#define IP_RT_CPU_H
+#ifndef RT_I386_CPU_H
+#define RT_I386_CPU_H
 
 #include <elf.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * What assembler must know of C: as for x86-64, but for the width of a pointer.
  */
-#ifndef IP_RT_LAYOUT_I386_H
-#define IP_RT_LAYOUT_I386_H
+#ifndef RT_I386_LAYOUT_H
+#define RT_I386_LAYOUT_H
 
 #include "runtime/arch/x86_64/layout.h"
 

@@ -6,8 +6,8 @@
  *
  *	int $0x80; mov $.., %ebx; %ecx; %edx; %esi; %edi; %ebp; jmp CALLER
  *
- * and behind it struct ip_again. No flag changes, no register but eax, and nothing is read from memory or written to it. To unwinders
- * this is a signal's frame, whose registers lie in the slot: at (eip & -IP_AGAIN_NARROW) + offset, which is breg8 0, const2s -256, and,
+ * and behind it struct ip_restart. No flag changes, no register but eax, and nothing is read from memory or written to it. To unwinders
+ * this is a signal's frame, whose registers lie in the slot: at (eip & -IP_RESTART_NARROW) + offset, which is breg8 0, const2s -256, and,
  * plus_uconst offset.
  */
 #include "common/abi/restart_slots.h"
@@ -18,23 +18,23 @@
 
 	.section .iprobe.stubs, "ax", @nobits
 	.p2align 12
-	.globl rt_again, rt_again_end
-	.hidden rt_again, rt_again_end
-	.type rt_again, @object
-	.size rt_again, IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW
-rt_again:
+	.globl rt_restart, rt_restart_end
+	.hidden rt_restart, rt_restart_end
+	.type rt_restart, @object
+	.size rt_restart, IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW
+rt_restart:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa esp, 0
-	saved_in_slot 8, 64   /* eip: struct ip_again, pc */
+	saved_in_slot 8, 64   /* eip: struct ip_restart, pc */
 	saved_in_slot 3, 80   /* ebx, ecx, edx, esi, edi, ebp: arguments */
 	saved_in_slot 1, 88
 	saved_in_slot 2, 96
 	saved_in_slot 6, 104
 	saved_in_slot 7, 112
 	saved_in_slot 5, 120
-	.skip IP_AGAIN_NARROW_SLOTS * IP_AGAIN_NARROW
-rt_again_end:
+	.skip IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW
+rt_restart_end:
 	.cfi_endproc
 
 	.section .note.GNU-stack, "", @progbits

@@ -4,8 +4,8 @@
  * PLT), the clock, and operations that are atomic against signal handlers of the
  * same thread but not locked.
  */
-#ifndef IP_RT_CPU_H
-#define IP_RT_CPU_H
+#ifndef RT_X86_64_CPU_H
+#define RT_X86_64_CPU_H
 
 #include <elf.h>
 #include <stdint.h>

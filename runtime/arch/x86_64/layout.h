@@ -2,8 +2,8 @@
 /*
  * What assembler must know of C: sizes and offsets. record.c asserts that they are right.
  */
-#ifndef IP_RT_LAYOUT_H
-#define IP_RT_LAYOUT_H
+#ifndef RT_X86_64_LAYOUT_H
+#define RT_X86_64_LAYOUT_H
 
 #define RT_POOL_SIZE (64 << 20)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a thread goes on waiting whose system call a stop broke off (struct ip_again_slot in
+ * Where a thread goes on waiting whose system call a stop broke off (struct ip_restart_slot in
  * common/abi/restart.h). It has been sent here by the hotpatcher: behind one of the calls, with a result
  * that makes the kernel start that call again, or, where a signal comes first, return EINTR from
  * it, as it would have without us.
@@ -19,7 +19,7 @@
 
 #include "common/abi/restart_slots.h"
 
-/* struct ip_again_slot */
+/* struct ip_restart_slot */
 #define PC	    0
 #define FLAGS	    8
 #define ARGUMENTS   16
@@ -47,24 +47,24 @@
 
 	/* from a slot's calls to the slot; flags stay */
 	.macro find_slot
-	movq IP_AGAIN_TO_SLOT(%rcx), %r11
+	movq IP_RESTART_TO_SLOT(%rcx), %r11
 	leaq (%rcx,%r11), %rcx
 	.endm
 
 	.text
 	.p2align 6
-	.globl rt_again, rt_again_common, rt_again_end
-	.hidden rt_again, rt_again_common, rt_again_end
-	.type rt_again, @function
-rt_again:
+	.globl rt_restart, rt_restart_common, rt_restart_end
+	.hidden rt_restart, rt_restart_common, rt_restart_end
+	.type rt_restart, @function
+rt_restart:
 	.cfi_startproc
 	.cfi_signal_frame
 	.cfi_def_cfa rsp, 0
-	/* rip lies at C + *(C + IP_AGAIN_TO_SLOT), C being rcx & -IP_AGAIN_CALLS: breg2 0, const1s
+	/* rip lies at C + *(C + IP_RESTART_TO_SLOT), C being rcx & -IP_RESTART_CALLS: breg2 0, const1s
 	 * -64, and, dup, plus_uconst 48, deref, plus */
 	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
 .Lslot = 0
-	.rept IP_AGAIN_SLOTS
+	.rept IP_RESTART_SLOTS
 0:	syscall
 	leaq 0b(%rip), %rcx
 	.byte 0xe9 /* jmp: always in its long form */
@@ -80,13 +80,13 @@ rt_again:
 	.byte 0xe9
 	.long .Lrest - . - 4
 	.p2align 4, 0xcc
-	.quad rt_again_slots + .Lslot * IP_AGAIN_SLOT - 0b
+	.quad rt_restart_slots + .Lslot * IP_RESTART_SLOT - 0b
 	.p2align 6, 0xcc
 .Lslot = .Lslot + 1
 	.endr
 
 	/* the short form: one call, no flag changed */
-rt_again_common:
+rt_restart_common:
 .Lcall:
 	find_slot
 	.cfi_escape 0x10, 16, 2, 0x72, 0 /* rip lies where rcx points */
@@ -111,7 +111,7 @@ rt_again_common:
 	movl $8, %r8d
 	movl $SYS_ppoll, %eax
 	movq CALLS(%rcx), %rcx
-	leaq IP_AGAIN_POLL(%rcx), %r11
+	leaq IP_RESTART_POLL(%rcx), %r11
 	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
 	notrack jmp *%r11
 .Lpoll:
@@ -124,7 +124,7 @@ rt_again_common:
 	arguments REST + 8
 	movq REST(%rcx), %rax
 	movq CALLS(%rcx), %rcx
-	leaq IP_AGAIN_REST(%rcx), %r11
+	leaq IP_RESTART_REST(%rcx), %r11
 	.cfi_escape 0x10, 16, 10, 0x72, 0, 0x09, 0xc0, 0x1a, 0x12, 0x23, 48, 0x06, 0x22
 	notrack jmp *%r11
 .Lrest:
@@ -177,15 +177,15 @@ rt_again_common:
 	sahf
 	movq RESULT(%rcx), %rax
 	jmp .Lback
-rt_again_end:
+rt_restart_end:
 	.cfi_endproc
-	.size rt_again, . - rt_again
+	.size rt_restart, . - rt_restart
 
 	.bss
 	.p2align 6
-	.globl rt_again_slots
-	.hidden rt_again_slots
-rt_again_slots:
-	.skip IP_AGAIN_SLOTS * IP_AGAIN_SLOT
+	.globl rt_restart_slots
+	.hidden rt_restart_slots
+rt_restart_slots:
+	.skip IP_RESTART_SLOTS * IP_RESTART_SLOT
 
 	.section .note.GNU-stack, "", @progbits

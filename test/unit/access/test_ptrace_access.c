@@ -24,8 +24,8 @@
 
 struct row {
 	const char *what;
-	struct ip_caller_facts caller;
-	struct ip_target_facts target;
+	struct ip_caller_credentials caller;
+	struct ip_target_credentials target;
 	const char *refusal; /* NULL: allowed */
 };
 
@@ -90,7 +90,7 @@ static void test_rows(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
-		const char *refusal = ip_privilege_refusal(&rows[i].caller, &rows[i].target);
+		const char *refusal = ip_ptrace_access_refusal(&rows[i].caller, &rows[i].target);
 
 		if (!refusal != !rows[i].refusal || (refusal && !strstr(refusal, rows[i].refusal)))
 			fail_msg("%s: %s, expected %s", rows[i].what, refusal ? refusal : "allowed",
@@ -101,7 +101,7 @@ static void test_rows(void **state)
 static void test_plain(void **state)
 {
 	static const struct {
-		struct ip_target_facts target;
+		struct ip_target_credentials target;
 		const char *why;
 	} cases[] = {
 		{{IDS(5, 6), 0, true}, NULL},
@@ -117,7 +117,7 @@ static void test_plain(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-		const char *why = ip_privilege_not_plain(&cases[i].target);
+		const char *why = ip_ptrace_access_not_plain(&cases[i].target);
 
 		if (!why != !cases[i].why || (why && !strstr(why, cases[i].why)))
 			fail_msg("row %zu: %s", i, why ? why : "plain");
@@ -143,7 +143,7 @@ static void test_who_asks(void **state)
 	assert_return_code(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
 	accepted = accept(listening, NULL, NULL);
 	assert_return_code(accepted, 0);
-	assert_int_equal(ip_facts_of_peer(accepted, &peer), 0);
+	assert_int_equal(ip_credentials_of_peer(accepted, &peer), 0);
 	assert_int_equal(peer.pid, getpid());
 	assert_true(ip_pidfd_lives(peer.pidfd));
 	assert_int_equal(peer.facts.ids.ruid, getuid());
@@ -156,7 +156,7 @@ static void test_who_asks(void **state)
 	close(accepted);
 	close(client);
 	close(listening);
-	assert_int_equal(ip_facts_of_peer(-1, &peer), -1);
+	assert_int_equal(ip_credentials_of_peer(-1, &peer), -1);
 }
 
 int main(void)

@@ -166,7 +166,7 @@ static void test_policy(void **state)
 		{"members: [{users: [5], program: [/x]}]", "p:1:24: unknown key 'program'"},
 	};
 	const char *good = "members:\n  - users: [71, 72]\n    programs: [/usr/sbin/a*]\n  - users: [73]\n";
-	struct ip_target_facts target = {.ids = {71, 71, 71, 1, 1, 1}, .dumpable = true};
+	struct ip_target_credentials target = {.ids = {71, 71, 71, 1, 1, 1}, .dumpable = true};
 	struct ip_policy p;
 
 	(void)state;

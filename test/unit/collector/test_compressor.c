@@ -25,21 +25,21 @@ static size_t fill(uint64_t number)
 	return n;
 }
 
-static void submit(struct ip_press *p, uint64_t number)
+static void submit(struct ip_compressor *p, uint64_t number)
 {
 	size_t n = fill(number);
 	struct ip_packet_header header = {
 		.packet_seq_num = number, .content_size = 8 * (80 + 8 * n), .packet_size = 8 * (80 + 8 * n)};
-	struct ip_press_note note = {
+	struct ip_compressor_note note = {
 		.slot = number % 7, .subbuf = number % 11, .events = n, .next = {.next_ordinal = number}};
 
-	ip_press_submit(p, &header, words, n, &note);
+	ip_compressor_submit(p, &header, words, n, &note);
 }
 
-static void check(struct ip_squeezer *s, uint64_t number, const struct ip_press_note *note, const void *bytes,
+static void check(struct ip_packet_codec *s, uint64_t number, const struct ip_compressor_note *note, const void *bytes,
 		  size_t size)
 {
-	struct ip_squeezed_head head;
+	struct ip_encoded_packet_head head;
 	size_t n = fill(number);
 
 	memcpy(&head, bytes, sizeof(head));
@@ -50,42 +50,42 @@ static void check(struct ip_squeezer *s, uint64_t number, const struct ip_press_
 	assert_int_equal(size, sizeof(head) + head.bytes);
 	assert_int_equal(ip_unsqueeze(s, &head, (const uint8_t *)bytes + sizeof(head), back, n), 0);
 	assert_memory_equal(back, words, n * sizeof(*words));
-	columns += head.form == IP_SQUEEZED_COLUMNS;
-	plain += head.form == IP_SQUEEZED_PLAIN && n > 1000;
+	columns += head.form == IP_ENCODED_PACKET_COLUMNS;
+	plain += head.form == IP_ENCODED_PACKET_PLAIN && n > 1000;
 }
 
 static void test_order(void **state)
 {
-	struct ip_press *p = ip_press_create(LIMIT, 0);
-	struct ip_squeezer *s = ip_squeezer_create();
+	struct ip_compressor *p = ip_compressor_create(LIMIT, 0);
+	struct ip_packet_codec *s = ip_packet_codec_create();
 	uint64_t in = 0, out = 0;
 
 	assert_non_null(p);
 	srandom(2);
 	columns = plain = 0;
 	while (out < PACKETS) {
-		enum ip_press_how how = random() % 3;
-		const struct ip_press_note *note;
+		enum ip_compressor_how how = random() % 3;
+		const struct ip_compressor_note *note;
 		const void *bytes;
 		size_t size;
 
-		assert_int_equal(ip_press_is_empty(p), in == out);
-		assert_int_equal(ip_press_is_full(p), in - out == LIMIT);
-		if (in < PACKETS && !ip_press_is_full(p) && random() % 3) {
+		assert_int_equal(ip_compressor_is_empty(p), in == out);
+		assert_int_equal(ip_compressor_is_full(p), in - out == LIMIT);
+		if (in < PACKETS && !ip_compressor_is_full(p) && random() % 3) {
 			submit(p, in++);
-		} else if (ip_press_take(p, how, &note, &bytes, &size)) {
+		} else if (ip_compressor_take(p, how, &note, &bytes, &size)) {
 			check(s, out++, note, bytes, size);
 		} else {
-			assert_true(in == out || how == IP_PRESS_READY);
+			assert_true(in == out || how == IP_COMPRESSOR_READY);
 		}
 	}
 	assert_true(columns > 0);
-	assert_true(plain <= ip_press_plain(p)); /* short ones do not get smaller */
+	assert_true(plain <= ip_compressor_plain(p)); /* short ones do not get smaller */
 	/* what is on its way when it ends is given up */
 	for (int i = 0; i < LIMIT; i++)
 		submit(p, i);
-	ip_press_destroy(p);
-	ip_squeezer_destroy(s);
+	ip_compressor_destroy(p);
+	ip_packet_codec_destroy(s);
 }
 
 int main(void)

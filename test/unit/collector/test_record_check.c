@@ -32,13 +32,13 @@ static size_t put_compact(uint64_t *words, size_t n, uint64_t time, uint32_t num
 static void test_the_clock_steps_back_between_two_buffers(void **state)
 {
 	uint64_t words[32] = {0}, records[32];
-	struct ip_sifted found;
+	struct ip_checked_records found;
 	size_t n = 1;
 
 	(void)state;
 	n = put_extended(words, n, SINCE - 1000, 5);
 	n = put_compact(words, n, SINCE - 900, 6);
-	ip_sift(words, n, SINCE, records, &found);
+	ip_record_check(words, n, SINCE, records, &found);
 	assert_int_equal(found.events, 0);
 	assert_int_equal(found.words, 0);
 	assert_int_equal(found.end, 0);
@@ -46,7 +46,7 @@ static void test_the_clock_steps_back_between_two_buffers(void **state)
 	/* what comes when the clock is where it was before is good again */
 	n = put_extended(words, n, SINCE, 7);
 	n = put_compact(words, n, SINCE + 100, 8);
-	ip_sift(words, n, SINCE, records, &found);
+	ip_record_check(words, n, SINCE, records, &found);
 	assert_int_equal(found.events, 2);
 	assert_int_equal(found.invalid, 2);
 	assert_int_equal(found.begin, SINCE);
@@ -56,14 +56,14 @@ static void test_the_clock_steps_back_between_two_buffers(void **state)
 static void test_the_clock_steps_back_in_a_buffer(void **state)
 {
 	uint64_t words[32] = {0}, records[32];
-	struct ip_sifted found;
+	struct ip_checked_records found;
 	size_t n = 1;
 
 	(void)state;
 	n = put_extended(words, n, SINCE + 1000, 5);
 	n = put_extended(words, n, SINCE + 10, 6);
 	n = put_compact(words, n, SINCE + 1001, 7);
-	ip_sift(words, n, SINCE, records, &found);
+	ip_record_check(words, n, SINCE, records, &found);
 	assert_int_equal(found.events, 2);
 	assert_int_equal(found.invalid, 1);
 	assert_int_equal(found.begin, SINCE + 1000);

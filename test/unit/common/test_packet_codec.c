@@ -23,21 +23,21 @@ static struct ip_packet_header header_for(size_t n)
 }
 
 /* Squeezes the first n words and compares what comes back; the size on disk. */
-static size_t there_and_back(struct ip_squeezer *s, size_t n, bool plain)
+static size_t there_and_back(struct ip_packet_codec *s, size_t n, bool plain)
 {
 	struct ip_packet_header header = header_for(n);
-	uint8_t *out = malloc(ip_squeezed_room(n));
-	struct ip_squeezed_head head;
+	uint8_t *out = malloc(ip_encoded_packet_room(n));
+	struct ip_encoded_packet_head head;
 	size_t size;
 
 	assert_non_null(out);
-	size = plain ? ip_squeeze_plain(&header, words, n, out) : ip_squeeze(s, &header, words, n, out);
-	assert_true(size <= ip_squeezed_room(n));
+	size = plain ? ip_packet_encode_plain(&header, words, n, out) : ip_packet_encode(s, &header, words, n, out);
+	assert_true(size <= ip_encoded_packet_room(n));
 	memcpy(&head, out, sizeof(head));
-	assert_int_equal(head.magic, IP_SQUEEZED_MAGIC);
+	assert_int_equal(head.magic, IP_ENCODED_PACKET_MAGIC);
 	assert_memory_equal(&head.header, &header, sizeof(header));
 	assert_int_equal(size, sizeof(head) + head.bytes);
-	assert_int_equal(head.skip, IP_SQUEEZED_SKIP + (head.form == IP_SQUEEZED_PLAIN ? head.bytes : 0));
+	assert_int_equal(head.skip, IP_ENCODED_PACKET_SKIP + (head.form == IP_ENCODED_PACKET_PLAIN ? head.bytes : 0));
 	memset(back, 0xaa, sizeof(back));
 	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, n), 0);
 	assert_memory_equal(back, words, n * sizeof(*words));
@@ -47,7 +47,7 @@ static size_t there_and_back(struct ip_squeezer *s, size_t n, bool plain)
 
 static void test_any_words(void **state)
 {
-	struct ip_squeezer *s = ip_squeezer_create();
+	struct ip_packet_codec *s = ip_packet_codec_create();
 
 	srandom(1);
 	for (size_t n = 0; n < MOST; n = 2 * n + 1)
@@ -60,7 +60,7 @@ static void test_any_words(void **state)
 			there_and_back(s, n, false);
 			there_and_back(s, n, true);
 		}
-	ip_squeezer_destroy(s);
+	ip_packet_codec_destroy(s);
 }
 
 static void fill_with_calls(size_t n)
@@ -76,25 +76,25 @@ static void fill_with_calls(size_t n)
 /* Calls in a loop, whose durations vary: one byte of eight is not known beforehand. */
 static void test_calls_become_small(void **state)
 {
-	struct ip_squeezer *s = ip_squeezer_create();
+	struct ip_packet_codec *s = ip_packet_codec_create();
 
 	fill_with_calls(4095);
 	assert_true(there_and_back(s, 4095, false) < 4095 * 2);
-	ip_squeezer_destroy(s);
+	ip_packet_codec_destroy(s);
 }
 
 static void test_damage_is_noticed(void **state)
 {
-	struct ip_squeezer *s = ip_squeezer_create();
+	struct ip_packet_codec *s = ip_packet_codec_create();
 	struct ip_packet_header header = header_for(1000);
-	uint8_t *out = malloc(ip_squeezed_room(1000));
-	struct ip_squeezed_head head;
+	uint8_t *out = malloc(ip_encoded_packet_room(1000));
+	struct ip_encoded_packet_head head;
 	unsigned unnoticed = 0;
 
 	fill_with_calls(1000);
-	ip_squeeze(s, &header, words, 1000, out);
+	ip_packet_encode(s, &header, words, 1000, out);
 	memcpy(&head, out, sizeof(head));
-	assert_int_equal(head.form, IP_SQUEEZED_COLUMNS);
+	assert_int_equal(head.form, IP_ENCODED_PACKET_COLUMNS);
 	for (size_t i = 0; i < head.bytes; i++) {
 		out[sizeof(head) + i] ^= 0x10;
 		if (ip_unsqueeze(s, &head, out + sizeof(head), back, 1000) ==
@@ -114,7 +114,7 @@ static void test_damage_is_noticed(void **state)
 	head.form = 9;
 	assert_int_equal(ip_unsqueeze(s, &head, out + sizeof(head), back, 1000), -1);
 	free(out);
-	ip_squeezer_destroy(s);
+	ip_packet_codec_destroy(s);
 }
 
 int main(void)

@@ -9,12 +9,12 @@
 #include "common/trace_segments.h"
 #include "test/unit/test.h"
 
-static char table[IP_PIECES_SIZE];
-static struct ip_pieces pieces;
+static char table[IP_TRACE_SEGMENTS_SIZE];
+static struct ip_trace_segments pieces;
 
-static void put(const struct ip_piece *p)
+static void put(const struct ip_trace_segment *p)
 {
-	ip_piece_format(p, table + ip_piece_place(p->number));
+	ip_trace_segment_format(p, table + ip_trace_segment_place(p->number));
 }
 
 /* A recording of four pieces at a time that has come to the nth. */
@@ -22,12 +22,12 @@ static void record(uint32_t n)
 {
 	memset(table, 0, sizeof(table));
 	for (uint32_t i = 0; i <= n; i++)
-		put(&(struct ip_piece){i, i < 4 ? 0 : i - 3, 100 + i, 10 * i, 1000 * i, 50 * i, i / 2});
+		put(&(struct ip_trace_segment){i, i < 4 ? 0 : i - 3, 100 + i, 10 * i, 1000 * i, 50 * i, i / 2});
 }
 
 static int parse(size_t size)
 {
-	return ip_pieces_parse("table", table, size, &pieces);
+	return ip_trace_segments_parse("table", table, size, &pieces);
 }
 
 static void test_what_was_written(void **state)
@@ -38,42 +38,42 @@ static void test_what_was_written(void **state)
 		uint32_t n = numbers[i], first = n < 4 ? 0 : n - 3;
 
 		record(n);
-		assert_int_equal(parse(n < IP_PIECES_ROOM ? (n + 1) * IP_PIECE_LINE : sizeof(table)), 0);
+		assert_int_equal(parse(n < IP_TRACE_SEGMENTS_ROOM ? (n + 1) * IP_TRACE_SEGMENT_LINE : sizeof(table)), 0);
 		assert_int_equal(pieces.newest, n);
-		assert_int_equal(ip_pieces_first(&pieces)->number, first);
-		assert_int_equal(ip_pieces_first(&pieces)->events, 50 * first);
-		assert_int_equal(ip_pieces_newest(&pieces)->bytes, 1000 * n);
-		assert_int_equal(ip_pieces_newest(&pieces)->tsc, 100 + n);
+		assert_int_equal(ip_trace_segments_first(&pieces)->number, first);
+		assert_int_equal(ip_trace_segments_first(&pieces)->events, 50 * first);
+		assert_int_equal(ip_trace_segments_newest(&pieces)->bytes, 1000 * n);
+		assert_int_equal(ip_trace_segments_newest(&pieces)->tsc, 100 + n);
 	}
 }
 
 static void test_the_largest_numbers(void **state)
 {
-	const struct ip_piece p = {UINT32_MAX - 1, UINT32_MAX - 1, UINT64_MAX, UINT64_MAX,
+	const struct ip_trace_segment p = {UINT32_MAX - 1, UINT32_MAX - 1, UINT64_MAX, UINT64_MAX,
 				   UINT64_MAX,	   UINT64_MAX,	   UINT64_MAX};
 
 	memset(table, 0, sizeof(table));
 	put(&p);
 	assert_int_equal(parse(sizeof(table)), 0);
-	assert_memory_equal(ip_pieces_first(&pieces), &p, sizeof(p));
+	assert_memory_equal(ip_trace_segments_first(&pieces), &p, sizeof(p));
 }
 
 /* A line of which a part is there only counts as little as one that is not: the one before holds. */
 static void test_half_a_line(void **state)
 {
 	record(9);
-	for (size_t n = 0; n < IP_PIECE_LINE; n++) {
-		assert_int_equal(parse(9 * IP_PIECE_LINE + n), 0);
+	for (size_t n = 0; n < IP_TRACE_SEGMENT_LINE; n++) {
+		assert_int_equal(parse(9 * IP_TRACE_SEGMENT_LINE + n), 0);
 		assert_int_equal(pieces.newest, 8);
 	}
 	assert_int_equal(parse(0), -1);
-	assert_int_equal(parse(IP_PIECE_LINE - 1), -1);
+	assert_int_equal(parse(IP_TRACE_SEGMENT_LINE - 1), -1);
 }
 
 static void test_what_cannot_be(void **state)
 {
-	const struct ip_piece good = {9, 6, 109, 90, 9000, 450, 4};
-	struct ip_piece bad[6];
+	const struct ip_trace_segment good = {9, 6, 109, 90, 9000, 450, 4};
+	struct ip_trace_segment bad[6];
 
 	for (size_t i = 0; i < 6; i++)
 		bad[i] = good;
@@ -91,10 +91,10 @@ static void test_what_cannot_be(void **state)
 	}
 	/* one in the middle is missing, or another's */
 	record(9);
-	memset(table + ip_piece_place(7), 0, IP_PIECE_LINE);
+	memset(table + ip_trace_segment_place(7), 0, IP_TRACE_SEGMENT_LINE);
 	assert_int_equal(parse(sizeof(table)), -1);
 	record(9);
-	memcpy(table + ip_piece_place(7), table + ip_piece_place(8), IP_PIECE_LINE);
+	memcpy(table + ip_trace_segment_place(7), table + ip_trace_segment_place(8), IP_TRACE_SEGMENT_LINE);
 	assert_int_equal(parse(sizeof(table)), -1);
 }
 
@@ -105,12 +105,12 @@ static void test_any_damage(void **state)
 	for (int i = 0; i < 20000; i++) {
 		record(9);
 		for (int k = rand() % 4; k >= 0; k--)
-			table[rand() % (10 * IP_PIECE_LINE)] = rand() % 3 ? '0' + rand() % 10 : rand();
+			table[rand() % (10 * IP_TRACE_SEGMENT_LINE)] = rand() % 3 ? '0' + rand() % 10 : rand();
 		if (parse(sizeof(table)) < 0)
 			continue;
-		assert_true(ip_pieces_first(&pieces)->number <= pieces.newest);
-		assert_true(pieces.newest - ip_pieces_first(&pieces)->number < IP_PIECES_MAX);
-		assert_true(ip_pieces_first(&pieces)->events <= ip_pieces_newest(&pieces)->events);
+		assert_true(ip_trace_segments_first(&pieces)->number <= pieces.newest);
+		assert_true(pieces.newest - ip_trace_segments_first(&pieces)->number < IP_TRACE_SEGMENTS_MAX);
+		assert_true(ip_trace_segments_first(&pieces)->events <= ip_trace_segments_newest(&pieces)->events);
 	}
 }
 

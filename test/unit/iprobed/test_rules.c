@@ -437,7 +437,7 @@ static void test_jobs(void **state)
 
 	(void)state;
 	assert_int_equal(ip_rules_job_start(&job, argv, "/", -1, more), 0);
-	while (!ip_rules_job_turn(&job, ip_now_ns()))
+	while (!ip_rules_job_step(&job, ip_now_ns()))
 		nanosleep(&nap, NULL);
 	assert_int_equal(WEXITSTATUS(job.status), 3);
 	assert_int_equal(sscanf(job.text, "/dev/shm more %lu %lu 0\n/\n%n", &space, &data, &length), 2);

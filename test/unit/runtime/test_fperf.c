@@ -38,7 +38,7 @@ struct fixture {
 /* What meters.c has in the runtime. */
 struct ip_rt_private rt_private;
 
-void *rt_room(struct ip_meters *m, uint64_t offset, uint64_t size)
+void *rt_meters_at(struct ip_meters *m, uint64_t offset, uint64_t size)
 {
 	assert_true(offset <= BLOCK && size <= BLOCK - offset);
 	return (char *)m + offset;

@@ -16,7 +16,7 @@
 /* Two functions go live, seven idle, each of two sites: nine groups of two. */
 static void test_functions_that_go_idle_are_groups(void **state)
 {
-	struct ip_difference d = {0};
+	struct ip_plan_diff d = {0};
 	struct ip_change live[4] = {{.group = 0}, {.group = 0}, {.group = 5}, {.group = 5}},
 			 idle[2 * FUNCTIONS] = {0}, *changes;
 	uint32_t function_of[2 * FUNCTIONS];
@@ -31,7 +31,7 @@ static void test_functions_that_go_idle_are_groups(void **state)
 	d.idle.changes = idle;
 	d.idle.function_of = function_of;
 	d.idle.nchanges = 2 * FUNCTIONS;
-	changes = ip_difference_changes(&d, &n);
+	changes = ip_plan_diff_changes(&d, &n);
 	assert_non_null(changes);
 	assert_int_equal(n, 4 + 2 * FUNCTIONS);
 	for (size_t i = 0; i < n; i++) {

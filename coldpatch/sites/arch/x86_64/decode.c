@@ -182,7 +182,7 @@ static int evidence_reset(struct evidence *e, uint64_t size)
 
 static int evidence_target(struct evidence *e, uint64_t target)
 {
-	if (ip_grow(&e->targets, e->ntargets, sizeof(*e->targets)))
+	if (ip_array_grow(&e->targets, e->ntargets, sizeof(*e->targets)))
 		return -1;
 	e->targets[e->ntargets++] = target;
 	return 0;

@@ -69,7 +69,7 @@ static void a_thread_that_ends_behind_the_look_is_sound(void **state)
 	assert_int_equal(ip_target_open(pid, true, &target), 0);
 	target->anchor.tid_at = ip_arch_tid_places[0];
 	for (int i = 0; i < 2000 && !looks; i++) {
-		assert_int_equal(ip_thread_watch_turn(watch, target, false), 0);
+		assert_int_equal(ip_thread_watch_step(watch, target, false), 0);
 		usleep(5 * MS);
 	}
 	assert_int_equal(looks, 1);

@@ -71,12 +71,12 @@ static size_t size_of(size_t probe)
 static void test_places(void **state)
 {
 	struct ip_probe_list *list = make_list();
-	struct ip_stub_map map, again;
+	struct ip_stub_layout map, again;
 	uint8_t *used;
 
 	(void)state;
-	assert_int_equal(ip_stub_map_make(list, arch, &map), 0);
-	assert_int_equal(ip_stub_map_make(list, arch, &again), 0);
+	assert_int_equal(ip_stub_layout_make(list, arch, &map), 0);
+	assert_int_equal(ip_stub_layout_make(list, arch, &again), 0);
 	assert_int_equal(map.size, again.size);
 	assert_memory_equal(map.offsets, again.offsets, N * sizeof(*map.offsets));
 	assert_memory_equal(map.payload_offsets, again.payload_offsets, N * sizeof(*map.payload_offsets));
@@ -110,8 +110,8 @@ static void test_places(void **state)
 				assert_int_equal(map.payloads[i] == map.payloads[k], i == 2 && k == 1);
 	}
 	free(used);
-	ip_stub_map_clear(&map);
-	ip_stub_map_clear(&again);
+	ip_stub_layout_clear(&map);
+	ip_stub_layout_clear(&again);
 	ip_probe_list_destroy(list);
 }
 

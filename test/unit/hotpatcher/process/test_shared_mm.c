@@ -93,7 +93,7 @@ static void the_kernel_does_not_tell(void **state)
 {
 	assert_int_equal(syscall(SYS_kcmp, getpid(), getppid(), KCMP_VM, 0, 0), -1);
 	assert_int_equal(errno, EPERM);
-	assert_false(ip_kin_is(getpid(), getpid()));
+	assert_false(ip_shared_mm_is(getpid(), getpid()));
 }
 
 static void kin_may_be(void **state)
@@ -103,18 +103,18 @@ static void kin_may_be(void **state)
 	pid_t *all;
 	size_t n;
 
-	assert_true(ip_kin_may_be(getpid(), pid));
-	assert_int_equal(ip_kin_find(getpid(), getpid(), &all, &n), -1);
+	assert_true(ip_shared_mm_may_be(getpid(), pid));
+	assert_int_equal(ip_shared_mm_find(getpid(), getpid(), &all, &n), -1);
 	end_kin(pid, end);
-	assert_false(ip_kin_may_be(getpid(), pid));
-	assert_int_equal(ip_kin_find(getpid(), getpid(), &all, &n), 0);
+	assert_false(ip_shared_mm_may_be(getpid(), pid));
+	assert_int_equal(ip_shared_mm_find(getpid(), getpid(), &all, &n), 0);
 	assert_int_equal(n, 0);
 }
 
 static void others_are_not(void **state)
 {
-	assert_false(ip_kin_may_be(getpid(), getppid()));
-	assert_false(ip_kin_may_be(getpid(), 1));
+	assert_false(ip_shared_mm_may_be(getpid(), getppid()));
+	assert_false(ip_shared_mm_may_be(getpid(), 1));
 }
 
 static void *grow(void *data)
@@ -134,7 +134,7 @@ static void others_are_not_while_it_grows(void **state)
 	ended = false;
 	assert_int_equal(pthread_create(&thread, NULL, grow, NULL), 0);
 	for (int i = 0; i < 100; i++)
-		not += !ip_kin_may_be(getpid(), getppid());
+		not += !ip_shared_mm_may_be(getpid(), getppid());
 	ended = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	/* when it is just as large as the other one has been at most, there is no telling: that is once */
@@ -150,7 +150,7 @@ static void others_may_be_where_no_file_can_be_opened(void **state)
 	none = limit;
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	const bool may_be = ip_kin_may_be(getpid(), getppid());
+	const bool may_be = ip_shared_mm_may_be(getpid(), getppid());
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_true(may_be);
 }
@@ -165,7 +165,7 @@ static void kin_whose_sizes_go_to_and_fro(void **state)
 	ended = false;
 	assert_int_equal(pthread_create(&thread, NULL, change_sizes, NULL), 0);
 	for (int i = 0; i < TRIES; i++)
-		assert_true(ip_kin_may_be(getpid(), pid));
+		assert_true(ip_shared_mm_may_be(getpid(), pid));
 	ended = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	end_kin(pid, end);

@@ -48,17 +48,17 @@ static pid_t make_lender(pid_t tid, enum end how, int done)
 
 	if (child)
 		return child;
-	ip_guard_start();
-	if (!ip_guard_begin() || pthread_create(&thread, NULL, sleep_on, NULL) != 0)
+	ip_priority_guard_start();
+	if (!ip_priority_guard_begin() || pthread_create(&thread, NULL, sleep_on, NULL) != 0)
 		_exit(1);
-	entry = ip_guard_raise(tid);
+	entry = ip_priority_guard_raise(tid);
 	if (!entry || write(done, "", 1) != 1)
 		_exit(2);
 	if (how == THREAD_ENDS)
 		syscall(SYS_exit, 0);
 	if (how == GIVES_BACK) {
-		ip_guard_restore(entry);
-		ip_guard_stop();
+		ip_priority_guard_restore(entry);
+		ip_priority_guard_stop();
 		_exit(0);
 	}
 	pause();
@@ -85,7 +85,7 @@ static void try(enum end how)
 	int ends[2];
 	char byte;
 
-	if (!ip_guard_may_lend())
+	if (!ip_priority_guard_may_lend())
 		skip();
 	sleeper = make_sleeper();
 	assert_int_equal(pipe(ends), 0); /* not the sleeper's: it tells when the lender has failed */

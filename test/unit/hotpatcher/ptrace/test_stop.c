@@ -61,9 +61,9 @@ static void groups_stay_whole(void **state)
 	size_t n = make_functions(changes, N), done = 0, parts = 0;
 	unsigned part_of[N] = {0};
 
-	assert_int_equal(ip_parts_order(changes, n), 0);
+	assert_int_equal(ip_stop_batches_order(changes, n), 0);
 	while (done < n) {
-		size_t part = ip_parts_next(changes + done, n - done, ip_patch_expect_ns(20, 0));
+		size_t part = ip_stop_batches_next(changes + done, n - done, ip_patch_expect_ns(20, 0));
 
 		assert_true(part > 0 && part <= n - done);
 		parts++;
@@ -91,7 +91,7 @@ static void parts_keep_within_their_time(void **state)
 	for (size_t i = 0; i < n; i++)
 		fill(&changes[i], 0x400000 + i * 256, i / 2); /* 16 sites a page, none crosses */
 	while (done < n) {
-		size_t part = ip_parts_next(changes + done, n - done, allowed);
+		size_t part = ip_stop_batches_next(changes + done, n - done, allowed);
 		uint64_t first = changes[done].address / 4096, last = changes[done + part - 1].address / 4096;
 
 		assert_true(last - first + 1 <= 50);
@@ -100,7 +100,7 @@ static void parts_keep_within_their_time(void **state)
 		done += part;
 	}
 	/* a time for less than one function gives one function, so that there is an end */
-	assert_int_equal(ip_parts_next(changes, n, 0), 2);
+	assert_int_equal(ip_stop_batches_next(changes, n, 0), 2);
 	free(changes);
 }
 
@@ -113,8 +113,8 @@ static void crossing_sites_cost_more(void **state)
 	assert_true(ip_change_crosses_page(&crosses));
 	assert_false(ip_change_crosses_page(&lies));
 	assert_true(ip_patch_expect_ns(10, 5) > ip_patch_expect_ns(10, 0));
-	assert_true(ip_parts_write_ns(50000000, 8) == 25000000);
-	assert_true(ip_parts_write_ns(1000000, 100000) == 0);
+	assert_true(ip_stop_batches_write_ns(50000000, 8) == 25000000);
+	assert_true(ip_stop_batches_write_ns(1000000, 100000) == 0);
 }
 
 /* A child that waits to be killed. */
@@ -135,18 +135,18 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static struct ip_guard_table *new_table(void)
+static struct ip_priority_guard_table *new_table(void)
 {
-	struct ip_guard_table *table = calloc(1, sizeof(*table));
+	struct ip_priority_guard_table *table = calloc(1, sizeof(*table));
 
 	assert_non_null(table);
 	return table;
 }
 
 /* Raises the child, or skips the test where that is not ours to do. */
-static uint32_t raise_or_skip(struct ip_guard_table *table, pid_t child)
+static uint32_t raise_or_skip(struct ip_priority_guard_table *table, pid_t child)
 {
-	uint32_t entry = ip_guard_table_raise(table, child);
+	uint32_t entry = ip_priority_guard_table_raise(table, child);
 
 	if (!entry) {
 		end_child(child);
@@ -158,7 +158,7 @@ static uint32_t raise_or_skip(struct ip_guard_table *table, pid_t child)
 
 static void a_raised_thread_gets_its_own_back(void **state)
 {
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 	pid_t child = make_child();
 	uint32_t entry;
 
@@ -166,11 +166,11 @@ static void a_raised_thread_gets_its_own_back(void **state)
 	entry = raise_or_skip(table, child);
 	assert_int_equal(sched_getscheduler(child) & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
 	assert_int_equal(table->entries[entry - 1].tid, child);
-	assert_true(ip_guard_table_restore(table, entry));
+	assert_true(ip_priority_guard_table_restore(table, entry));
 	assert_int_equal(sched_getscheduler(child), SCHED_OTHER);
 	assert_int_equal(getpriority(PRIO_PROCESS, child), 7);
 	assert_int_equal(table->entries[entry - 1].tid, 0);
-	assert_int_equal(ip_guard_restore_all(table), 0);
+	assert_int_equal(ip_priority_guard_restore_all(table), 0);
 	end_child(child);
 	free(table);
 }
@@ -178,12 +178,12 @@ static void a_raised_thread_gets_its_own_back(void **state)
 static void the_flag_of_a_thread_stays(void **state)
 {
 	const struct sched_param none = {0};
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 	pid_t child = make_child();
 
 	assert_int_equal(sched_setscheduler(child, SCHED_OTHER | SCHED_RESET_ON_FORK, &none), 0);
 	raise_or_skip(table, child);
-	assert_int_equal(ip_guard_restore_all(table), 1);
+	assert_int_equal(ip_priority_guard_restore_all(table), 1);
 	assert_int_equal(sched_getscheduler(child), SCHED_OTHER | SCHED_RESET_ON_FORK);
 	end_child(child);
 	free(table);
@@ -192,18 +192,18 @@ static void the_flag_of_a_thread_stays(void **state)
 static void other_policies_are_left_alone(void **state)
 {
 	const struct sched_param none = {0}, rt = {.sched_priority = 3};
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 	pid_t child = make_child();
 
 	assert_int_equal(sched_setscheduler(child, SCHED_BATCH, &none), 0);
-	assert_int_equal(ip_guard_table_raise(table, child), 0);
+	assert_int_equal(ip_priority_guard_table_raise(table, child), 0);
 	assert_int_equal(sched_getscheduler(child), SCHED_BATCH);
 	if (sched_setscheduler(child, SCHED_RR, &rt) == 0) {
-		assert_int_equal(ip_guard_table_raise(table, child), 0);
+		assert_int_equal(ip_priority_guard_table_raise(table, child), 0);
 		assert_int_equal(sched_getscheduler(child), SCHED_RR);
 		assert_int_equal(sched_setscheduler(child, SCHED_OTHER, &none), 0);
 		assert_int_equal(setpriority(PRIO_PROCESS, child, -1), 0);
-		assert_int_equal(ip_guard_table_raise(table, child), 0);
+		assert_int_equal(ip_priority_guard_table_raise(table, child), 0);
 		assert_int_equal(sched_getscheduler(child), SCHED_OTHER);
 	}
 	assert_int_equal(table->n, 0);
@@ -215,12 +215,12 @@ static void other_policies_are_left_alone(void **state)
 static void a_change_by_others_counts(void **state)
 {
 	const struct sched_param rt = {.sched_priority = 3};
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 	pid_t child = make_child();
 	uint32_t entry = raise_or_skip(table, child);
 
 	assert_int_equal(sched_setscheduler(child, SCHED_RR, &rt), 0);
-	assert_false(ip_guard_table_restore(table, entry));
+	assert_false(ip_priority_guard_table_restore(table, entry));
 	assert_int_equal(sched_getscheduler(child), SCHED_RR);
 	end_child(child);
 	free(table);
@@ -229,12 +229,12 @@ static void a_change_by_others_counts(void **state)
 /* The number of a thread that has ended may be somebody else's by then, who may even have the same policy. */
 static void a_younger_thread_is_not_ours(void **state)
 {
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 	pid_t child = make_child();
 
 	raise_or_skip(table, child);
 	table->used_ticks = 1; /* as if it had been used before the child was born */
-	assert_int_equal(ip_guard_restore_all(table), 0);
+	assert_int_equal(ip_priority_guard_restore_all(table), 0);
 	assert_int_equal(sched_getscheduler(child) & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
 	end_child(child);
 	free(table);
@@ -242,13 +242,13 @@ static void a_younger_thread_is_not_ours(void **state)
 
 static void damaged_tables_do_no_harm(void **state)
 {
-	struct ip_guard_table *table = new_table();
+	struct ip_priority_guard_table *table = new_table();
 
 	table->n = UINT32_MAX;
 	table->used_ticks = UINT64_MAX;
-	table->entries[0] = (struct ip_guard_entry){.tid = INT32_MAX, .policy = SCHED_FIFO};
-	table->entries[1] = (struct ip_guard_entry){.tid = getpid(), .policy = SCHED_BATCH};
-	assert_int_equal(ip_guard_restore_all(table), 0);
+	table->entries[0] = (struct ip_priority_guard_entry){.tid = INT32_MAX, .policy = SCHED_FIFO};
+	table->entries[1] = (struct ip_priority_guard_entry){.tid = getpid(), .policy = SCHED_BATCH};
+	assert_int_equal(ip_priority_guard_restore_all(table), 0);
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 	free(table);
 }
@@ -261,8 +261,8 @@ static void the_guard_outlives_who_is_killed(void **state)
 
 	killed = fork();
 	if (killed == 0) {
-		ip_guard_start();
-		if (!ip_guard_begin() || !ip_guard_raise(child))
+		ip_priority_guard_start();
+		if (!ip_priority_guard_begin() || !ip_priority_guard_raise(child))
 			_exit(77);
 		raise(SIGKILL);
 	}
@@ -279,10 +279,10 @@ static void the_guard_outlives_who_is_killed(void **state)
 
 static void the_guard_ends_with_us(void **state)
 {
-	ip_guard_start();
-	ip_guard_start();
-	ip_guard_stop();
-	ip_guard_stop();
+	ip_priority_guard_start();
+	ip_priority_guard_start();
+	ip_priority_guard_stop();
+	ip_priority_guard_stop();
 	errno = 0;
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
