@@ -30,7 +30,7 @@ static struct {
 	pid_t pid; /* that it holds */
 	bool restore_only;
 	struct ip_policy_entry entry; /* of a member */
-} permit;
+} delegation;
 
 static const char *const kinds[] = {
 	[IP_DELEGATION_OWN] = "own", [IP_DELEGATION_MEMBER] = "member", [IP_DELEGATION_ANY] = "any"};
@@ -181,26 +181,26 @@ int ip_delegation_take(void)
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return ip_error_errno("prctl");
 	if (!rest || take_kind(text, rest - text, &kind, &uid) < 0 ||
-	    sscanf(rest, ":%d%n", &permit.pidfd, &length) != 1 ||
-	    (permit.pid = held_pid(permit.pidfd)) <= 0 ||
-	    (kind == IP_DELEGATION_MEMBER ? !rest[length] || take_entry(rest + length, &permit.entry) < 0
+	    sscanf(rest, ":%d%n", &delegation.pidfd, &length) != 1 ||
+	    (delegation.pid = held_pid(delegation.pidfd)) <= 0 ||
+	    (kind == IP_DELEGATION_MEMBER ? !rest[length] || take_entry(rest + length, &delegation.entry) < 0
 				      : rest[length] != '\0') ||
 	    become_user(kind, uid) < 0 || set_effective(USUAL) < 0)
 		return ip_error("the variable %s is set, and is not as iprobed sets it: unset it",
 				IP_DELEGATION_VARIABLE);
-	permit.kind = kind;
+	delegation.kind = kind;
 	unsetenv(IP_DELEGATION_VARIABLE); /* our children have their own */
 	return 0;
 }
 
 bool ip_delegation_is_lent(void)
 {
-	return permit.kind != IP_DELEGATION_NONE;
+	return delegation.kind != IP_DELEGATION_NONE;
 }
 
 bool ip_delegation_put_down(void)
 {
-	if (!permit.kind)
+	if (!delegation.kind)
 		return false;
 	if (set_effective(NOTHING) < 0) /* our own: nothing can forbid it */
 		abort();
@@ -217,11 +217,11 @@ int ip_delegation_open(const char *name, int flags)
 {
 	int fd, error;
 
-	if (permit.kind && set_effective(EVERYTHING) < 0)
+	if (delegation.kind && set_effective(EVERYTHING) < 0)
 		abort();
 	fd = open(name, flags | O_CLOEXEC);
 	error = errno;
-	ip_delegation_take_up(permit.kind != IP_DELEGATION_NONE);
+	ip_delegation_take_up(delegation.kind != IP_DELEGATION_NONE);
 	errno = error;
 	return fd;
 }
@@ -275,7 +275,7 @@ static int check_member(pid_t pid, pid_t tid, int held)
 	if (!program)
 		return -1;
 	why = ip_ptrace_access_not_plain(&facts);
-	if (!why && !ip_policy_entry_allows(&permit.entry, facts.ids.ruid, program))
+	if (!why && !ip_policy_entry_allows(&delegation.entry, facts.ids.ruid, program))
 		why = "is not what the policy lists";
 	return why ? ip_error("pid %d %s: iprobed goes no further; nothing was changed", tid, why) : 0;
 }
@@ -294,12 +294,12 @@ int ip_delegation_check_thread(pid_t pid, pid_t tid)
 {
 	int ret;
 
-	if (!permit.kind || permit.kind == IP_DELEGATION_ANY)
+	if (!delegation.kind || delegation.kind == IP_DELEGATION_ANY)
 		return 0;
-	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
+	if (pid == delegation.pid && !ip_pidfd_lives(delegation.pidfd))
 		return ip_error("pid %d has ended", pid);
-	if (permit.kind == IP_DELEGATION_MEMBER)
-		return check_member(pid, tid, permit.pidfd);
+	if (delegation.kind == IP_DELEGATION_MEMBER)
+		return check_member(pid, tid, delegation.pidfd);
 	ret = ask_kernel(pid, tid);
 	return ret < 0 ? refuse(pid)
 	       : ret   ? ip_error("pid %d: thread %d is not one of its any more: try again", pid, tid)
@@ -308,12 +308,12 @@ int ip_delegation_check_thread(pid_t pid, pid_t tid)
 
 bool ip_delegation_restores_only(void)
 {
-	return permit.restore_only;
+	return delegation.restore_only;
 }
 
 void ip_delegation_restore_only(void)
 {
-	permit.restore_only = true;
+	delegation.restore_only = true;
 }
 
 static int check_threads(pid_t pid)
@@ -337,14 +337,14 @@ static int check_threads(pid_t pid)
 
 int ip_delegation_check(pid_t pid)
 {
-	if (!permit.kind)
+	if (!delegation.kind)
 		return 0;
-	if (pid == permit.pid && !ip_pidfd_lives(permit.pidfd))
+	if (pid == delegation.pid && !ip_pidfd_lives(delegation.pidfd))
 		return ip_error("pid %d has ended", pid);
-	if (permit.kind == IP_DELEGATION_MEMBER) {
+	if (delegation.kind == IP_DELEGATION_MEMBER) {
 		_cleanup_close_ int held = ip_pidfd_open(pid);
 
 		return check_member(pid, pid, held);
 	}
-	return permit.kind == IP_DELEGATION_OWN ? check_threads(pid) : 0;
+	return delegation.kind == IP_DELEGATION_OWN ? check_threads(pid) : 0;
 }

@@ -30,7 +30,7 @@
 
 struct dump {
 	const struct cli_dump_options *options;
-	struct ip_interest *focus;		  /* NULL: everything */
+	struct ip_interest *interest;		  /* NULL: everything */
 	uint64_t calls;			  /* opened so far */
 	const struct ip_interest_span *span; /* that the last line was in */
 	struct ip_trace_reader *trace;
@@ -101,13 +101,13 @@ static bool is_wanted(struct dump *d, uint64_t call, size_t depth, uint64_t ts, 
 
 	if (ns < o->filter.from_ns || ns > o->filter.to_ns || depth >= o->filter.depth)
 		return false;
-	if (!d->focus)
+	if (!d->interest)
 		return true;
-	if (call == NO_CALL ? o->min_duration_ns > 0 : !ip_interest_is_long(d->focus, call))
+	if (call == NO_CALL ? o->min_duration_ns > 0 : !ip_interest_is_long(d->interest, call))
 		return false;
 	if (!o->around)
 		return true;
-	span = ip_interest_span_at(d->focus, ts);
+	span = ip_interest_span_at(d->interest, ts);
 	if (span && span != d->span && d->span && !d->json)
 		ip_print(stdout, "--"
 				 "\n");
@@ -237,7 +237,7 @@ static void print_exit(struct dump *d, const struct ip_frame *frame, size_t dept
 		ip_print(stdout, ",\"duration_ns\":%" PRIu64, ns);
 	else
 		ip_print(stdout, "  %s", ip_format_ns(ns, buffer));
-	if (d->focus && ip_interest_is_slow(d->focus, frame->tag))
+	if (d->interest && ip_interest_is_slow(d->interest, frame->tag))
 		ip_print(stdout, "%s", d->json ? ",\"slow\":true" : "  (slow)");
 	if (how == IP_END_EXIT && frame->flags & IP_FRAME_TAIL)
 		end_line(d, "  (until its tail call)", ",\"tail\":true,\"until_tail_call\":true}");
@@ -256,7 +256,7 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	frame->tag = d->calls < UINT32_MAX ? d->calls++ : UINT32_MAX; /* as in the first reading (focus.c) */
 	if (begin_line(context, frame->function, frame->tag, "entry", depth, frame->start)) {
 		print_args(context);
-		if (d->json && d->focus && ip_interest_is_slow(d->focus, frame->tag))
+		if (d->json && d->interest && ip_interest_is_slow(d->interest, frame->tag))
 			ip_print(stdout, ",\"slow\":true");
 		if (!d->json)
 			ip_print(stdout, "%s",
@@ -345,7 +345,7 @@ static int print_all(struct dump *d, uint32_t tid)
 }
 
 /* The first reading, where one is needed. */
-static int find_focus(struct dump *d)
+static int find_interest(struct dump *d)
 {
 	const struct cli_dump_options *o = d->options;
 	_cleanup_free_ bool *around = o->around ? cli_reader_select(d->trace, o->around) : NULL;
@@ -360,23 +360,23 @@ static int find_focus(struct dump *d)
 		return -1;
 	if (!o->around && !o->min_duration_ns)
 		return 0;
-	if (ip_interest_find(d->trace, &options, &d->focus) < 0)
+	if (ip_interest_find(d->trace, &options, &d->interest) < 0)
 		return -1;
-	if (o->around && !d->focus->nslow)
+	if (o->around && !d->interest->nslow)
 		return ip_error("%s: no call of %s lasts longer than %s (iprobe report tells the longest)",
 				d->trace->dir, o->around, ip_format_ns(o->slower_than_ns, slower));
 	/* how much there will be to read, before it begins */
 	if (o->around)
 		ip_print(stderr, "iprobe: %s call%s slower than %s, in %s place%s\n",
-			 ip_format_count(d->focus->nslow, calls), d->focus->nslow == 1 ? "" : "s",
-			 ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->focus->nspans, places),
-			 d->focus->nspans == 1 ? "" : "s");
+			 ip_format_count(d->interest->nslow, calls), d->interest->nslow == 1 ? "" : "s",
+			 ip_format_ns(o->slower_than_ns, slower), ip_format_count(d->interest->nspans, places),
+			 d->interest->nspans == 1 ? "" : "s");
 	return 0;
 }
 
 static void clear(struct dump *d)
 {
-	ip_interest_destroy(d->focus);
+	ip_interest_destroy(d->interest);
 	for (size_t i = 0; d->fragments && i < d->trace->session->nfunctions; i++)
 		free(d->fragments[i]);
 	free(d->fragments);
@@ -394,7 +394,7 @@ static int show(const char *dir, const struct cli_dump_options *options)
 	if (ret == 0) {
 		d.several = d.trace->processes > 1;
 		d.selected = cli_reader_select(d.trace, options->filter.functions);
-		ret = d.selected ? find_focus(&d) : -1;
+		ret = d.selected ? find_interest(&d) : -1;
 	}
 	if (ret == 0) {
 		d.names = ip_names_create(d.trace->session);

@@ -23,7 +23,7 @@
 #define PAGES	    1000u
 #define SLEEPS	    20u
 #define CPU_NS	    20000000ull
-#define PATIENCE_NS 20000000000ull
+#define TIMEOUT_NS 20000000000ull
 #define SPIN_NS	    200000000ull
 #define ROUNDS	    1000000ull
 #define READINGS    2000u
@@ -85,7 +85,7 @@ static void test_clocks(void)
 	/* others may have the CPU for most of the time */
 	while (clock_of(CLOCK_MONOTONIC) - wall < SPIN_NS ||
 	       (clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu < CPU_NS &&
-		clock_of(CLOCK_MONOTONIC) - wall < PATIENCE_NS))
+		clock_of(CLOCK_MONOTONIC) - wall < TIMEOUT_NS))
 		;
 	cpu = clock_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	wall = clock_of(CLOCK_MONOTONIC) - wall;

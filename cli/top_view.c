@@ -356,7 +356,7 @@ static void move(struct view *v, int key)
 		choose(v, key == CLI_KEY_HOME ? 0 : v->rows.n - 1);
 }
 
-static void press(struct view *v, int key)
+static void compressor(struct view *v, int key)
 {
 	if (key == CLI_KEY_END_OF_INPUT) {
 		v->quit = true;
@@ -467,7 +467,7 @@ static int run(struct view *v)
 		key = cli_screen_key(v->end_ns && v->end_ns < v->next_ns ? v->end_ns : v->next_ns,
 				     cli_top_session_fd(v->session));
 		if (key && key != CLI_KEY_RESIZED)
-			press(v, key);
+			compressor(v, key);
 		if (cli_top_session_has_ended(v->session))
 			return 0;
 		now = now_ns();

@@ -67,7 +67,7 @@ struct ip_coarse_clock {
 	atomic_bool stop;
 	uint64_t stamp; /* v of the last refresh */
 	uint64_t seen;	/* sum of what the slots have recorded and left out */
-	struct ip_coarse_interval pace;
+	struct ip_coarse_interval interval;
 	int loadavg;	 /* /proc/loadavg; -1: not there */
 	uint64_t loaded; /* stamp at which it was read last */
 	struct run run;
@@ -202,13 +202,13 @@ static void *run(void *data)
 	if (!ip_delegation_is_lent()) /* iprobed lends it for stops alone */
 		pthread_setschedparam(pthread_self(), SCHED_FIFO, &above);
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
-		const uint64_t ns = ip_coarse_interval_nap(&p->pace);
+		const uint64_t ns = ip_coarse_interval_nap(&p->interval);
 		const struct timespec nap = {.tv_nsec = ns};
 
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
 		refresh(p);
-		if (ip_coarse_interval_is_time(&p->pace))
-			ip_coarse_interval_note(&p->pace, look(p), runnable(p), own_cpu_ns());
+		if (ip_coarse_interval_is_time(&p->interval))
+			ip_coarse_interval_note(&p->interval, look(p), runnable(p), own_cpu_ns());
 	}
 	return NULL;
 }
@@ -285,7 +285,7 @@ int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_cloc
 	p->area = area;
 	p->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
 	p->loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-	ip_coarse_interval_begin(&p->pace, sysconf(_SC_NPROCESSORS_ONLN));
+	ip_coarse_interval_begin(&p->interval, sysconf(_SC_NPROCESSORS_ONLN));
 	p->out = p->dirfd < 0 ? NULL
 			      : open_stamps(p, O_WRONLY | O_CREAT | (area->clock->now ? O_APPEND : O_TRUNC));
 	if (!p->out) {

@@ -25,9 +25,9 @@ int ip_coarse_clock_start(struct ip_area *area, int dirfd, struct ip_coarse_cloc
 
 /* Puts what was noted of stamps before that time together in one line, as wide as the widest of it: so that what is on disk does not grow with what is
  * not there any more. Where it cannot be done (no room on the disk) it stays as it is. Not from two threads at once. */
-void ip_coarse_clock_condense(struct ip_coarse_clock *pulse, uint64_t before);
+void ip_coarse_clock_condense(struct ip_coarse_clock *coarse_clock, uint64_t before);
 
 /* A last time; no hook may take a stamp any more. NULL is fine, and for ret too. */
-void ip_coarse_clock_stop(struct ip_coarse_clock *pulse, struct ip_coarse_clock_stats *ret);
+void ip_coarse_clock_stop(struct ip_coarse_clock *coarse_clock, struct ip_coarse_clock_stats *ret);
 
 #endif

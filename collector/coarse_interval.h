@@ -39,14 +39,14 @@ struct ip_coarse_interval {
 	bool known;	    /* what the load is */
 };
 
-void ip_coarse_interval_begin(struct ip_coarse_interval *pace, long cpus);
+void ip_coarse_interval_begin(struct ip_coarse_interval *interval, long cpus);
 
 /* Nanoseconds to sleep now. */
-uint64_t ip_coarse_interval_nap(struct ip_coarse_interval *pace);
+uint64_t ip_coarse_interval_nap(struct ip_coarse_interval *interval);
 
 /* Behind it: whether to look at the target and the machine. If so: whether stamps were taken since the last look, threads that are running or waiting, us
  * included (0: not looked at), and our CPU time so far. */
-bool ip_coarse_interval_is_time(const struct ip_coarse_interval *pace);
-void ip_coarse_interval_note(struct ip_coarse_interval *pace, bool taken, unsigned runnable, uint64_t cpu_ns);
+bool ip_coarse_interval_is_time(const struct ip_coarse_interval *interval);
+void ip_coarse_interval_note(struct ip_coarse_interval *interval, bool taken, unsigned runnable, uint64_t cpu_ns);
 
 #endif

@@ -18,7 +18,7 @@
 #define REAP_OFTEN_NS	 20000000ull /* while a look costs little: how well ends of threads are known */
 #define REAP_OFTEN_SLOTS 32u
 #define FLUSH_TURNS	 1000
-#define PRESS_NAP_NS	 1000000ull /* while packets are being compressed */
+#define COMPRESSOR_NAP_NS	 1000000ull /* while packets are being compressed */
 
 int ip_collector_create(struct ip_area *area, struct ip_trace *trace, struct ip_target *target,
 			uint64_t max_size, struct ip_collector **ret)
@@ -55,7 +55,7 @@ void ip_collector_destroy(struct ip_collector *c)
 	if (!c)
 		return;
 	ip_flight_recorder_destroy(c->window);
-	ip_compressor_destroy(c->press);
+	ip_compressor_destroy(c->compressor);
 	free(c->slots);
 	free(c->suspended);
 	free(c->pids);
@@ -104,7 +104,7 @@ int ip_collector_poll(struct ip_collector *c)
 	return taken;
 }
 
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *pace, int taken, bool records,
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *interval, int taken, bool records,
 			  uint64_t now_ns, uint64_t max_ns)
 {
 	int32_t nfree = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
@@ -112,13 +112,13 @@ uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval 
 						     : (unsigned)nfree > total ? total
 									       : (unsigned)nfree;
 
-	if (c->press && !ip_compressor_is_empty(c->press) && max_ns > PRESS_NAP_NS)
-		max_ns = PRESS_NAP_NS;
+	if (c->compressor && !ip_compressor_is_empty(c->compressor) && max_ns > COMPRESSOR_NAP_NS)
+		max_ns = COMPRESSOR_NAP_NS;
 	if (c->window) /* it takes nothing, and what is free says nothing */
 		nready = total;
 	if (!records)
 		nready = UINT32_MAX;
-	return ip_poll_interval_nap(pace, now_ns, taken, nready, total, slots_used(c), max_ns);
+	return ip_poll_interval_nap(interval, now_ns, taken, nready, total, slots_used(c), max_ns);
 }
 
 /* All claims; those for which gone says so, or with NULL all, are of threads that have ended. */
@@ -228,11 +228,11 @@ void ip_collector_set_hot(struct ip_collector *c, struct ip_hot *hot)
 	c->hot = hot;
 }
 
-void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
+void ip_collector_set_followed(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
 			     void *data)
 {
-	c->family_gone = gone;
-	c->family = data;
+	c->followed_gone = gone;
+	c->followed = data;
 }
 
 void ip_collector_each_process(const struct ip_collector *c, void (*visit)(void *data, pid_t pid), void *data)
@@ -282,7 +282,7 @@ void ip_collector_stats(const struct ip_collector *c, struct ip_collector_stats 
 		if (position > c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS)
 			ret->pending += position - c->slots[i].p.next_ordinal * IP_SUBBUF_WORDS;
 	}
-	ret->plain = c->press ? ip_compressor_plain(c->press) : 0;
+	ret->plain = c->compressor ? ip_compressor_plain(c->compressor) : 0;
 	if (c->window) {
 		ret->pending = ip_flight_recorder_kept(c);
 		ret->overwritten = ip_flight_recorder_overwritten(c);

@@ -41,7 +41,7 @@ void ip_collector_destroy(struct ip_collector *c);
 
 /* Tells the threads of other processes that use the area (forked children) from ended ones: gone(data, pid, tid), both as the
  * process names them. Without it only the target's are known. */
-void ip_collector_set_family(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
+void ip_collector_set_followed(struct ip_collector *c, bool (*gone)(void *data, pid_t pid, pid_t tid),
 			     void *data);
 
 /* Who takes over what the block of an ended thread holds; borrowed. NULL: nobody. */
@@ -63,7 +63,7 @@ int ip_collector_finish(struct ip_collector *c);
 int ip_collector_poll(struct ip_collector *c);
 
 /* How long it may sleep after a turn of which ip_collector_poll() said taken (poll_interval.h). records: something may fill rings. */
-uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *pace, int taken, bool records,
+uint64_t ip_collector_nap(const struct ip_collector *c, struct ip_poll_interval *interval, int taken, bool records,
 			  uint64_t now_ns, uint64_t max_ns);
 
 /* No thread that the area knows goes on as it was (the process has exec'ed): drains all of them and frees their slots. */

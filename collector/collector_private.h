@@ -44,14 +44,14 @@ struct ip_collector {
 	uint64_t reaped_ns;
 	uint64_t *suspended; /* per sub-buffer: since when it is out of circulation; 0: it is not */
 	const uint8_t *gone; /* per slot, while reaping: its thread has ended; else NULL */
-	bool (*family_gone)(void *data, pid_t pid, pid_t tid);
-	void *family;
+	bool (*followed_gone)(void *data, pid_t pid, pid_t tid);
+	void *followed;
 	bool same_namespace; /* our ids of processes are the target's own; false: or that is not known yet */
 	struct ip_counters *counters;
 	struct ip_hot *hot; /* NULL: nobody asks */
 	uint8_t *pids;	    /* bitmap of processes that have recorded */
 	uint64_t processes, threads;
-	struct ip_compressor *press;	  /* of compressed traces, once anything is to be written; NULL */
+	struct ip_compressor *compressor;	  /* of compressed traces, once anything is to be written; NULL */
 	int nice;		  /* of the press's thread */
 	uint64_t on_its_way;	  /* bytes of packets that are in the press, as if they were plain */
 	struct ip_flight_recorder *window; /* of sessions that overwrite; NULL */

@@ -42,7 +42,7 @@ struct ip_compressor {
 	pthread_t thread;
 	sem_t waiting; /* packets that nobody has begun with, at most */
 	pthread_mutex_t lock;
-	struct ip_packet_codec *squeezer, *own; /* of the thread; of the collector */
+	struct ip_packet_codec *codec, *own; /* of the thread; of the collector */
 };
 
 static struct job **place_of(struct ip_compressor *p, uint64_t number)
@@ -50,9 +50,9 @@ static struct job **place_of(struct ip_compressor *p, uint64_t number)
 	return &p->jobs[number % p->room];
 }
 
-static void squeeze(struct ip_packet_codec *squeezer, struct job *job)
+static void squeeze(struct ip_packet_codec *codec, struct job *job)
 {
-	job->size = ip_packet_encode(squeezer, &job->header, job->words, job->n, job->out);
+	job->size = ip_packet_encode(codec, &job->header, job->words, job->n, job->out);
 }
 
 /* Takes the oldest that nobody has begun with; NULL: there is none. */
@@ -90,7 +90,7 @@ static void *run(void *context)
 			return NULL;
 		job = begin(p);
 		if (job) {
-			squeeze(p->squeezer, job);
+			squeeze(p->codec, job);
 			set_ready(p, job);
 		}
 	}
@@ -145,7 +145,7 @@ struct ip_compressor *ip_compressor_create(unsigned limit, int nice)
 	sem_init(&p->waiting, 0, 0);
 	p->jobs = calloc(p->room, sizeof(*p->jobs));
 	p->spare = new_job();
-	good = p->jobs && p->spare && (p->squeezer = ip_packet_codec_create()) && (p->own = ip_packet_codec_create());
+	good = p->jobs && p->spare && (p->codec = ip_packet_codec_create()) && (p->own = ip_packet_codec_create());
 	for (unsigned i = 0; good && i < p->room; i++)
 		good = (p->jobs[i] = new_job());
 	if (!good) {
@@ -169,7 +169,7 @@ void ip_compressor_destroy(struct ip_compressor *p)
 	for (unsigned i = 0; p->jobs && i < p->room; i++)
 		free_job(p->jobs[i]);
 	free_job(p->spare);
-	ip_packet_codec_destroy(p->squeezer);
+	ip_packet_codec_destroy(p->codec);
 	ip_packet_codec_destroy(p->own);
 	pthread_mutex_destroy(&p->lock);
 	sem_destroy(&p->waiting);

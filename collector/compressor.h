@@ -40,20 +40,20 @@ enum ip_compressor_how {
 /* limit: packets that may be on their way; nice: the thread's nice value. NULL with an error. Without a thread (none can be had) the collector does everything by itself. */
 struct ip_compressor *ip_compressor_create(unsigned limit, int nice);
 /* What is on its way is lost. NULL is fine. */
-void ip_compressor_destroy(struct ip_compressor *press);
+void ip_compressor_destroy(struct ip_compressor *compressor);
 
-bool ip_compressor_is_full(const struct ip_compressor *press);
-bool ip_compressor_is_empty(const struct ip_compressor *press);
+bool ip_compressor_is_full(const struct ip_compressor *compressor);
+bool ip_compressor_is_empty(const struct ip_compressor *compressor);
 
 /* Must not be full. Everything is copied. */
-void ip_compressor_submit(struct ip_compressor *press, const struct ip_packet_header *header, const uint64_t *words,
+void ip_compressor_submit(struct ip_compressor *compressor, const struct ip_packet_header *header, const uint64_t *words,
 		     size_t n, const struct ip_compressor_note *note);
 
 /* Takes the oldest out. false: there is none. What is returned is valid until the next packet is submitted. */
-bool ip_compressor_take(struct ip_compressor *press, enum ip_compressor_how how, const struct ip_compressor_note **ret,
+bool ip_compressor_take(struct ip_compressor *compressor, enum ip_compressor_how how, const struct ip_compressor_note **ret,
 		   const void **ret_bytes, size_t *ret_size);
 
 /* Packets that were left as they are because the thread fell behind. */
-uint64_t ip_compressor_plain(const struct ip_compressor *press);
+uint64_t ip_compressor_plain(const struct ip_compressor *compressor);
 
 #endif

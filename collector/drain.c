@@ -322,7 +322,7 @@ void ip_drain_end_suspensions(struct ip_collector *c, uint64_t now)
 }
 
 /* Threads take and the collector frees meanwhile: it is a hint that may be too large, not too small for long. */
-static void mend_nfree(struct ip_collector *c)
+static void correct_nfree(struct ip_collector *c)
 {
 	int32_t nfree = 0, said = __atomic_load_n(&c->area->header->nfree, __ATOMIC_RELAXED);
 
@@ -366,5 +366,5 @@ void ip_drain_resume(struct ip_collector *c)
 		    c->slots[slot].p.next_ordinal) /* killed between step 3's writing and its TAKEN */
 			ip_drain_give_back(c, i);
 	}
-	mend_nfree(c);
+	correct_nfree(c);
 }

@@ -24,15 +24,15 @@ struct ip_drain_thread {
 static void *run(void *context)
 {
 	const struct timespec tick = {.tv_nsec = 1000000};
-	struct ip_drain_thread *pump = context;
+	struct ip_drain_thread *drain_thread = context;
 
 	ip_collector_priority(true); /* a thread does not inherit it */
-	while (!__atomic_load_n(&pump->stop, __ATOMIC_ACQUIRE)) {
-		int taken = ip_collector_poll(pump->collector);
+	while (!__atomic_load_n(&drain_thread->stop, __ATOMIC_ACQUIRE)) {
+		int taken = ip_collector_poll(drain_thread->collector);
 
 		if (taken < 0) {
-			pump->failed = true;
-			pump->why = strdup(ip_error_message());
+			drain_thread->failed = true;
+			drain_thread->why = strdup(ip_error_message());
 			break;
 		}
 		if (taken == 0)
@@ -43,35 +43,35 @@ static void *run(void *context)
 
 struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector)
 {
-	struct ip_drain_thread *pump = calloc(1, sizeof(*pump));
+	struct ip_drain_thread *drain_thread = calloc(1, sizeof(*drain_thread));
 	sigset_t all, before;
 	int error;
 
-	if (!pump)
+	if (!drain_thread)
 		return NULL;
-	pump->collector = collector;
+	drain_thread->collector = collector;
 	sigfillset(&all); /* signals are for the session's thread: they interrupt its calls */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&pump->thread, NULL, run, pump);
+	error = pthread_create(&drain_thread->thread, NULL, run, drain_thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (error) {
-		free(pump);
+		free(drain_thread);
 		return NULL;
 	}
-	return pump;
+	return drain_thread;
 }
 
-int ip_drain_thread_stop(struct ip_drain_thread *pump)
+int ip_drain_thread_stop(struct ip_drain_thread *drain_thread)
 {
 	int ret = 0;
 
-	if (!pump)
+	if (!drain_thread)
 		return 0;
-	__atomic_store_n(&pump->stop, true, __ATOMIC_RELEASE);
-	pthread_join(pump->thread, NULL);
-	if (pump->failed)
-		ret = ip_error("%s", pump->why ? pump->why : "out of memory");
-	free(pump->why);
-	free(pump);
+	__atomic_store_n(&drain_thread->stop, true, __ATOMIC_RELEASE);
+	pthread_join(drain_thread->thread, NULL);
+	if (drain_thread->failed)
+		ret = ip_error("%s", drain_thread->why ? drain_thread->why : "out of memory");
+	free(drain_thread->why);
+	free(drain_thread);
 	return ret;
 }

@@ -17,6 +17,6 @@ struct ip_drain_thread;
 struct ip_drain_thread *ip_drain_thread_start(struct ip_collector *collector);
 
 /* Ends it. -1 with an error where the trace could not be written. */
-int ip_drain_thread_stop(struct ip_drain_thread *pump);
+int ip_drain_thread_stop(struct ip_drain_thread *drain_thread);
 
 #endif

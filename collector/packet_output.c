@@ -9,9 +9,9 @@
 #include "collector/collector_private.h"
 #include "common/error.h"
 
-#define PRESS_SHARE 4u /* of the sub-buffers, one in so many may be on its way */
-#define PRESS_LEAST 2u
-#define PRESS_MOST  512u
+#define COMPRESSOR_SHARE 4u /* of the sub-buffers, one in so many may be on its way */
+#define COMPRESSOR_LEAST 2u
+#define COMPRESSOR_MOST  512u
 
 bool ip_drain_is_out_of_space(int error)
 {
@@ -49,10 +49,10 @@ static int write_oldest(struct ip_collector *c, enum ip_compressor_how how)
 	const void *bytes;
 	size_t size;
 
-	if (!c->press || !ip_compressor_take(c->press, how, &note, &bytes, &size))
+	if (!c->compressor || !ip_compressor_take(c->compressor, how, &note, &bytes, &size))
 		return 0;
 	c->on_its_way -= note->plain;
-	if (!c->no_space && ip_trace_append_squeezed(c->trace, note->slot, bytes, size, &note->next) < 0) {
+	if (!c->no_space && ip_trace_append_encoded(c->trace, note->slot, bytes, size, &note->next) < 0) {
 		if (!ip_drain_is_out_of_space(errno))
 			return -1;
 		c->full = c->no_space = true;
@@ -104,7 +104,7 @@ int ip_drain_note(struct ip_collector *c, uint32_t slot, struct ip_progress *nex
 	return 0;
 }
 
-static int press(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_packet_header *header,
+static int compressor(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct ip_packet_header *header,
 		 size_t n, const struct ip_progress *next)
 {
 	const struct ip_compressor_note note = {.slot = slot,
@@ -112,17 +112,17 @@ static int press(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 					   .events = next->events - c->slots[slot].p.events,
 					   .plain = sizeof(*header) + n * sizeof(*c->records),
 					   .next = *next};
-	unsigned limit = c->area->nsubbufs / PRESS_SHARE;
+	unsigned limit = c->area->nsubbufs / COMPRESSOR_SHARE;
 
-	if (!c->press) {
-		limit = limit < PRESS_LEAST ? PRESS_LEAST : limit > PRESS_MOST ? PRESS_MOST : limit;
-		c->press = ip_compressor_create(limit, c->nice);
-		if (!c->press)
+	if (!c->compressor) {
+		limit = limit < COMPRESSOR_LEAST ? COMPRESSOR_LEAST : limit > COMPRESSOR_MOST ? COMPRESSOR_MOST : limit;
+		c->compressor = ip_compressor_create(limit, c->nice);
+		if (!c->compressor)
 			return -1;
 	}
 	if (ip_trace_prepare_packet(c->trace, slot, header, n) < 0)
 		return -1;
-	ip_compressor_submit(c->press, header, c->records, n, &note);
+	ip_compressor_submit(c->compressor, header, c->records, n, &note);
 	c->on_its_way += note.plain;
 	ip_drain_advance(c, slot, next);
 	return subbuf != IP_NO_SLOT;
@@ -136,7 +136,7 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 	struct ip_packet_header header = {
 		.timestamp_begin = found->begin, .timestamp_end = found->end, .pid = p->pid, .tid = p->tid};
 
-	while (c->press && ip_compressor_is_full(c->press))
+	while (c->compressor && ip_compressor_is_full(c->compressor))
 		if (write_oldest(c, IP_COMPRESSOR_MUST) < 0)
 			return -1;
 	/* how large those on their way will be is known when they are written */
@@ -155,7 +155,7 @@ int ip_drain_put(struct ip_collector *c, uint32_t slot, uint32_t subbuf, struct 
 		if (found->words && found->end > next->last)
 			next->last = found->end;
 		if (ip_trace_compresses(c->trace))
-			return press(c, slot, subbuf, &header, found->words, next);
+			return compressor(c, slot, subbuf, &header, found->words, next);
 		if (ip_trace_write_packet(c->trace, slot, &header, c->records, found->words, next) == 0) {
 			ip_drain_advance(c, slot, next);
 			return 0;

@@ -27,10 +27,10 @@ struct ip_poll_interval {
 
 /* After a turn in which taken sub-buffers of total were emptied; free: of them, now; writers: threads that have recorded. max_ns: because of what else is
  * to be looked after. Nanoseconds; 0: go on at once. */
-uint64_t ip_poll_interval_nap(struct ip_poll_interval *pace, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
+uint64_t ip_poll_interval_nap(struct ip_poll_interval *interval, uint64_t now_ns, unsigned taken, unsigned free, unsigned total,
 		     unsigned writers, uint64_t max_ns);
 
 /* Somebody wants something: look again soon. */
-void ip_poll_interval_hurry(struct ip_poll_interval *pace);
+void ip_poll_interval_hurry(struct ip_poll_interval *interval);
 
 #endif

@@ -120,7 +120,7 @@ int ip_reap(struct ip_collector *c)
 			c->slots[i].seen = c->slots[i].seen_before = 0;
 		c->slots[i].looked = claims[i];
 	}
-	ended = c->family_gone && !ip_target_alive(c->target); /* others of its family may go on */
+	ended = c->followed_gone && !ip_target_alive(c->target); /* others of its family may go on */
 	at = ip_drain_now(c);
 	n = ended ? 0 : list_threads(c->target->pid, same, &threads);
 	if (n < 0)
@@ -130,8 +130,8 @@ int ip_reap(struct ip_collector *c)
 		struct ip_claim *s = &c->slots[i];
 		bool known = true;
 
-		if (claims[i] && pid != c->target->inner_pid && c->family_gone) {
-			gone[i] = c->family_gone(c->family, pid, tid);
+		if (claims[i] && pid != c->target->inner_pid && c->followed_gone) {
+			gone[i] = c->followed_gone(c->followed, pid, tid);
 			known = same; /* else it is no answer to be told that it is not gone */
 		} else if (ended)
 			gone[i] = claims[i] != 0;
@@ -174,8 +174,8 @@ void ip_reap_look(const struct ip_collector *c, uint8_t *ret)
 
 		if (!is_claimed(c, i))
 			continue;
-		if (pid != c->target->inner_pid && c->family_gone)
-			ret[i] = c->family_gone(c->family, pid, tid);
+		if (pid != c->target->inner_pid && c->followed_gone)
+			ret[i] = c->followed_gone(c->followed, pid, tid);
 		else if (!alive)
 			ret[i] = 1;
 		else if (same)

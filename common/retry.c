@@ -9,7 +9,7 @@
 #define REST_SHARE  4		   /* times as long as the try took */
 #define RETRY_NS    10000000ull	   /* at least */
 #define REST_MAX_NS 200000000ull   /* at most, as long as it fails in silence */
-#define PATIENCE_NS 10000000000ull /* so long it does */
+#define RETRY_LIMIT_NS 10000000000ull /* so long it does */
 #define SLOW_NS	    1000000000ull  /* between tries from then on */
 
 uint64_t ip_retry_failed(struct ip_retry *p, uint64_t began_ns, bool *ret_tell)
@@ -18,7 +18,7 @@ uint64_t ip_retry_failed(struct ip_retry *p, uint64_t began_ns, bool *ret_tell)
 	bool patient;
 
 	p->failing_ns = p->failing_ns ? p->failing_ns : now;
-	patient = now - p->failing_ns < PATIENCE_NS;
+	patient = now - p->failing_ns < RETRY_LIMIT_NS;
 	*ret_tell = !patient && !p->told;
 	return now + (!patient ? SLOW_NS : rest < REST_MAX_NS ? rest : REST_MAX_NS);
 }

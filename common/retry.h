@@ -15,9 +15,9 @@ struct ip_retry {
 };
 
 /* It has failed again; began_ns: when the try did. When to try next. *ret_tell: now is the time to say so; set told then. */
-uint64_t ip_retry_failed(struct ip_retry *patience, uint64_t began_ns, bool *ret_tell);
+uint64_t ip_retry_failed(struct ip_retry *retry, uint64_t began_ns, bool *ret_tell);
 
 /* It has worked. Whether a failure was told before. */
-bool ip_retry_worked(struct ip_retry *patience);
+bool ip_retry_worked(struct ip_retry *retry);
 
 #endif

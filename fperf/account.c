@@ -99,12 +99,12 @@ static double busy_so_far(pid_t pid, uint64_t cpu_ns)
 /* Stops since the last time: also those that are not told one by one any more, of a session that goes on for long. */
 static double new_stops(struct ip_fperf *f, const struct ip_session *s)
 {
-	uint64_t all = s->summary->stopped_ns + s->summary->flipped.changing_ns, ns = all - f->stops_seen_ns;
+	uint64_t all = s->summary->stopped_ns + s->summary->remapped.changing_ns, ns = all - f->stops_seen_ns;
 
 	f->stops_seen_ns = all;
 	if (ns)
 		f->longest_stop_ns = ip_session_longest_stop(s->summary);
-	f->longest_gap_ns = s->summary->flipped.gap_ns;
+	f->longest_gap_ns = s->summary->remapped.gap_ns;
 	return ns;
 }
 

@@ -124,7 +124,7 @@ struct ip_fperf {
 	double count_calls;	       /* calls that were only counted, as of the last look at all cells */
 	double samples_lapsed;	       /* that were allowed, and will not be taken */
 	double credit_ns, busy;	       /* busy: CPUs that the process keeps busy */
-	uint64_t changes, changes_flipped; /* of these: without a stop */
+	uint64_t changes, changes_remapped; /* of these: without a stop */
 	uint64_t longest_stop_ns, longest_gap_ns;
 	double window_s;	   /* how long the shortest turn lasts, as measured */
 	uint64_t window_length_ns; /* of the present turn */

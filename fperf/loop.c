@@ -236,11 +236,11 @@ static int change(struct ip_fperf *f, struct ip_session *s, const struct ip_fper
 	stopped = result.changing_ns;
 	for (size_t i = 0; i < result.nstops; i++)
 		stopped += result.stops[i].ns;
-	if (result.nstops || result.flipped)
+	if (result.nstops || result.remapped)
 		f->change_ns = (1 - IP_FPERF_SETTLED) * f->change_ns + IP_FPERF_SETTLED * stopped * f->busy;
 	note_own(f, own);
 	f->changes++;
-	f->changes_flipped += result.flipped;
+	f->changes_remapped += result.remapped;
 	return 0;
 }
 

@@ -124,7 +124,7 @@ int ip_pmu_check(const struct ip_target *target, const struct ip_fperf_event *co
 					"no CAP_PERFMON: lower it to %d, or leave the event out",
 					target->pid, events[i]->name, level,
 					level > 2 && !sees_the_kernel(events[i]) ? 2 : 1);
-	if (ip_borrow_check(target->pid) < 0 || !target->anchor.flip)
+	if (ip_borrow_check(target->pid) < 0 || !target->anchor.remap)
 		return ip_error("pid %d: the descriptors of %s could not be closed again in it (it has a "
 				"shadow stack, or another "
 				"runtime): leave the event out",

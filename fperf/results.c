@@ -276,7 +276,7 @@ struct ip_fperf_row *ip_fperf_rows(struct ip_fperf *f, size_t *ret_n)
 void ip_fperf_summary(struct ip_fperf *f, struct ip_fperf_summary *ret)
 {
 	*ret = (struct ip_fperf_summary){.changes = f->changes,
-					 .changes_without_stop = f->changes_flipped,
+					 .changes_without_stop = f->changes_remapped,
 					 .longest_stop_ns = f->longest_stop_ns,
 					 .longest_gap_ns = f->longest_gap_ns,
 					 .changes_failed = f->changes_failed,

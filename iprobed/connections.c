@@ -33,7 +33,7 @@ enum stage {
 };
 
 struct ip_iprobed_connection {
-	struct ip_receiver front;
+	struct ip_receiver receiver;
 	enum stage stage;
 	uint64_t since; /* the stage */
 	uid_t uid;
@@ -58,7 +58,7 @@ static int start_spare(struct ip_iprobed *d)
 
 	if (grown)
 		d->connections = grown;
-	if (!grown || ip_receiver_start(&c->front) < 0) {
+	if (!grown || ip_receiver_start(&c->receiver) < 0) {
 		free(c);
 		return grown ? -1 : ip_error("out of memory");
 	}
@@ -88,9 +88,9 @@ static void finish(struct ip_iprobed_connection *c)
 	if (c->stage == OVER)
 		return;
 	set_stage(c, OVER);
-	close(c->front.to);
-	close(c->front.from);
-	c->front.to = c->front.from = -1;
+	close(c->receiver.to);
+	close(c->receiver.from);
+	c->receiver.to = c->receiver.from = -1;
 	free(c->text);
 	c->text = NULL;
 	c->have = c->room = 0;
@@ -124,10 +124,10 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		why = "cannot see who asks (SO_PEERCRED)";
 	if (!why)
 		why = check_limits(d, peer.uid);
-	if (why || ip_receiver_order(&c->front, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
+	if (why || ip_receiver_order(&c->receiver, IP_RECEIVER_CONNECTION, fd, NULL) < 0) {
 		ip_iprobed_turn_away(d, fd, why ? why : "iprobed cannot take the connection: try again");
 		if (!why) {
-			kill(c->front.pid, SIGKILL);
+			kill(c->receiver.pid, SIGKILL);
 			finish(c);
 		}
 		return;
@@ -142,7 +142,7 @@ void ip_iprobed_accept(struct ip_iprobed *d)
 		c->refusal = strdup(ip_error_message());
 	/* not the last one that is open: the process has not looked at it yet */
 	close(fd);
-	ip_receiver_order(&c->front, IP_RECEIVER_GO, -1, NULL);
+	ip_receiver_order(&c->receiver, IP_RECEIVER_GO, -1, NULL);
 	start_spare(d); /* where that fails it is tried again */
 }
 
@@ -153,7 +153,7 @@ void ip_iprobed_say(struct ip_iprobed_connection *c, bool last, const char *word
 	if (!c || c->stage != TAKEN)
 		return;
 	snprintf(text, sizeof(text), "%s %s\n", word, what);
-	ip_receiver_order(&c->front, last ? IP_RECEIVER_LAST_WORD : IP_RECEIVER_SAY, -1, text);
+	ip_receiver_order(&c->receiver, last ? IP_RECEIVER_LAST_WORD : IP_RECEIVER_SAY, -1, text);
 	if (last) {
 		if (c->session)
 			c->session->connection = NULL;
@@ -171,7 +171,7 @@ void ip_iprobed_bind(struct ip_iprobed_connection *c, struct ip_iprobed_session 
 
 int ip_iprobed_hand_on(struct ip_iprobed_connection *c, int worker)
 {
-	return ip_receiver_order(&c->front, IP_RECEIVER_WORKER, worker, NULL);
+	return ip_receiver_order(&c->receiver, IP_RECEIVER_WORKER, worker, NULL);
 }
 
 int ip_iprobed_who(struct ip_iprobed_connection *c, struct ip_peer *ret)
@@ -236,7 +236,7 @@ static void take_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 
 		memcpy(&head, c->text, sizeof(head));
 		if (head.size > IP_REQUEST_SIZE_MAX) {
-			kill(c->front.pid, SIGKILL); /* ours would not */
+			kill(c->receiver.pid, SIGKILL); /* ours would not */
 			gone(c);
 			return;
 		}
@@ -268,7 +268,7 @@ static void read_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 
 	if (c->stage == OVER)
 		return;
-	n = make_room(c) < 0 ? 0 : read(c->front.from, c->text + c->have, c->room - c->have);
+	n = make_room(c) < 0 ? 0 : read(c->receiver.from, c->text + c->have, c->room - c->have);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -282,7 +282,7 @@ static void read_words(struct ip_iprobed *d, struct ip_iprobed_connection *c)
 size_t ip_iprobed_poll_connections(const struct ip_iprobed *d, struct pollfd *polled)
 {
 	for (size_t i = 0; i < d->nconnections; i++)
-		polled[i] = (struct pollfd){.fd = d->connections[i]->front.from, .events = POLLIN};
+		polled[i] = (struct pollfd){.fd = d->connections[i]->receiver.from, .events = POLLIN};
 	return d->nconnections;
 }
 
@@ -290,7 +290,7 @@ void ip_iprobed_serve_connections(struct ip_iprobed *d, const struct pollfd *pol
 {
 	/* new ones are behind these, and none is removed meanwhile but in ip_iprobed_reap_connection() */
 	for (size_t i = 0; i < n; i++)
-		if (polled[i].revents && polled[i].fd == d->connections[i]->front.from)
+		if (polled[i].revents && polled[i].fd == d->connections[i]->receiver.from)
 			read_words(d, d->connections[i]);
 }
 
@@ -306,7 +306,7 @@ void ip_iprobed_check_connections(struct ip_iprobed *d)
 
 		if (!late)
 			continue;
-		kill(c->front.pid, SIGKILL); /* not reaped yet, so the number is its */
+		kill(c->receiver.pid, SIGKILL); /* not reaped yet, so the number is its */
 		gone(c);
 	}
 	if (!d->ending && !find_spare(d, SPARE) && !find_spare(d, STARTING))
@@ -318,7 +318,7 @@ bool ip_iprobed_reap_connection(struct ip_iprobed *d, pid_t pid)
 	for (size_t i = 0; i < d->nconnections; i++) {
 		struct ip_iprobed_connection *c = d->connections[i];
 
-		if (c->front.pid != pid)
+		if (c->receiver.pid != pid)
 			continue;
 		gone(c);
 		ip_peer_clear(&c->who);
@@ -345,7 +345,7 @@ void ip_iprobed_end_connections(struct ip_iprobed *d)
 			nanosleep(&nap, NULL);
 	}
 	while (d->nconnections)
-		ip_iprobed_reap_connection(d, d->connections[0]->front.pid); /* it hangs, by itself */
+		ip_iprobed_reap_connection(d, d->connections[0]->receiver.pid); /* it hangs, by itself */
 	free(d->connections);
 	d->connections = NULL;
 }

@@ -29,7 +29,7 @@
 #include "iprobed/rules/rules.h"
 #include "iprobed/systemd.h"
 
-#define PATIENCE_NS 20000000000ull /* with workers, when we end */
+#define TIMEOUT_NS 20000000000ull /* with workers, when we end */
 #define RULES_NS    10000000000ull
 
 static void free_session(struct ip_iprobed_session *s)
@@ -453,7 +453,7 @@ static void loop(struct ip_iprobed *d, int signals)
 		ip_iprobed_check_connections(d);
 		ip_iprobed_close_turned_away(d, false);
 		if (d->ending && !limit) {
-			limit = ip_now_ns() + PATIENCE_NS;
+			limit = ip_now_ns() + TIMEOUT_NS;
 			end_all(d);
 		}
 	}

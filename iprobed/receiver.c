@@ -30,13 +30,13 @@ static struct {
 	uint64_t since;
 	int fds[IP_REQUEST_FDS]; /* the client's; never closed here but by the end of the process */
 	size_t nfds;
-} front;
+} receiver;
 static char packet[IP_REQUEST_SIZE_MAX + 1];
 
 static void write_all(const void *data, size_t size)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t n = write(front.words, (const char *)data + done, size - done);
+		ssize_t n = write(receiver.words, (const char *)data + done, size - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -56,7 +56,7 @@ static void tell(enum ip_receiver_word word, const char *text, size_t size)
 
 static void say(const char *text, size_t size)
 {
-	send(front.connection, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	send(receiver.connection, text, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void refuse(const char *why)
@@ -76,7 +76,7 @@ static void take_order(void)
 	} order;
 	int fd = -1, flags;
 	size_t nfds;
-	ssize_t n = ip_receive_with_fds(front.orders, &order, sizeof(order), &fd, 1, &nfds, &flags, 0);
+	ssize_t n = ip_receive_with_fds(receiver.orders, &order, sizeof(order), &fd, 1, &nfds, &flags, 0);
 
 	if (n < 0 && errno == EINTR)
 		return;
@@ -85,10 +85,10 @@ static void take_order(void)
 	n -= sizeof(order.head);
 	switch (order.head.what) {
 	case IP_RECEIVER_CONNECTION:
-		front.connection = fd;
+		receiver.connection = fd;
 		break;
 	case IP_RECEIVER_WORKER:
-		ip_send_with_fds(fd, "", 1, NULL, 0, front.fds, front.nfds, MSG_DONTWAIT);
+		ip_send_with_fds(fd, "", 1, NULL, 0, receiver.fds, receiver.nfds, MSG_DONTWAIT);
 		close(fd);
 		break;
 	case IP_RECEIVER_SAY:
@@ -98,7 +98,7 @@ static void take_order(void)
 		say(order.text, n);
 		_exit(0);
 	case IP_RECEIVER_GO:
-		front.since = ip_now_ns();
+		receiver.since = ip_now_ns();
 		break;
 	}
 }
@@ -109,10 +109,10 @@ static void take_request(size_t size)
 
 	if (ip_request_parse(packet, size, &request) < 0)
 		refuse(ip_error_message());
-	if (front.nfds != ip_request_fds(request.what))
+	if (receiver.nfds != ip_request_fds(request.what))
 		refuse("request: not the descriptors that it needs");
 	ip_request_clear(&request);
-	front.asked = true;
+	receiver.asked = true;
 	tell(IP_RECEIVER_REQUEST, packet, size);
 }
 
@@ -120,19 +120,19 @@ static void read_connection(void)
 {
 	int flags = 0, more[1];
 	size_t none;
-	ssize_t n = front.asked ? ip_receive_with_fds(front.connection, packet, sizeof(packet), more, 0,
+	ssize_t n = receiver.asked ? ip_receive_with_fds(receiver.connection, packet, sizeof(packet), more, 0,
 						      &none, &flags, MSG_DONTWAIT)
-				: ip_receive_with_fds(front.connection, packet, sizeof(packet), front.fds,
-						      IP_REQUEST_FDS, &front.nfds, &flags, MSG_DONTWAIT);
+				: ip_receive_with_fds(receiver.connection, packet, sizeof(packet), receiver.fds,
+						      IP_REQUEST_FDS, &receiver.nfds, &flags, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		if (front.asked)
+		if (receiver.asked)
 			tell(IP_RECEIVER_GONE, NULL, 0);
 		_exit(0);
 	}
-	if (front.asked) {
+	if (receiver.asked) {
 		if (n >= 4 && !memcmp(packet, "stop", 4))
 			tell(IP_RECEIVER_STOP, NULL, 0);
 	} else if (flags & (MSG_TRUNC | MSG_CTRUNC)) {
@@ -144,22 +144,22 @@ static void read_connection(void)
 
 static void run(void)
 {
-	front.connection = -1;
+	receiver.connection = -1;
 	tell(IP_RECEIVER_READY, NULL, 0);
 	/* not a look at the connection before iprobed has closed its own: it would drop what is left in it when we have ended */
-	while (!front.since)
+	while (!receiver.since)
 		take_order();
 	for (;;) {
-		struct pollfd polled[] = {{.fd = front.orders, .events = POLLIN},
-					  {.fd = front.connection, .events = POLLIN}};
+		struct pollfd polled[] = {{.fd = receiver.orders, .events = POLLIN},
+					  {.fd = receiver.connection, .events = POLLIN}};
 
-		if (poll(polled, 2, front.asked ? -1 : 1000) < 0 && errno != EINTR)
+		if (poll(polled, 2, receiver.asked ? -1 : 1000) < 0 && errno != EINTR)
 			_exit(1);
 		if (polled[0].revents)
 			take_order();
 		if (polled[1].revents)
 			read_connection();
-		if (!front.asked && ip_now_ns() - front.since > IP_RECEIVER_SILENCE_NS)
+		if (!receiver.asked && ip_now_ns() - receiver.since > IP_RECEIVER_SILENCE_NS)
 			_exit(0);
 	}
 }
@@ -169,11 +169,11 @@ static void begin(int orders, int words, pid_t parent)
 {
 	orders = fcntl(orders, F_DUPFD_CLOEXEC, 10);
 	words = fcntl(words, F_DUPFD_CLOEXEC, 10);
-	front.orders = dup3(orders, 3, O_CLOEXEC);
-	front.words = dup3(words, 4, O_CLOEXEC);
+	receiver.orders = dup3(orders, 3, O_CLOEXEC);
+	receiver.words = dup3(words, 4, O_CLOEXEC);
 	prctl(PR_SET_NAME, "iprobed-socket");
 	signal(SIGINT, SIG_IGN); /* iprobed ends us */
-	if (front.orders < 0 || front.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
+	if (receiver.orders < 0 || receiver.words < 0 || syscall(SYS_close_range, 5, ~0u, 0) < 0) {
 		ip_error_errno("cannot start a process for a connection");
 	} else if (ip_receiver_confine() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) {
 		run();

@@ -60,7 +60,7 @@ struct ip_receiver {
 int ip_receiver_start(struct ip_receiver *ret);
 
 /* An order, without waiting. fd: -1, or the one that goes with it. 0, or -1: it is not there any more. */
-int ip_receiver_order(const struct ip_receiver *front, enum ip_receiver_order order, int fd, const char *text);
+int ip_receiver_order(const struct ip_receiver *receiver, enum ip_receiver_order order, int fd, const char *text);
 
 /* From now on this process can do no more than the front needs. 0 or -1. */
 int ip_receiver_confine(void);

@@ -223,7 +223,7 @@ static void run_child(const struct ip_worker *w, char **argv, char **env, pid_t 
 pid_t ip_worker_start(const struct ip_worker *w)
 {
 	char *argv[IP_REQUEST_OPTIONS_MAX + 8];
-	_cleanup_free_ char *permit = NULL, *variable = NULL;
+	_cleanup_free_ char *delegation = NULL, *variable = NULL;
 	const struct ip_request *r = w->request;
 	char number[16];
 	size_t n = 0;
@@ -242,9 +242,9 @@ pid_t ip_worker_start(const struct ip_worker *w)
 	snprintf(number, sizeof(number), "%d", r->pid);
 	argv[n++] = number;
 	argv[n] = NULL;
-	permit = ip_delegation_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS,
+	delegation = ip_delegation_text(kind_of(w), getuid() == 0 ? w->who->facts.ids.ruid : IP_DELEGATION_STAYS,
 				TARGET_FD, w->entry);
-	if (!permit || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", permit) < 0)
+	if (!delegation || asprintf(&variable, IP_DELEGATION_VARIABLE "=%s", delegation) < 0)
 		variable = NULL;
 	if (!variable) {
 		ip_error("out of memory");

@@ -199,19 +199,19 @@ void rt_set_up(enum rt_start how, uint64_t executable, uint64_t library_pool)
 				iprobe_rt_anchor.payload_hooks[kind][jump] =
 					(uintptr_t)rt_payload_base + rt_payload_hooks[kind][jump];
 	}
-	if (CPU_FLIPS) {
-		iprobe_rt_anchor.flip = (uintptr_t)rt_remap;
-		iprobe_rt_anchor.flip_end = (uintptr_t)rt_remap_end;
-		iprobe_rt_anchor.flip_block = (uintptr_t)rt_remap_block;
+	if (CPU_REMAPS) {
+		iprobe_rt_anchor.remap = (uintptr_t)rt_remap;
+		iprobe_rt_anchor.remap_end = (uintptr_t)rt_remap_end;
+		iprobe_rt_anchor.remap_block = (uintptr_t)rt_remap_block;
 	}
 	iprobe_rt_anchor.own = (uintptr_t)&rt_private;
 	iprobe_rt_anchor.text_start = (uintptr_t)RT_TEXT_START;
 	iprobe_rt_anchor.text_end = (uintptr_t)RT_TEXT_END;
 	iprobe_rt_anchor.again = (uintptr_t)rt_restart;
-	iprobe_rt_anchor.again_end = (uintptr_t)rt_restart_end;
-	if (CPU_AGAIN_SLOTS) /* apart from their code */
-		iprobe_rt_anchor.again_slots = (uintptr_t)rt_restart_slots;
-	iprobe_rt_anchor.again_nslots = CPU_AGAIN_SLOTS ? IP_RESTART_SLOTS : IP_RESTART_NARROW_SLOTS;
+	iprobe_rt_anchor.restart_end = (uintptr_t)rt_restart_end;
+	if (CPU_RESTART_SLOTS) /* apart from their code */
+		iprobe_rt_anchor.restart_slots = (uintptr_t)rt_restart_slots;
+	iprobe_rt_anchor.restart_nslots = CPU_RESTART_SLOTS ? IP_RESTART_SLOTS : IP_RESTART_NARROW_SLOTS;
 	cpu_store_order();
 	iprobe_rt_anchor.gate = gate; /* last: who sees it sees the rest */
 

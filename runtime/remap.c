@@ -34,13 +34,13 @@ static void add_since(uint32_t *sum, uint64_t began)
 }
 
 /* An address, or an error. */
-static long move_away(struct ip_remap *flip, const struct ip_remap_piece *piece)
+static long move_away(struct ip_remap *remap, const struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret = cpu_syscall6(SYS_mremap, piece->at, piece->size, piece->size,
 				MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0, 0);
 
-	add_since(&flip->changing_ns, began);
+	add_since(&remap->changing_ns, began);
 	return ret;
 }
 
@@ -50,9 +50,9 @@ static void fill(uint64_t address, uint64_t size)
 	cpu_syscall(SYS_madvise, address, size, MADV_POPULATE_READ, 0);
 }
 
-static int32_t stage(struct ip_remap *flip, struct ip_remap_piece *piece)
+static int32_t stage(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
-	long ret = move_away(flip, piece);
+	long ret = move_away(remap, piece);
 
 	if (FAILED(ret))
 		return -ret;
@@ -61,7 +61,7 @@ static int32_t stage(struct ip_remap *flip, struct ip_remap_piece *piece)
 	return 0;
 }
 
-static int32_t drop(struct ip_remap *flip, struct ip_remap_piece *piece)
+static int32_t drop(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret;
@@ -69,7 +69,7 @@ static int32_t drop(struct ip_remap *flip, struct ip_remap_piece *piece)
 	rt_pmu_forget_page(piece->staged); /* where it is a counter's */
 	ret = piece->staged ? cpu_syscall(SYS_munmap, piece->staged, piece->size, 0, 0) : 0;
 
-	add_since(&flip->changing_ns, began);
+	add_since(&remap->changing_ns, began);
 	if (FAILED(ret))
 		return -ret;
 	piece->staged = 0;
@@ -78,7 +78,7 @@ static int32_t drop(struct ip_remap *flip, struct ip_remap_piece *piece)
 
 /* If memory for the kernel's own records of mappings is short (it was looked that it is not), then between unmapping the old text and
  * mapping the new: the one thing to do is to try again. */
-static int32_t switch_over(struct ip_remap *flip, struct ip_remap_piece *piece)
+static int32_t switch_over(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
 	long ret = 0;
@@ -90,7 +90,7 @@ static int32_t switch_over(struct ip_remap *flip, struct ip_remap_piece *piece)
 			break;
 		cpu_syscall(SYS_sched_yield, 0, 0, 0, 0);
 	}
-	add_since(&flip->changing_ns, began);
+	add_since(&remap->changing_ns, began);
 	if (FAILED(ret))
 		return -ret;
 	piece->staged = 0;
@@ -99,18 +99,18 @@ static int32_t switch_over(struct ip_remap *flip, struct ip_remap_piece *piece)
 
 /* The pages of the text are moved away, twice, of which the second mapping has none, and the first is put back. While they are away the text is the
  * file's: nothing else is done in that time. */
-static int32_t copy(struct ip_remap *flip, struct ip_remap_piece *piece)
+static int32_t copy(struct ip_remap *remap, struct ip_remap_piece *piece)
 {
 	uint64_t began = cpu_monotonic();
-	long own = move_away(flip, piece), other;
+	long own = move_away(remap, piece), other;
 	int32_t error;
 
 	if (FAILED(own))
 		return -own;
 	piece->staged = own;
-	other = move_away(flip, piece);
-	error = switch_over(flip, piece);
-	add_since(&flip->bare_ns, began);
+	other = move_away(remap, piece);
+	error = switch_over(remap, piece);
+	add_since(&remap->bare_ns, began);
 	if (FAILED(other))
 		return error ? error : -other;
 	if (error) { /* what is staged has to come back: that is all that the entry can tell */
@@ -155,23 +155,23 @@ static int32_t disown(const struct ip_remap_piece *piece)
 }
 
 /* The first failure ends it: iprobe, or the next one, sees to the rest. */
-static void flip_all(struct ip_remap *flip)
+static void remap_all(struct ip_remap *remap)
 {
-	for (uint32_t i = 0; i < flip->npieces && i < IP_REMAP_PIECES; i++) {
-		struct ip_remap_piece *piece = &flip->pieces[i];
+	for (uint32_t i = 0; i < remap->npieces && i < IP_REMAP_PIECES; i++) {
+		struct ip_remap_piece *piece = &remap->pieces[i];
 
 		switch (piece->what) {
 		case IP_REMAP_STAGE:
-			piece->error = stage(flip, piece);
+			piece->error = stage(remap, piece);
 			break;
 		case IP_REMAP_SWITCH:
-			piece->error = switch_over(flip, piece);
+			piece->error = switch_over(remap, piece);
 			break;
 		case IP_REMAP_COPY:
-			piece->error = copy(flip, piece);
+			piece->error = copy(remap, piece);
 			break;
 		case IP_REMAP_DROP:
-			piece->error = drop(flip, piece);
+			piece->error = drop(remap, piece);
 			break;
 		case IP_REMAP_CLOSE:
 			piece->error = close_counter(piece);
@@ -189,9 +189,9 @@ static void flip_all(struct ip_remap *flip)
 			piece->error = rt_clock_is_forbidden() ? EPERM : 0;
 			break;
 		case IP_REMAP_REVERT:
-			piece->error = stage(flip, piece);
+			piece->error = stage(remap, piece);
 			if (!piece->error)
-				piece->error = drop(flip, piece);
+				piece->error = drop(remap, piece);
 			break;
 		}
 		piece->what = IP_REMAP_NOTHING;
@@ -203,13 +203,13 @@ static void flip_all(struct ip_remap *flip)
 /* Called by rt_remap. */
 void rt_remap_run(void)
 {
-	struct ip_remap *flip = (struct ip_remap *)rt_remap_block;
+	struct ip_remap *remap = (struct ip_remap *)rt_remap_block;
 	const int32_t priority = 0;
 
-	flip->changing_ns = flip->bare_ns = 0;
-	flip_all(flip);
+	remap->changing_ns = remap->bare_ns = 0;
+	remap_all(remap);
 	/* no privilege is needed for going down */
-	if (flip->policy)
-		cpu_syscall(SYS_sched_setscheduler, 0, flip->policy - 1, &priority, 0);
-	flip->policy = 0;
+	if (remap->policy)
+		cpu_syscall(SYS_sched_setscheduler, 0, remap->policy - 1, &priority, 0);
+	remap->policy = 0;
 }

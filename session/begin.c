@@ -36,7 +36,7 @@ static uint64_t default_max_size(int dir, const char **ret_by)
 int ip_session_begin(struct ip_session *s, uint64_t max_size)
 {
 	if (s->area->modes & IP_MODE_COARSE) {
-		if (ip_coarse_clock_start(s->area, ip_trace_dirfd(s->trace), &s->pulse) < 0)
+		if (ip_coarse_clock_start(s->area, ip_trace_dirfd(s->trace), &s->coarse_clock) < 0)
 			return -1;
 		ip_trace_add_coarse(s->trace, 0, 0, 0, 0);
 	}
@@ -45,7 +45,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 		s->summary->limit_by = s->options->max_size ? IP_LIMIT_ASKED : IP_LIMIT_BEGUN;
 	/* the family first: who has a collector has one */
 	if (ip_follow_fork_create(s->area, s->target, s->options->follow_fork, s->options->max_stop_ns,
-			     &s->family) < 0 ||
+			     &s->followed) < 0 ||
 	    ip_collector_create(s->area, s->trace, s->target,
 				ip_trace_rotates(s->trace) ? UINT64_MAX : max_size, &s->collector) < 0 ||
 	    ((s->area->modes & IP_MODE_OVERWRITE) && ip_collector_overwrite(s->collector) < 0))
@@ -53,7 +53,7 @@ int ip_session_begin(struct ip_session *s, uint64_t max_size)
 	/* the user's own, though we may be in a hurry just now */
 	ip_collector_set_nice(s->collector, s->hurries ? s->own_nice : getpriority(PRIO_PROCESS, 0));
 	if (s->options->follow_fork)
-		ip_collector_set_family(s->collector, ip_follow_fork_is_gone, s->family);
+		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, s->followed);
 	if (ip_control_create(s->area, &s->control) < 0)
 		ip_print(stderr, "iprobe: pid %d: %s: a second iprobe attach cannot change it\n",
 			 s->target->pid, ip_error_message());

@@ -15,7 +15,7 @@
 #include "session/session_private.h"
 #include "session/update.h"
 
-#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
+#define TIMEOUT_NS 5000000000ull /* with a session that does not listen */
 
 /* Whether the iprobe that has the session is in another network namespace, as far as we can see it. */
 static bool is_elsewhere(const struct ip_session *s)
@@ -102,7 +102,7 @@ static int ask(struct ip_session *s, bool dry_run)
 int ip_session_ask(struct ip_session *s, bool dry_run)
 {
 	const struct timespec nap = {.tv_nsec = 10000000};
-	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+	uint64_t limit = ip_now_ns() + TIMEOUT_NS;
 
 	if (!ip_area_owner(s->area))
 		return no_answer(s);

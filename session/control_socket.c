@@ -27,7 +27,7 @@
 #define CLIENTS	    8
 #define ACCEPTS	    4		 /* in one turn */
 #define SILENCE_NS  300000000ull /* how long a connection may say nothing; who asks tries again */
-#define PATIENCE_MS 60000	 /* how long an answer may take: others may be served before */
+#define TIMEOUT_MS 60000	 /* how long an answer may take: others may be served before */
 
 #define NAMES_MAX 64 /* sockets that say by their name that they are the session's */
 #define LETTERS	  16
@@ -256,7 +256,7 @@ static int read_reply(int fd, const struct ip_control_peer *peer, pid_t pid, str
 	if (!packet)
 		return ip_error("out of memory");
 	do {
-		ready = poll(&p, 1, PATIENCE_MS);
+		ready = poll(&p, 1, TIMEOUT_MS);
 	} while (ready < 0 && errno == EINTR && !ip_interrupted);
 	if (ready < 0)
 		return ip_error("pid %d: interrupted while its session was at it: it may be changed yet",

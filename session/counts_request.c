@@ -13,7 +13,7 @@
 #include "hotpatcher/ptrace/stop.h"
 #include "session/session_private.h"
 
-#define PATIENCE_NS 5000000000ull /* with a session that does not listen */
+#define TIMEOUT_NS 5000000000ull /* with a session that does not listen */
 
 int ip_session_serve_counts(struct ip_session *s)
 {
@@ -113,7 +113,7 @@ int ip_session_join(pid_t pid, char **ret_dir)
 	const struct ip_control_request request = {
 		.magic = IP_CONTROL_MAGIC, .flags = IP_CONTROL_COUNTS, .max_stop_ns = 1};
 	const struct timespec nap = {.tv_nsec = 10000000};
-	uint64_t limit = ip_now_ns() + PATIENCE_NS;
+	uint64_t limit = ip_now_ns() + TIMEOUT_NS;
 	struct ip_control_reply reply;
 	size_t size;
 

@@ -53,24 +53,24 @@ static size_t count_pages(const struct ip_plan *plan)
 }
 
 /* --no-stop: what is cut into how many pieces, what cannot be, whether it would serve. */
-static int preview_flip(struct ip_session_preview *preview, struct ip_target *target,
+static int preview_remap(struct ip_session_preview *preview, struct ip_target *target,
 			const struct ip_modules *modules, const struct ip_plan *plan)
 {
-	struct ip_remap_plan *flip;
+	struct ip_remap_plan *remap;
 	int ret;
 
-	if (ip_remap_prepare(target, modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL, &flip) < 0)
+	if (ip_remap_prepare(target, modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL, &remap) < 0)
 		return -1;
-	preview->pieces = ip_remap_pieces(flip);
+	preview->pieces = ip_remap_pieces(remap);
 	preview->expected_stop_ns = 0;
-	preview->summary.sites = ip_remap_sites(flip);
-	preview->summary.pages = ip_remap_pages(flip);
-	preview->summary.unswitched = ip_remap_left_out(flip);
-	if (ip_remap_reason(flip))
+	preview->summary.sites = ip_remap_sites(remap);
+	preview->summary.pages = ip_remap_pages(remap);
+	preview->summary.unswitched = ip_remap_left_out(remap);
+	if (ip_remap_reason(remap))
 		snprintf(preview->summary.unswitched_why, sizeof(preview->summary.unswitched_why), "%s",
-			 ip_remap_reason(flip));
-	ret = ip_is_asleep(target) ? 0 : ip_remap_check(flip);
-	ip_remap_destroy(flip);
+			 ip_remap_reason(remap));
+	ret = ip_is_asleep(target) ? 0 : ip_remap_check(remap);
+	ip_remap_destroy(remap);
 	return ret;
 }
 
@@ -103,7 +103,7 @@ int ip_session_preview(pid_t pid, const struct ip_session_options *options, stru
 	ret->summary.threads = ip_user_threads(pid);
 	ret->expected_stop_ns = ip_stop_batches_expect(plan.changes, plan.nchanges, options->max_stop_ns,
 						ret->summary.threads, &ret->nstops);
-	done = options->no_stop ? preview_flip(ret, s.target, &modules, &plan) : 0;
+	done = options->no_stop ? preview_remap(ret, s.target, &modules, &plan) : 0;
 out:
 	ip_plan_clear(&plan);
 	ip_modules_clear(&modules);

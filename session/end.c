@@ -70,7 +70,7 @@ static int restore_all(struct ip_session *s)
 		return -1;
 	began = ip_now_ns();
 	if (s->options->no_stop && ip_target_alive(s->target)) {
-		if (ip_session_flip_idle(s, &s->modules, "detach", &result) == 0) {
+		if (ip_session_remap_idle(s, &s->modules, "detach", &result) == 0) {
 			ip_area_unlock_patch(s->area);
 			return 0;
 		}
@@ -99,8 +99,8 @@ int ip_session_go_idle(struct ip_session *s)
 {
 	int ret = 0;
 
-	if (s->family)
-		ip_follow_fork_allow(s->family, false);
+	if (s->followed)
+		ip_follow_fork_allow(s->followed, false);
 	ip_control_destroy(ip_steal_ptr(s->control)); /* who asks now finds nobody */
 	ip_delegation_restore_only();
 	if (s->live && ip_target_alive(s->target)) {
@@ -116,7 +116,7 @@ int ip_session_go_idle(struct ip_session *s)
 	}
 	if (!s->collector)
 		return ret;
-	ip_follow_fork_restore(s->family);
+	ip_follow_fork_restore(s->followed);
 	/* where no thread can be borrowed for it now the next session sees to it */
 	if (s->options->follow_fork && ret == 0 && ip_target_alive(s->target))
 		ip_bounds_set_inherited(s->target, false);
@@ -157,7 +157,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 {
 	struct ip_session_summary *sum = s->summary;
 	struct ip_collector_stats stats;
-	struct ip_coarse_clock_stats pulse;
+	struct ip_coarse_clock_stats coarse_clock;
 	int saved;
 
 	ip_collector_priority(false);
@@ -204,7 +204,7 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 	/* run goes live while there is only one */
 	if (stats.threads > sum->threads)
 		sum->threads = stats.threads;
-	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->family);
+	sum->children_restored = s->restored_before + ip_follow_fork_restored(s->followed);
 	sum->renewed = s->target->renewed.n;
 	ip_restart_describe(s->target, sum->renewed_last, sizeof(sum->renewed_last));
 	ip_site_monitor_clear(s->watch, s->trace);
@@ -213,10 +213,10 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 		ip_print(stderr, "\r\033[K");
 	ip_filters_tell_names(&s->options->filters, &s->names, s->target->pid);
 	ip_session_add_names(s, s->trace);
-	if (s->pulse) {
+	if (s->coarse_clock) {
 		ip_session_condense(s);
-		ip_coarse_clock_stop(ip_steal_ptr(s->pulse), &pulse);
-		ip_trace_add_coarse(s->trace, pulse.late, pulse.latest, pulse.refreshes, pulse.cpu_ns);
+		ip_coarse_clock_stop(ip_steal_ptr(s->coarse_clock), &coarse_clock);
+		ip_trace_add_coarse(s->trace, coarse_clock.late, coarse_clock.latest, coarse_clock.refreshes, coarse_clock.cpu_ns);
 	}
 	if (ip_trace_finish(s->trace, sum->events, stats.lost - stats.unserved, stats.unserved, stats.invalid,
 			    reason) < 0)
@@ -228,10 +228,10 @@ int ip_session_finish(struct ip_session *s, const char *reason)
 
 void ip_session_clear(struct ip_session *s)
 {
-	ip_coarse_clock_stop(s->pulse, NULL);
+	ip_coarse_clock_stop(s->coarse_clock, NULL);
 	ip_follow_dlopen_destroy(s->follow);
-	ip_follow_exec_destroy(s->become);
-	ip_follow_fork_destroy(s->family);
+	ip_follow_exec_destroy(s->follow_exec);
+	ip_follow_fork_destroy(s->followed);
 	ip_control_destroy(s->control);
 	ip_site_monitor_destroy(s->watch);
 	ip_thread_watch_destroy(s->threads);

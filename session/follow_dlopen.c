@@ -27,10 +27,10 @@
 #define BURST_NS   1000000000ull
 
 struct ip_follow_dlopen {
-	struct ip_link_map *loader;
+	struct ip_link_map *link_map;
 	uint64_t next_ns;    /* no look before */
 	uint64_t changed_ns; /* when something had changed last */
-	struct ip_retry patience;
+	struct ip_retry failures;
 	uint64_t seen_ns, seen_tsc; /* when the image was there for the last time */
 	unsigned
 		images; /* of the target, when its probes went live: who looks at it for another reason may be the first to find a new one */
@@ -46,14 +46,14 @@ int ip_follow_dlopen_begin(struct ip_session *s)
 	s->follow = f;
 	if (!f)
 		return ip_error("out of memory");
-	f->loader = ip_link_map_create();
-	if (!f->loader)
+	f->link_map = ip_link_map_create();
+	if (!f->link_map)
 		return -1;
 	f->images = s->target->images;
 	f->seen_ns = ip_now_ns();
 	f->seen_tsc = ip_clock_now();
 	/* in this order: what came between the plan and now shows as a change that has to be looked at */
-	f->listless = ip_link_map_note(f->loader, s->target) < 0;
+	f->listless = ip_link_map_note(f->link_map, s->target) < 0;
 	f->retry = !f->listless;
 	for (size_t i = 0; i < s->modules.n; i++) {
 		struct ip_module *m = &s->modules.items[i];
@@ -62,23 +62,23 @@ int ip_follow_dlopen_begin(struct ip_session *s)
 		/* a library may have been unloaded and loaded again since the plan */
 		f->wanted |= m->may_go && m->list;
 	}
-	return ip_link_map_note_sites(f->loader, s->target, &s->modules, ip_module_find_live);
+	return ip_link_map_note_sites(f->link_map, s->target, &s->modules, ip_module_find_live);
 }
 
 void ip_follow_dlopen_destroy(struct ip_follow_dlopen *f)
 {
 	if (!f)
 		return;
-	ip_link_map_destroy(f->loader);
+	ip_link_map_destroy(f->link_map);
 	free(f);
 }
 
-struct ip_link_map *ip_follow_dlopen_loader(const struct ip_follow_dlopen *f, bool *ret_behind)
+struct ip_link_map *ip_follow_dlopen_link_map(const struct ip_follow_dlopen *f, bool *ret_behind)
 {
-	if (!f || !f->loader || f->listless)
+	if (!f || !f->link_map || f->listless)
 		return NULL;
 	*ret_behind = f->retry;
-	return ip_link_map_copy(f->loader);
+	return ip_link_map_copy(f->link_map);
 }
 
 void ip_follow_dlopen_want(struct ip_follow_dlopen *f)
@@ -120,7 +120,7 @@ static bool anything_new(const struct ip_session *s)
 	for (size_t i = 0; i < s->modules.n; i++) {
 		const struct ip_module *m = &s->modules.items[i];
 
-		if (m->list && (m->fresh || !ip_link_map_site_stands(s->follow->loader, s->target, m)))
+		if (m->list && (m->fresh || !ip_link_map_site_stands(s->follow->link_map, s->target, m)))
 			return true;
 	}
 	return false;
@@ -132,10 +132,10 @@ static int catch_up(struct ip_session *s)
 	const struct ip_change_options options = {.kind = "dlopen",
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values,
-						  .loader = s->follow->loader};
+						  .link_map = s->follow->link_map};
 	struct ip_follow_dlopen *f = s->follow;
 	struct ip_change_result result;
-	int noted = f->listless ? 1 : ip_link_map_note(f->loader, s->target);
+	int noted = f->listless ? 1 : ip_link_map_note(f->link_map, s->target);
 
 	if (noted == 0)
 		return 0;
@@ -147,19 +147,19 @@ static int catch_up(struct ip_session *s)
 	if (ip_follow_dlopen_refresh(s) < 0)
 		return -1;
 	/* who wants no stop gets none */
-	if (!s->options->no_stop && (f->patience.failing_ns || f->wanted || anything_new(s)) &&
+	if (!s->options->no_stop && (f->failures.failing_ns || f->wanted || anything_new(s)) &&
 	    ip_session_update(s, &options, &result) < 0)
 		return -1;
 	for (size_t i = 0; i < s->modules.n; i++)
 		s->modules.items[i].fresh = false;
 	f->wanted = false;
-	return ip_link_map_note_sites(f->loader, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
+	return ip_link_map_note_sites(f->link_map, s->target, &s->modules, ip_module_find_live) < 0 ? -1 : 1;
 }
 
 /* The process goes on as another program. */
 static const char *leave_image(struct ip_session *s)
 {
-	bool children = ip_follow_fork_lives(s->family);
+	bool children = ip_follow_fork_lives(s->followed);
 	int ret;
 
 	s->live = false;
@@ -193,10 +193,10 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 	bool tell;
 
 	f->retry = true;
-	f->next_ns = ip_retry_failed(&f->patience, began_ns, &tell);
+	f->next_ns = ip_retry_failed(&f->failures, began_ns, &tell);
 	if (!tell || ip_target_image_is_gone(s->target) || !ip_target_alive(s->target))
 		return;
-	f->patience.told = true;
+	f->failures.told = true;
 	ip_print(stderr,
 		 "%siprobe: %s: libraries that were loaded meanwhile are not recorded yet; iprobe goes on "
 		 "trying\n",
@@ -205,7 +205,7 @@ static void failed(struct ip_session *s, uint64_t began_ns)
 
 static void worked(struct ip_session *s)
 {
-	if (ip_retry_worked(&s->follow->patience))
+	if (ip_retry_worked(&s->follow->failures))
 		ip_print(stderr, "%siprobe: pid %d: libraries that were loaded meanwhile are recorded now\n",
 			 s->options->live_line ? "\r\033[K" : "", s->target->pid);
 }
@@ -228,7 +228,7 @@ const char *ip_follow_dlopen_step(struct ip_session *s)
 	}
 	f->seen_ns = now;
 	f->seen_tsc = ip_clock_now();
-	if (now < f->next_ns || (!f->retry && !f->listless && !ip_link_map_changed(f->loader, s->target)))
+	if (now < f->next_ns || (!f->retry && !f->listless && !ip_link_map_changed(f->link_map, s->target)))
 		return NULL;
 	f->changed_ns = now;
 	done = catch_up(s);

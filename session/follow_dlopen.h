@@ -44,7 +44,7 @@ const char *ip_follow_dlopen_step(struct ip_session *s);
 
 /* A copy of what was noted of the loader last; *ret_behind: some of that is not live yet. NULL where nothing was, or there is no
  * list. follow may be NULL. */
-struct ip_link_map *ip_follow_dlopen_loader(const struct ip_follow_dlopen *follow, bool *ret_behind);
+struct ip_link_map *ip_follow_dlopen_link_map(const struct ip_follow_dlopen *follow, bool *ret_behind);
 
 /* From the next turn on all is held against the text once more, whatever the list says: the watch has found sites idle. follow may be NULL. */
 void ip_follow_dlopen_want(struct ip_follow_dlopen *follow);

@@ -30,7 +30,7 @@
 #define GIVE_UP_NS 5000000000ull
 
 struct ip_follow_exec {
-	struct ip_link_map *loader;
+	struct ip_link_map *link_map;
 	uint64_t seen_ns, seen_tsc;
 	uint64_t next_ns, rest_ns;
 	uint64_t failing_ns; /* since when; 0: it does not */
@@ -41,7 +41,7 @@ void ip_follow_exec_destroy(struct ip_follow_exec *b)
 {
 	if (!b)
 		return;
-	ip_link_map_destroy(b->loader);
+	ip_link_map_destroy(b->link_map);
 	free(b);
 }
 
@@ -49,15 +49,15 @@ int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_t
 {
 	struct ip_follow_exec *b = calloc(1, sizeof(*b));
 
-	ip_follow_exec_destroy(s->become);
-	s->become = b;
+	ip_follow_exec_destroy(s->follow_exec);
+	s->follow_exec = b;
 	if (!b)
 		return ip_error("out of memory");
-	b->loader = ip_link_map_create();
+	b->link_map = ip_link_map_create();
 	b->seen_ns = seen_ns;
 	b->seen_tsc = seen_tsc;
 	b->rest_ns = FIRST_NS;
-	return b->loader ? 0 : -1;
+	return b->link_map ? 0 : -1;
 }
 
 /* What it executes now, for people. */
@@ -148,13 +148,13 @@ static int take_numbers_over(struct ip_area *area, const struct ip_area *old, pi
 static int move(struct ip_session *s, struct ip_area *area)
 {
 	pid_t pid = s->target->pid;
-	struct ip_follow_fork *family, *before = s->family;
+	struct ip_follow_fork *followed, *before = s->followed;
 	struct ip_area *old = s->area;
 
 	if (ip_area_lock_session(area, pid) < 0 || take_numbers_over(area, old, pid) < 0 ||
 	    ip_trace_expect_journal(s->trace, ip_area_next_session(area)) < 0 ||
 	    ip_session_begin_area(s, area, NULL, NULL) < 0 ||
-	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &family) <
+	    ip_follow_fork_create(area, s->target, s->options->follow_fork, s->options->max_stop_ns, &followed) <
 		    0) {
 		/* the next try finds it as this one did */
 		__atomic_store_n(&area->header->nmodules, 0, __ATOMIC_RELEASE);
@@ -165,14 +165,14 @@ static int move(struct ip_session *s, struct ip_area *area)
 	if (ip_collector_move(s->collector, area) < 0 ||
 	    ip_trace_move_journal(s->trace, area->header->session) < 0) {
 		s->write_failed = true;
-		ip_follow_fork_destroy(family);
+		ip_follow_fork_destroy(followed);
 		ip_area_close(area);
 		return -1;
 	}
-	s->family = family;
+	s->followed = followed;
 	s->area = area;
 	if (s->options->follow_fork)
-		ip_collector_set_family(s->collector, ip_follow_fork_is_gone, family);
+		ip_collector_set_followed(s->collector, ip_follow_fork_is_gone, followed);
 	ip_site_monitor_clear(s->watch, s->trace);
 	s->disturbed_before += ip_site_monitor_summary(s->watch).disturbed;
 	ip_site_monitor_destroy(s->watch);
@@ -211,9 +211,9 @@ static int enter(struct ip_session *s)
 /* Steps 2 to 6. 1: recording; 0: not yet; -1 with an error. */
 static int take(struct ip_session *s)
 {
-	struct ip_follow_exec *b = s->become;
+	struct ip_follow_exec *b = s->follow_exec;
 	struct ip_modules modules = {0};
-	int ret = ip_link_map_note(b->loader, s->target); /* 2 */
+	int ret = ip_link_map_note(b->link_map, s->target); /* 2 */
 
 	if (ret == 0) {
 		b->rest_ns = FIRST_NS;
@@ -235,7 +235,7 @@ static int take(struct ip_session *s)
 
 static void tell_success(struct ip_session *s)
 {
-	const struct ip_follow_exec *b = s->become;
+	const struct ip_follow_exec *b = s->follow_exec;
 	uint64_t now_tsc = ip_clock_now(), gap = ip_now_ns() - b->seen_ns;
 	char path[256], length[16];
 
@@ -251,7 +251,7 @@ static void tell_success(struct ip_session *s)
 /* Another exec before we were there. */
 static int begin_anew(struct ip_session *s)
 {
-	struct ip_follow_exec *b = s->become;
+	struct ip_follow_exec *b = s->follow_exec;
 
 	if (s->live && ip_collector_flush(s->collector) < 0) {
 		s->write_failed = true;
@@ -264,7 +264,7 @@ static int begin_anew(struct ip_session *s)
 
 static void tell_nothing(struct ip_session *s)
 {
-	struct ip_follow_exec *b = s->become;
+	struct ip_follow_exec *b = s->follow_exec;
 	char path[256];
 
 	if (b->told || b->rest_ns < SELDOM_NS)
@@ -278,7 +278,7 @@ static void tell_nothing(struct ip_session *s)
 
 const char *ip_follow_exec_step(struct ip_session *s)
 {
-	struct ip_follow_exec *b = s->become;
+	struct ip_follow_exec *b = s->follow_exec;
 	uint64_t now = ip_now_ns(), cost;
 	int done;
 
@@ -298,7 +298,7 @@ const char *ip_follow_exec_step(struct ip_session *s)
 		tell_success(s);
 		s->execed = false;
 		ip_follow_exec_destroy(b);
-		s->become = NULL;
+		s->follow_exec = NULL;
 		return NULL;
 	}
 	if (done < 0 && !ip_target_image_is_gone(s->target) && ip_target_alive(s->target)) {

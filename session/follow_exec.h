@@ -34,7 +34,7 @@ struct ip_follow_exec;
 
 /* Step 1: the image is gone. seen_ns, seen_tsc: when it was there for the last time. -1 with an error. */
 int ip_follow_exec_begin(struct ip_session *s, uint64_t seen_ns, uint64_t seen_tsc);
-void ip_follow_exec_destroy(struct ip_follow_exec *become);
+void ip_follow_exec_destroy(struct ip_follow_exec *follow_exec);
 
 /* One turn of steps 2 to 6. NULL: go on; else why to end. Does nothing where nothing has begun. */
 const char *ip_follow_exec_step(struct ip_session *s);

@@ -34,41 +34,41 @@ struct ip_follow_fork;
 /* area and target are borrowed. follow: the children record. */
 int ip_follow_fork_create(struct ip_area *area, struct ip_target *target, bool follow, uint64_t deadline_ns,
 		     struct ip_follow_fork **ret);
-void ip_follow_fork_destroy(struct ip_follow_fork *family);
+void ip_follow_fork_destroy(struct ip_follow_fork *followed);
 
 /* Step 4's permission: from now on (or no longer) children that are forked open their gates. */
-void ip_follow_fork_allow(struct ip_follow_fork *family, bool allow);
+void ip_follow_fork_allow(struct ip_follow_fork *followed, bool allow);
 
 /* Steps 1 to 3; does nothing most of the time. -1 where the trace cannot be written. */
-int ip_follow_fork_step(struct ip_follow_fork *family, struct ip_collector *collector, struct ip_trace *trace);
+int ip_follow_fork_step(struct ip_follow_fork *followed, struct ip_collector *collector, struct ip_trace *trace);
 
 /* Calls visit for each followed child that lives in a memory of its own, until it returns something else than 0: that is returned. *kept is the
  * caller's, NULL at first; forget (of all calls the same, or NULL) frees it when the child has gone. *kept
  * itself moves when the family grows, which it may in visit. */
-int ip_follow_fork_each(struct ip_follow_fork *family, int (*visit)(void *data, pid_t pid, void **kept), void *data,
+int ip_follow_fork_each(struct ip_follow_fork *followed, int (*visit)(void *data, pid_t pid, void **kept), void *data,
 		   void (*forget)(void *kept));
 
 /* Whether the process has the target's image: not one that has become another program. */
-bool ip_follow_fork_has(const struct ip_follow_fork *family, pid_t pid);
+bool ip_follow_fork_has(const struct ip_follow_fork *followed, pid_t pid);
 
 /* Closes a target that is a child, maybe later: a thread of it that did not stop in time must be let go first. */
-void ip_follow_fork_close_target(struct ip_follow_fork *family, struct ip_target *target);
+void ip_follow_fork_close_target(struct ip_follow_fork *followed, struct ip_target *target);
 
 /* Whether the session goes on without its target: a followed child lives. */
-bool ip_follow_fork_lives(struct ip_follow_fork *family);
+bool ip_follow_fork_lives(struct ip_follow_fork *followed);
 
 /* Whether a thread has ended, for ip_collector_set_family(); data is the family. */
 bool ip_follow_fork_is_gone(void *data, pid_t pid, pid_t tid);
 
 /* Step 4, without the target. A line on stderr for each that had live sites; one that may not be traced is named there too,
  * it is no failure. */
-void ip_follow_fork_restore(struct ip_follow_fork *family);
+void ip_follow_fork_restore(struct ip_follow_fork *followed);
 
 /* The same for a session that followed forks and whose iprobe was killed: the gates of its children are still open. The session lock
  * must be held. Does nothing where there was no such session. */
 int ip_follow_fork_restore_dead(struct ip_area *area, struct ip_target *target, uint64_t deadline_ns);
 
 /* Silent children that were put back so far. */
-size_t ip_follow_fork_restored(const struct ip_follow_fork *family);
+size_t ip_follow_fork_restored(const struct ip_follow_fork *followed);
 
 #endif

@@ -26,8 +26,8 @@
 
 /* What is kept of a child. */
 struct memory {
-	struct ip_link_map *loader;
-	struct ip_retry patience;
+	struct ip_link_map *link_map;
+	struct ip_retry failures;
 	uint64_t next_ns; /* no look before */
 	uint32_t changes; /* of the session's selection, as far as the child has them */
 	bool retry;
@@ -39,7 +39,7 @@ static void forget(void *kept)
 
 	if (!m)
 		return;
-	ip_link_map_destroy(m->loader);
+	ip_link_map_destroy(m->link_map);
 	free(m);
 }
 
@@ -50,9 +50,9 @@ static struct memory *remember(const struct ip_session *s)
 
 	if (!m)
 		return NULL;
-	m->loader = ip_follow_dlopen_loader(s->follow, &m->retry);
+	m->link_map = ip_follow_dlopen_link_map(s->follow, &m->retry);
 	m->changes = s->changes;
-	if (!m->loader) {
+	if (!m->link_map) {
 		free(m);
 		return NULL;
 	}
@@ -65,7 +65,7 @@ static bool differs(const struct ip_session *s, const struct memory *m, pid_t pi
 	/* without its memory file, which costs more than the look */
 	const struct ip_target glance = {.pid = pid, .arch = s->target->arch, .mem = -1};
 
-	return m->retry || m->changes != s->changes || ip_link_map_changed(m->loader, &glance);
+	return m->retry || m->changes != s->changes || ip_link_map_changed(m->link_map, &glance);
 }
 
 /* Steps 3 to 5. 1; 0: the loader is at work; -1 with an error. */
@@ -75,12 +75,12 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 						  .child = true,
 						  .max_stop_ns = s->options->max_stop_ns,
 						  .values = s->options->values,
-						  .loader = m->loader};
+						  .link_map = m->link_map};
 	struct ip_session view = *s; /* the same session, of this process */
 	struct ip_change_result result;
 	struct ip_modules modules;
 	uint32_t changes = s->changes;
-	int ret = ip_link_map_note(m->loader, target);
+	int ret = ip_link_map_note(m->link_map, target);
 
 	if (ret == 0)
 		return 0;
@@ -96,7 +96,7 @@ static int catch_up(struct ip_session *s, struct memory *m, struct ip_target *ta
 	s->counted = view.counted;
 	s->write_failed = view.write_failed;
 	if (ret == 0)
-		ret = ip_link_map_note_sites(m->loader, target, &modules, ip_module_find_live);
+		ret = ip_link_map_note_sites(m->link_map, target, &modules, ip_module_find_live);
 	if (ret == 0)
 		m->changes = changes;
 	ip_modules_clear(&modules);
@@ -112,11 +112,11 @@ static int enter(struct ip_session *s, struct memory *m, pid_t pid)
 	if (ip_target_open(pid, true, &target) < 0)
 		return -1;
 	target->one_image = true;
-	if (ip_follow_fork_has(s->family, pid) && target->has_runtime && !ip_target_image_is_gone(target))
+	if (ip_follow_fork_has(s->followed, pid) && target->has_runtime && !ip_target_image_is_gone(target))
 		ret = catch_up(s, m, target);
 	if (ret < 0 && (!ip_target_alive(target) || ip_target_image_is_gone(target)))
 		ret = 1; /* it has ended, or become another program */
-	ip_follow_fork_close_target(s->family, target);
+	ip_follow_fork_close_target(s->followed, target);
 	return ret;
 }
 
@@ -124,10 +124,10 @@ static void failed(const struct ip_session *s, struct memory *m, pid_t pid, uint
 {
 	bool tell;
 
-	m->next_ns = ip_retry_failed(&m->patience, began_ns, &tell);
+	m->next_ns = ip_retry_failed(&m->failures, began_ns, &tell);
 	if (!tell)
 		return;
-	m->patience.told = true;
+	m->failures.told = true;
 	ip_print(stderr,
 		 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are not recorded yet: "
 		 "%s; iprobe goes on trying\n",
@@ -148,7 +148,7 @@ static int look_at(void *data, pid_t pid, void **kept)
 	m->retry = done <= 0;
 	if (done < 0)
 		failed(s, m, pid, now);
-	else if (done && ip_retry_worked(&m->patience))
+	else if (done && ip_retry_worked(&m->failures))
 		ip_print(stderr,
 			 "%siprobe: pid %d, forked from pid %d: libraries that it has loaded are recorded "
 			 "now\n",
@@ -185,7 +185,7 @@ static bool is_elsewhere(void *data, const struct ip_target *except, const struc
 	const struct ip_session *s = data;
 	struct question q = {except, entry};
 
-	return has_it(&q, s->target->pid, NULL) || ip_follow_fork_each(s->family, has_it, &q, NULL);
+	return has_it(&q, s->target->pid, NULL) || ip_follow_fork_each(s->followed, has_it, &q, NULL);
 }
 
 void ip_follow_fork_libs_step(struct ip_session *s)
@@ -197,6 +197,6 @@ void ip_follow_fork_libs_step(struct ip_session *s)
 		return;
 	s->area->elsewhere = is_elsewhere;
 	s->area->elsewhere_data = s;
-	ip_follow_fork_each(s->family, look_at, s, forget);
+	ip_follow_fork_each(s->followed, look_at, s, forget);
 	s->children_ns = now + LOOK_NS + LOOK_SHARE * (ip_now_ns() - now);
 }

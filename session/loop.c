@@ -81,7 +81,7 @@ static void watch_threads(struct ip_session *s)
 {
 	if (!s->threads)
 		s->threads = ip_thread_watch_create();
-	if (!s->threads || s->mixed || s->execed || s->become)
+	if (!s->threads || s->mixed || s->execed || s->follow_exec)
 		return;
 	if (ip_thread_watch_step(s->threads, s->target, s->options->no_stop) < 0) {
 		ip_print(stderr, "iprobe: %s: the recording ends\n", ip_error_message());
@@ -127,13 +127,13 @@ void ip_session_condense(struct ip_session *s)
 {
 	struct ip_trace_rotated rotated;
 
-	if (!s->pulse || !ip_trace_rotates(s->trace))
+	if (!s->coarse_clock || !ip_trace_rotates(s->trace))
 		return;
 	ip_trace_rotated(s->trace, &rotated);
 	if (rotated.pieces == s->condensed)
 		return;
 	s->condensed = rotated.pieces;
-	ip_coarse_clock_condense(s->pulse, rotated.early);
+	ip_coarse_clock_condense(s->coarse_clock, rotated.early);
 }
 
 /* What has become known is put on disk now and then, lest it be lost with us. A full disk shows when events are to be written. */
@@ -160,7 +160,7 @@ static uint64_t longest_nap(const struct ip_session *s, uint64_t now)
 	/* threads of which we have not said whether they are wanted record nothing */
 	if (s->options->filters.names)
 		return ATTENTIVE_NS;
-	if (s->execed || s->become || s->target->nheld || ip_follow_dlopen_expects(s->follow))
+	if (s->execed || s->follow_exec || s->target->nheld || ip_follow_dlopen_expects(s->follow))
 		return ATTENTIVE_NS;
 	if (s->options->duration_ns && s->start_ns + s->options->duration_ns < now + longest)
 		return ATTENTIVE_NS;
@@ -175,13 +175,13 @@ static void sleep_a_little(struct ip_session *s, int taken, bool alive)
 	uint64_t now = ip_now_ns(), nap;
 	struct timespec t;
 
-	nap = ip_collector_nap(s->collector, &s->pace, taken, s->records, now, longest_nap(s, now));
+	nap = ip_collector_nap(s->collector, &s->interval, taken, s->records, now, longest_nap(s, now));
 	if (!nap)
 		return;
 	t = (struct timespec){nap / 1000000000, nap % 1000000000};
 	if (ppoll(p, 1 + alive, &t, NULL) <= 0) /* a negative descriptor is left out */
 		return;
-	ip_poll_interval_hurry(&s->pace);
+	ip_poll_interval_hurry(&s->interval);
 	if (p[0].revents) {
 		s->attend_ns = ip_now_ns() + ATTEND_NS;
 		s->listened_ns = 0;
@@ -207,7 +207,7 @@ const char *ip_session_step(struct ip_session *s)
 	if (s->options->controller)
 		s->options->controller->turn(s->options->controller->data, s);
 	save_counts(s);
-	if (taken < 0 || s->write_failed || ip_follow_fork_step(s->family, s->collector, s->trace) < 0) {
+	if (taken < 0 || s->write_failed || ip_follow_fork_step(s->followed, s->collector, s->trace) < 0) {
 		s->write_failed = true;
 		return "the trace could not be written";
 	}
@@ -244,8 +244,8 @@ const char *ip_session_step(struct ip_session *s)
 	if (reason)
 		return reason;
 	alive = ip_target_alive(s->target) && !s->execed;
-	if (!alive && !(s->become && ip_target_alive(s->target)) && !ip_follow_fork_lives(s->family))
-		return s->execed && !s->become ? IP_END_EXECED : "target ended";
+	if (!alive && !(s->follow_exec && ip_target_alive(s->target)) && !ip_follow_fork_lives(s->followed))
+		return s->execed && !s->follow_exec ? IP_END_EXECED : "target ended";
 	if (grows <= 0)
 		sleep_a_little(s, taken, alive);
 	return NULL;

@@ -22,28 +22,28 @@
 #define CHANGE_WAIT_MAX_NS 6400000000ull
 
 /* Leaves in *result what a stop would, but for its length: the holds are noted already. */
-static void note_holds(struct ip_session *s, const char *kind, const struct ip_remap_result *flipped,
+static void note_holds(struct ip_session *s, const char *kind, const struct ip_remap_result *remapped,
 		       struct ip_patch_result *result)
 {
-	struct ip_stop_record stop = {.threads = 1, .pages = flipped->pages, .sites = flipped->sites};
+	struct ip_stop_record stop = {.threads = 1, .pages = remapped->pages, .sites = remapped->sites};
 
-	for (size_t i = 0; i < flipped->nholds; i++) {
-		stop.ns = flipped->holds[i].ns;
-		stop.tsc = flipped->holds[i].tsc;
+	for (size_t i = 0; i < remapped->nholds; i++) {
+		stop.ns = remapped->holds[i].ns;
+		stop.tsc = remapped->holds[i].tsc;
 		ip_session_add_stop(s, &stop);
 		if (s->trace)
 			ip_trace_add_stop(s->trace, kind, &stop);
 	}
-	result->pages = flipped->pages;
+	result->pages = remapped->pages;
 	result->threads = ip_user_threads(s->target->pid);
 }
 
 /* Prepares and carries out; what may work a moment later is tried again. */
-static int flip(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
+static int remap(struct ip_session *s, const struct ip_modules *modules, const struct ip_change *changes,
 		size_t n, int64_t gate, const char *kind, struct ip_patch_result *result)
 {
 	for (int i = 0;; i++) {
-		struct ip_remap_result flipped = {0};
+		struct ip_remap_result remapped = {0};
 		struct ip_remap_plan *plan;
 		int ret;
 
@@ -53,12 +53,12 @@ static int flip(struct ip_session *s, const struct ip_modules *modules, const st
 		ret = ip_remap_check(plan);
 		if (ret == 0) {
 			s->live |= gate != 0; /* from here on: even a failure leaves nothing to chance */
-			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &flipped);
+			ret = ip_remap_apply(plan, gate, IP_REMAP_FIND_NS, &remapped);
 		}
-		note_holds(s, kind, &flipped, result);
+		note_holds(s, kind, &remapped, result);
 		ip_remap_destroy(plan);
 		/* where pieces of what was to go live are live, it is not what was prepared any more: that is not tried again */
-		if (ret == 0 || !flipped.transient || i == TRIES)
+		if (ret == 0 || !remapped.transient || i == TRIES)
 			return ret;
 		ip_session_nap(IP_SESSION_TRY_NS);
 	}
@@ -69,24 +69,24 @@ static int leave_out(struct ip_session *s, struct ip_plan *plan)
 {
 	for (;;) {
 		_cleanup_free_ bool *gone = calloc(plan->nfunctions + 1, sizeof(*gone));
-		struct ip_remap_plan *flip;
+		struct ip_remap_plan *remap;
 		bool any = false;
 		int ret = 0;
 
 		if (!gone)
 			return ip_error("out of memory");
 		if (ip_remap_prepare(s->target, &s->modules, plan->changes, plan->nchanges, IP_REMAP_PARTIAL,
-				    &flip) < 0)
+				    &remap) < 0)
 			return -1;
 		for (size_t i = 0; i < plan->nchanges; i++)
-			if (ip_remap_is_left_out(flip, plan->changes[i].address))
+			if (ip_remap_is_left_out(remap, plan->changes[i].address))
 				any = gone[plan->function_of[i]] = true;
 		if (any) {
 			snprintf(s->summary->unswitched_why, sizeof(s->summary->unswitched_why), "%s",
-				 ip_remap_reason(flip));
+				 ip_remap_reason(remap));
 			ret = ip_plan_conflicts_take_out(plan, gone);
 		}
-		ip_remap_destroy(flip);
+		ip_remap_destroy(remap);
 		if (ret < 0 || !any)
 			return ret;
 		if (!plan->nchanges)
@@ -95,39 +95,39 @@ static int leave_out(struct ip_session *s, struct ip_plan *plan)
 	}
 }
 
-int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result)
+int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result)
 {
 	size_t before = plan->nchanges;
 
-	if (leave_out(s, plan) < 0 || flip(s, &s->modules, plan->changes, plan->nchanges,
+	if (leave_out(s, plan) < 0 || remap(s, &s->modules, plan->changes, plan->nchanges,
 					   s->area->header->session, "attach", result) < 0)
 		return -1;
 	s->summary->unswitched += before - plan->nchanges;
 	return 0;
 }
 
-static void note_change(struct ip_session *s, const struct ip_remap_result *flipped)
+static void note_change(struct ip_session *s, const struct ip_remap_result *remapped)
 {
 	struct ip_session_summary *sum = s->summary;
 
-	sum->flipped.changing_ns += flipped->changing_ns;
-	for (size_t i = 0; i < flipped->nholds; i++)
-		if (flipped->holds[i].ns > sum->flipped.hold_ns)
-			sum->flipped.hold_ns = flipped->holds[i].ns;
-	if (flipped->bare_ns > sum->flipped.gap_ns)
-		sum->flipped.gap_ns = flipped->bare_ns;
+	sum->remapped.changing_ns += remapped->changing_ns;
+	for (size_t i = 0; i < remapped->nholds; i++)
+		if (remapped->holds[i].ns > sum->remapped.hold_ns)
+			sum->remapped.hold_ns = remapped->holds[i].ns;
+	if (remapped->bare_ns > sum->remapped.gap_ns)
+		sum->remapped.gap_ns = remapped->bare_ns;
 }
 
 /* Not again before long. */
 static void wait_longer(struct ip_session *s)
 {
-	uint64_t ns = s->flip_wait_ns ? 2 * s->flip_wait_ns : CHANGE_WAIT_NS;
+	uint64_t ns = s->remap_wait_ns ? 2 * s->remap_wait_ns : CHANGE_WAIT_NS;
 
-	s->flip_wait_ns = ns < CHANGE_WAIT_MAX_NS ? ns : CHANGE_WAIT_MAX_NS;
-	s->flip_after_ns = ip_now_ns() + s->flip_wait_ns;
+	s->remap_wait_ns = ns < CHANGE_WAIT_MAX_NS ? ns : CHANGE_WAIT_MAX_NS;
+	s->remap_after_ns = ip_now_ns() + s->remap_wait_ns;
 }
 
-int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
 			   const struct ip_plan *idle, const struct ip_change_gap *gap,
 			   struct ip_remap_result *ret)
 {
@@ -135,7 +135,7 @@ int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes
 	int done;
 
 	*ret = (struct ip_remap_result){0};
-	if (ip_now_ns() < s->flip_after_ns)
+	if (ip_now_ns() < s->remap_after_ns)
 		return 0;
 	if (ip_remap_prepare(s->target, &s->modules, changes, n, IP_REMAP_KEEPING, &plan) < 0) {
 		wait_longer(s);
@@ -158,12 +158,12 @@ int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes
 		wait_longer(s);
 		return ret->begun ? -1 : 0;
 	}
-	s->flip_wait_ns = 0;
-	s->summary->flipped.changes++;
+	s->remap_wait_ns = 0;
+	s->summary->remapped.changes++;
 	return 1;
 }
 
-int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			 struct ip_patch_result *result)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
@@ -173,7 +173,7 @@ int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules,
 		return -1;
 	if (!n)
 		return 0;
-	if (flip(s, modules, changes, n, 0, kind, result) < 0)
+	if (remap(s, modules, changes, n, 0, kind, result) < 0)
 		return -1;
 	result->sites = n;
 	return 0;

@@ -122,7 +122,7 @@ void ip_session_note_stop(struct ip_session *s, const char *kind, const struct i
 static int restore_leftovers(struct ip_session *s, const struct ip_modules *modules)
 {
 	struct ip_patch_result result = {0};
-	int ret = s->options->no_stop ? ip_session_flip_idle(s, modules, "leftovers", &result)
+	int ret = s->options->no_stop ? ip_session_remap_idle(s, modules, "leftovers", &result)
 				      : ip_restore(s->target, modules, s->options->max_stop_ns, &result);
 
 	/* there may be no trace yet */
@@ -230,8 +230,8 @@ static int go_live(struct ip_session *s, const struct ip_modules *modules, struc
 	    (s->counters && ip_counters_plan(s->counters, plan, s->trace) < 0) ||
 	    ip_until_plan(s, plan) < 0 || ip_trace_sync(s->trace) < 0)
 		goto out;
-	ip_follow_fork_allow(s->family, true); /* a child may be forked as soon as the stop is over */
-	ret = s->options->no_stop ? ip_session_flip_live(s, plan, &result)
+	ip_follow_fork_allow(s->followed, true); /* a child may be forked as soon as the stop is over */
+	ret = s->options->no_stop ? ip_session_remap_live(s, plan, &result)
 				  : patch_live(s, plan, &foreign, &result);
 	/* it has ended, or executed another program, behind a stop, before we saw that all was as written: nothing is left to be put
 	 * back, and what it did meanwhile is recorded */

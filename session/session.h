@@ -97,7 +97,7 @@ struct ip_session_summary {
 			changing_ns; /* so long mappings were changed, all together, those of attempts that failed as well */
 		uint64_t hold_ns; /* the longest hold of a thread that waited */
 		uint64_t gap_ns;  /* the longest time for which probes that stayed live were idle */
-	} flipped;
+	} remapped;
 	size_t renewed; /* system calls of the target whose time limit began anew after a stop (syscall_restart.h) */
 	char renewed_last[64]; /* thread and call of the last */
 	uint64_t events, lost, unserved, invalid;

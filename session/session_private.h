@@ -41,24 +41,24 @@ struct ip_session {
 	uint64_t saved_ns,
 		save_after_ns; /* when counts were saved last; how long from then to the next time */
 	struct ip_collector *collector;
-	struct ip_coarse_clock *pulse; /* of coarse time; NULL: none */
+	struct ip_coarse_clock *coarse_clock; /* of coarse time; NULL: none */
 	uint64_t condensed;	/* pieces that were removed when its notes were condensed last */
-	struct ip_follow_fork *family;
+	struct ip_follow_fork *followed;
 	struct ip_follow_dlopen *follow;
-	struct ip_follow_exec *become;	 /* NULL: no exec is being followed */
+	struct ip_follow_exec *follow_exec;	 /* NULL: no exec is being followed */
 	struct ip_control *control;	 /* NULL: nobody can change the session */
 	struct ip_thread_watch *threads; /* over those that come while it records; NULL: not yet */
 	struct ip_site_monitor *watch;		 /* over the live sites of the present image */
 	uint64_t shown_ns, shown_events; /* of the live line */
-	struct ip_poll_interval pace;		 /* of its turns */
+	struct ip_poll_interval interval;		 /* of its turns */
 	uint64_t attend_ns;		 /* until when somebody who has knocked is attended to */
 	uint64_t listened_ns;		 /* when requests were looked for last */
 	uint64_t sync_ns;		 /* when to look next whether the session file is out of date */
 	struct ip_filter_names names;	 /* of threads (--thread) */
 	uint64_t children_ns;		 /* when to look at what followed children load */
 	uint32_t changes;		 /* of the selection, by request */
-	uint64_t flip_after_ns,
-		flip_wait_ns; /* changes without a stop have failed: not before then; so long was waited last. 0: they have not */
+	uint64_t remap_after_ns,
+		remap_wait_ns; /* changes without a stop have failed: not before then; so long was waited last. 0: they have not */
 	uint64_t watch_ns;			  /* when to look again whether the target is under seccomp */
 	uint8_t *counted;			  /* bits, by number: in the summary's functions and sites */
 	size_t disturbed_before, restored_before; /* in images that are gone */
@@ -153,16 +153,16 @@ int ip_session_finish(struct ip_session *s, const char *reason);
 
 /* --no-stop (nostop.c): makes the plan's changes live; functions that cannot be are taken out of it and counted. Notes the holds. The
  * patch lock must be held. */
-int ip_session_flip_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
+int ip_session_remap_live(struct ip_session *s, struct ip_plan *plan, struct ip_patch_result *result);
 
 /* The changes of a session that goes on, some of whose sites stay live. gate: as for ip_patch_apply(). idle: what goes. 1: done; 0: it cannot be had now, and nothing has
  * changed; -1: some of it may have. */
-int ip_session_flip_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
+int ip_session_remap_change(struct ip_session *s, const struct ip_change *changes, size_t n, int64_t gate,
 			   const struct ip_plan *idle, const struct ip_change_gap *gap,
 			   struct ip_remap_result *ret);
 
 /* Puts back whatever is live, without a stop. The same. */
-int ip_session_flip_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
+int ip_session_remap_idle(struct ip_session *s, const struct ip_modules *modules, const char *kind,
 			 struct ip_patch_result *result);
 
 /* Names of the threads that live now. */

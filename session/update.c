@@ -66,18 +66,18 @@ static int prepare(struct ip_session *s, struct ip_plan_diff *d, const struct ip
 }
 
 /* One live site of each library. */
-static int tell_loader(struct ip_link_map *loader, const struct ip_plan *live)
+static int tell_link_map(struct ip_link_map *link_map, const struct ip_plan *live)
 {
 	uint32_t last = UINT32_MAX;
 
-	for (size_t i = 0; loader && i < live->nchanges; i++) {
+	for (size_t i = 0; link_map && i < live->nchanges; i++) {
 		const struct ip_change *c = &live->changes[i];
 		uint32_t module = live->functions[live->function_of[i]].module_index;
 
 		if (!c->may_go || module == last)
 			continue;
 		last = module;
-		if (ip_link_map_expect(loader, c->address, c->new_bytes, c->length) < 0)
+		if (ip_link_map_expect(link_map, c->address, c->new_bytes, c->length) < 0)
 			return -1;
 	}
 	return 0;
@@ -90,21 +90,21 @@ static int apply(struct ip_session *s, const struct ip_plan_diff *d, const struc
 {
 	/* no site of this image has been live before: then the gate is closed still */
 	int64_t gate = s->live ? -1 : (int64_t)s->area->header->session;
-	struct ip_remap_result flipped;
+	struct ip_remap_result remapped;
 	int done = 0;
 
 	s->live = true;
 	if (o->no_stop) {
-		done = ip_session_flip_change(s, changes, n, gate, &d->idle, o->gap, &flipped);
-		ret->changing_ns = flipped.changing_ns;
-		ret->flipped = done > 0;
+		done = ip_session_remap_change(s, changes, n, gate, &d->idle, o->gap, &remapped);
+		ret->changing_ns = remapped.changing_ns;
+		ret->remapped = done > 0;
 		if (done < 0) {
 			ret->partial = *ret_again = true;
 			return -1;
 		}
 		if (done > 0) {
-			result->stop_tsc = flipped.holds[0].tsc;
-			result->pages = flipped.pages;
+			result->stop_tsc = remapped.holds[0].tsc;
+			result->pages = remapped.pages;
 			return 0;
 		}
 	}
@@ -146,7 +146,7 @@ static int carry_out(struct ip_session *s, const struct ip_plan_diff *d, const s
 	if (!o->child &&
 	    ((s->watch && ip_site_monitor_drop(s->watch, &d->idle) < 0) || ip_session_watch(s, &d->live) < 0))
 		ip_site_monitor_clear(s->watch, s->trace); /* no memory: they go unwatched */
-	done = tell_loader(o->loader, &d->live);
+	done = tell_link_map(o->link_map, &d->live);
 	memcpy(ret->stops, result.stops, sizeof(ret->stops));
 	ret->nstops = result.nstops;
 	for (size_t i = 0; i < nin_vain && ret->nstops < IP_MAX_STOPS; i++)
@@ -240,13 +240,13 @@ static int update_once(struct ip_session *s, const struct ip_change_options *o, 
 int ip_session_update(struct ip_session *s, const struct ip_change_options *options,
 		      struct ip_change_result *ret)
 {
-	bool children = ip_follow_fork_lives(s->family); /* before the pump, which asks the family too */
+	bool children = ip_follow_fork_lives(s->followed); /* before the pump, which asks the family too */
 	/* fperf records nothing that could overflow */
-	struct ip_drain_thread *pump = s->options->controller ? NULL : ip_drain_thread_start(s->collector);
+	struct ip_drain_thread *drain_thread = s->options->controller ? NULL : ip_drain_thread_start(s->collector);
 	bool again, partial = false;
 	int done;
 
-	if (pump && !options->urgent)
+	if (drain_thread && !options->urgent)
 		ip_collector_priority(false); /* the target shall not wait for our plans */
 	for (int i = 0;; i++) {
 		done = update_once(s, options, children, ret, &again);
@@ -256,10 +256,10 @@ int ip_session_update(struct ip_session *s, const struct ip_change_options *opti
 			break;
 	}
 	ip_collector_priority(true);
-	if (pump) {
+	if (drain_thread) {
 		_cleanup_free_ char *why = done < 0 ? strdup(ip_error_message()) : NULL;
 
-		if (ip_drain_thread_stop(pump) < 0)
+		if (ip_drain_thread_stop(drain_thread) < 0)
 			s->write_failed = true;
 		else if (why)
 			ip_error("%s", why);

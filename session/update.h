@@ -44,7 +44,7 @@ struct ip_change_options {
 	uint64_t max_stop_ns;
 	struct ip_value_options values; /* of what goes live */
 	struct ip_link_map *
-		loader; /* is told what went live in libraries that may go (ip_link_map_expect()); NULL: nobody is */
+		link_map; /* is told what went live in libraries that may go (ip_link_map_expect()); NULL: nobody is */
 };
 
 struct ip_change_result {
@@ -56,7 +56,7 @@ struct ip_change_result {
 	size_t nstops; /* 0: there was nothing to do */
 	size_t more_stops;
 	uint64_t more_ns; /* the longest of those */
-	bool flipped;	  /* it came about without a stop: */
+	bool remapped;	  /* it came about without a stop: */
 	uint64_t
 		changing_ns; /* so long mappings were changed, which running threads may have had to wait for; of a failure, too */
 	bool partial; /* of a failure: some of several stops had been made, or some pages switched */

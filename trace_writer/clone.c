@@ -90,7 +90,7 @@ int ip_trace_clone(const struct ip_trace *trace, struct ip_dir_place *place, str
 	}
 	if (ip_trace_create_at(place, place->name, trace->pid, trace->command, &trace->start, &clone) < 0)
 		return -1;
-	if (trace->squeezer && ip_trace_compress(clone) < 0) {
+	if (trace->codec && ip_trace_compress(clone) < 0) {
 		ip_trace_discard(clone);
 		return -1;
 	}

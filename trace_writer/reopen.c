@@ -32,7 +32,7 @@ int ip_trace_begin_journal(struct ip_trace *trace, uint32_t session, uint64_t ma
 				       .started = ip_proc_started_at(trace->pid),
 				       .max_size = max_size,
 				       .start = trace->start,
-				       .compressed = trace->squeezer != NULL,
+				       .compressed = trace->codec != NULL,
 				       .pieces = ip_rotation_pieces(trace)};
 
 	memcpy(head.uuid, trace->uuid, sizeof(head.uuid));

@@ -166,7 +166,7 @@ static int append(struct ip_trace *trace, uint32_t stream, struct iovec *parts, 
 	return cannot_write(trace, "stream-", stream);
 }
 
-int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
+int ip_trace_append_encoded(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
 			     const struct ip_progress *progress)
 {
 	struct iovec part = {(void *)bytes, size};
@@ -178,17 +178,17 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
 			  const uint64_t *words, size_t n, const struct ip_progress *progress)
 {
 	struct iovec parts[2] = {{header, sizeof(*header)}, {(void *)words, n * WORD}};
-	_cleanup_free_ void *squeezed = NULL;
+	_cleanup_free_ void *encoded = NULL;
 
 	if (ip_trace_prepare_packet(trace, stream, header, n) < 0)
 		return -1;
-	if (!trace->squeezer)
+	if (!trace->codec)
 		return append(trace, stream, parts, 2, progress);
-	squeezed = malloc(ip_encoded_packet_room(n));
-	if (!squeezed)
+	encoded = malloc(ip_encoded_packet_room(n));
+	if (!encoded)
 		return ip_error("out of memory");
-	return ip_trace_append_squeezed(trace, stream, squeezed,
-					ip_packet_encode(trace->squeezer, header, words, n, squeezed), progress);
+	return ip_trace_append_encoded(trace, stream, encoded,
+					ip_packet_encode(trace->codec, header, words, n, encoded), progress);
 }
 
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress)

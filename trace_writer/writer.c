@@ -180,7 +180,7 @@ void ip_trace_close(struct ip_trace *trace)
 	for (size_t i = 0; i < trace->nselections; i++)
 		free(trace->selections[i]);
 	ip_journal_close(trace->journal);
-	ip_packet_codec_destroy(trace->squeezer);
+	ip_packet_codec_destroy(trace->codec);
 	ip_rotation_destroy(trace->rotation);
 	free(trace->selections);
 	free(trace->streams);
@@ -216,13 +216,13 @@ void ip_trace_discard(struct ip_trace *trace)
 
 int ip_trace_compress(struct ip_trace *trace)
 {
-	trace->squeezer = ip_packet_codec_create();
-	return trace->squeezer ? 0 : -1;
+	trace->codec = ip_packet_codec_create();
+	return trace->codec ? 0 : -1;
 }
 
 bool ip_trace_compresses(const struct ip_trace *trace)
 {
-	return trace->squeezer;
+	return trace->codec;
 }
 
 uint64_t ip_trace_ns(const struct ip_trace *trace, uint64_t tsc)

@@ -146,7 +146,7 @@ int ip_trace_write_packet(struct ip_trace *trace, uint32_t stream, struct ip_pac
  * has become of it is appended. */
 int ip_trace_prepare_packet(struct ip_trace *trace, uint32_t stream, struct ip_packet_header *header,
 			    size_t n);
-int ip_trace_append_squeezed(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
+int ip_trace_append_encoded(struct ip_trace *trace, uint32_t stream, const void *bytes, size_t size,
 			     const struct ip_progress *progress);
 /* The slot has come that far, without a packet. */
 int ip_trace_note_progress(struct ip_trace *trace, uint32_t stream, const struct ip_progress *progress);

@@ -56,7 +56,7 @@ struct ip_trace {
 	char *ending;
 	struct ip_journal *journal;
 	struct ip_trace_rotation *rotation; /* it keeps the newest; NULL: it keeps everything */
-	struct ip_packet_codec *squeezer;	    /* streams are compressed; NULL: they are plain */
+	struct ip_packet_codec *codec;	    /* streams are compressed; NULL: they are plain */
 	char **selections; /* where the trace was opened again: the session's, in their order */
 	size_t nselections;
 	size_t synced_size; /* of text, when it was written last */

@@ -11,20 +11,20 @@
 
 #define CAPACITY_MIN 64u
 
-static uint32_t *chain_of(const struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp)
+static uint32_t *chain_of(const struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp)
 {
 	uint64_t h = (sp >> IP_SP_SHIFT ^ (uint64_t)function << 40) * 0x9e3779b97f4a7c15ull;
 
-	return &limbo->heads[(h >> 32) & (limbo->capacity - 1)];
+	return &abandoned->heads[(h >> 32) & (abandoned->capacity - 1)];
 }
 
 /* The link (head or next) that leads to the entry of (function, sp); *link is 0 at the chain's end. */
-static uint32_t *find(const struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp)
+static uint32_t *find(const struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp)
 {
-	uint32_t *link = chain_of(limbo, function, sp);
+	uint32_t *link = chain_of(abandoned, function, sp);
 
 	while (*link) {
-		struct ip_abandoned_frames_entry *e = &limbo->entries[*link - 1];
+		struct ip_abandoned_frames_entry *e = &abandoned->entries[*link - 1];
 
 		if (e->function == function && e->frame.sp == sp)
 			break;
@@ -33,9 +33,9 @@ static uint32_t *find(const struct ip_abandoned_frames *limbo, uint32_t function
 	return link;
 }
 
-static bool grow(struct ip_abandoned_frames *limbo)
+static bool grow(struct ip_abandoned_frames *abandoned)
 {
-	size_t capacity = limbo->capacity ? 2 * limbo->capacity : CAPACITY_MIN;
+	size_t capacity = abandoned->capacity ? 2 * abandoned->capacity : CAPACITY_MIN;
 	struct ip_abandoned_frames_entry *entries;
 	uint32_t *heads;
 
@@ -44,15 +44,15 @@ static bool grow(struct ip_abandoned_frames *limbo)
 	heads = calloc(capacity, sizeof(*heads));
 	if (!heads)
 		return false;
-	entries = reallocarray(limbo->entries, capacity, sizeof(*entries));
+	entries = reallocarray(abandoned->entries, capacity, sizeof(*entries));
 	if (!entries) {
 		free(heads);
 		return false;
 	}
-	free(limbo->heads);
-	*limbo = (struct ip_abandoned_frames){entries, heads, limbo->n, capacity};
-	for (size_t i = 0; i < limbo->n; i++) {
-		uint32_t *head = chain_of(limbo, entries[i].function, entries[i].frame.sp);
+	free(abandoned->heads);
+	*abandoned = (struct ip_abandoned_frames){entries, heads, abandoned->n, capacity};
+	for (size_t i = 0; i < abandoned->n; i++) {
+		uint32_t *head = chain_of(abandoned, entries[i].function, entries[i].frame.sp);
 
 		entries[i].next = *head;
 		*head = i + 1;
@@ -60,21 +60,21 @@ static bool grow(struct ip_abandoned_frames *limbo)
 	return true;
 }
 
-void ip_abandoned_frames_deinit(struct ip_abandoned_frames *limbo)
+void ip_abandoned_frames_deinit(struct ip_abandoned_frames *abandoned)
 {
-	free(limbo->entries);
-	free(limbo->heads);
-	*limbo = (struct ip_abandoned_frames){0};
+	free(abandoned->entries);
+	free(abandoned->heads);
+	*abandoned = (struct ip_abandoned_frames){0};
 }
 
-int ip_abandoned_frames_add(struct ip_abandoned_frames *limbo, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old)
+int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old)
 {
 	uint32_t *link, next;
 
-	if (limbo->n) {
-		link = find(limbo, entry->function, entry->frame.sp);
+	if (abandoned->n) {
+		link = find(abandoned, entry->function, entry->frame.sp);
 		if (*link) {
-			struct ip_abandoned_frames_entry *e = &limbo->entries[*link - 1];
+			struct ip_abandoned_frames_entry *e = &abandoned->entries[*link - 1];
 
 			next = e->next;
 			*ret_old = *e;
@@ -83,53 +83,53 @@ int ip_abandoned_frames_add(struct ip_abandoned_frames *limbo, const struct ip_a
 			return 1;
 		}
 	}
-	if (limbo->n == limbo->capacity && !grow(limbo))
+	if (abandoned->n == abandoned->capacity && !grow(abandoned))
 		return -1;
-	link = chain_of(limbo, entry->function, entry->frame.sp);
-	limbo->entries[limbo->n] = *entry;
-	limbo->entries[limbo->n].next = *link;
-	*link = ++limbo->n;
+	link = chain_of(abandoned, entry->function, entry->frame.sp);
+	abandoned->entries[abandoned->n] = *entry;
+	abandoned->entries[abandoned->n].next = *link;
+	*link = ++abandoned->n;
 	return 0;
 }
 
 /* Takes out the entry that link leads to. */
-static void take(struct ip_abandoned_frames *limbo, uint32_t *link, struct ip_abandoned_frames_entry *ret)
+static void take(struct ip_abandoned_frames *abandoned, uint32_t *link, struct ip_abandoned_frames_entry *ret)
 {
-	size_t hole = *link - 1, last = limbo->n - 1;
+	size_t hole = *link - 1, last = abandoned->n - 1;
 
-	*ret = limbo->entries[hole];
+	*ret = abandoned->entries[hole];
 	*link = ret->next;
 	if (hole != last) {
-		const struct ip_abandoned_frames_entry *e = &limbo->entries[last];
+		const struct ip_abandoned_frames_entry *e = &abandoned->entries[last];
 
-		link = find(limbo, e->function, e->frame.sp);
-		limbo->entries[hole] = limbo->entries[last];
+		link = find(abandoned, e->function, e->frame.sp);
+		abandoned->entries[hole] = abandoned->entries[last];
 		*link = hole + 1;
 	}
-	limbo->n--;
+	abandoned->n--;
 }
 
-bool ip_abandoned_frames_take(struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp, uint64_t group,
+bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp, uint64_t group,
 		   struct ip_abandoned_frames_entry *ret)
 {
 	uint32_t *link;
 
-	if (!limbo->n)
+	if (!abandoned->n)
 		return false;
-	link = find(limbo, function, sp);
-	if (!*link || (group && limbo->entries[*link - 1].group != group))
+	link = find(abandoned, function, sp);
+	if (!*link || (group && abandoned->entries[*link - 1].group != group))
 		return false;
-	take(limbo, link, ret);
+	take(abandoned, link, ret);
 	return true;
 }
 
-bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *limbo, struct ip_abandoned_frames_entry *ret)
+bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *abandoned, struct ip_abandoned_frames_entry *ret)
 {
 	const struct ip_abandoned_frames_entry *e;
 
-	if (!limbo->n)
+	if (!abandoned->n)
 		return false;
-	e = &limbo->entries[limbo->n - 1];
-	take(limbo, find(limbo, e->function, e->frame.sp), ret);
+	e = &abandoned->entries[abandoned->n - 1];
+	take(abandoned, find(abandoned, e->function, e->frame.sp), ret);
 	return true;
 }

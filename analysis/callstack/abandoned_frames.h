@@ -33,18 +33,18 @@ struct ip_abandoned_frames {
 /* Frames that are kept at most. */
 #define IP_ABANDONED_FRAMES_MAX 65536u
 
-void ip_abandoned_frames_deinit(struct ip_abandoned_frames *limbo);
+void ip_abandoned_frames_deinit(struct ip_abandoned_frames *abandoned);
 
 /* Adds an entry. An older one with the same function and sp is given out instead: its memory has been used
  * again, it cannot come back. 1: *ret_old is that one; 0: there was none; -1: it is full or memory ran out,
  * nothing was added. */
-int ip_abandoned_frames_add(struct ip_abandoned_frames *limbo, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old);
+int ip_abandoned_frames_add(struct ip_abandoned_frames *abandoned, const struct ip_abandoned_frames_entry *entry, struct ip_abandoned_frames_entry *ret_old);
 
 /* Takes out the entry of a function at a stack pointer. group 0: of any group. */
-bool ip_abandoned_frames_take(struct ip_abandoned_frames *limbo, uint32_t function, uint64_t sp, uint64_t group,
+bool ip_abandoned_frames_take(struct ip_abandoned_frames *abandoned, uint32_t function, uint64_t sp, uint64_t group,
 		   struct ip_abandoned_frames_entry *ret);
 
 /* Takes out any entry; false: it is empty. */
-bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *limbo, struct ip_abandoned_frames_entry *ret);
+bool ip_abandoned_frames_take_any(struct ip_abandoned_frames *abandoned, struct ip_abandoned_frames_entry *ret);
 
 #endif

@@ -134,7 +134,7 @@ void ip_frames_destroy(struct ip_frames *t)
 {
 	if (!t)
 		return;
-	ip_abandoned_frames_deinit(&t->limbo);
+	ip_abandoned_frames_deinit(&t->abandoned);
 	free(t->frames);
 	free(t->parts);
 	free(t->hosts);

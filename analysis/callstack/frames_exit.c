@@ -69,10 +69,10 @@ static size_t find_frame(const struct ip_frames *t, uint32_t function, uint64_t 
 static bool find_left(struct ip_frames *t, uint32_t function, uint64_t sp, bool tail,
 		      struct ip_abandoned_frames_entry *ret)
 {
-	uint64_t size_max = tail && t->limbo.n ? TAIL_FRAME_MAX : 0;
+	uint64_t size_max = tail && t->abandoned.n ? TAIL_FRAME_MAX : 0;
 
 	for (uint64_t size = 0; size <= size_max && size <= sp; size += 8)
-		if (ip_abandoned_frames_take(&t->limbo, function, sp - size, 0, ret))
+		if (ip_abandoned_frames_take(&t->abandoned, function, sp - size, 0, ret))
 			return true;
 	return false;
 }

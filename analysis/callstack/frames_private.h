@@ -48,7 +48,7 @@ struct ip_frames {
 	size_t suspect;	  /* frames below this index saw a loss */
 	uint32_t *active; /* open frames by function */
 	uint64_t group;
-	struct ip_abandoned_frames limbo;
+	struct ip_abandoned_frames abandoned;
 	const uint64_t *payloads;
 	uint32_t *hosts;  /* by function: what it is a part of; NULL: there are no parts */
 	bool *has_parts;  /* by function */

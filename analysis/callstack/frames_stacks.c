@@ -18,7 +18,7 @@ void ip_frames_give_up_all(struct ip_frames *t)
 {
 	struct ip_abandoned_frames_entry e;
 
-	while (ip_abandoned_frames_take_any(&t->limbo, &e))
+	while (ip_abandoned_frames_take_any(&t->abandoned, &e))
 		ip_frames_give_up(t, &e);
 }
 
@@ -56,10 +56,10 @@ void ip_frames_leave(struct ip_frames *t, size_t keep)
 		e.function = key_of(&e.frame);
 		if (t->ops.left)
 			t->ops.left(t->context, &e.frame, t->n, t->now);
-		added = ip_abandoned_frames_add(&t->limbo, &e, &old);
+		added = ip_abandoned_frames_add(&t->abandoned, &e, &old);
 		if (added < 0) {
 			ip_frames_give_up_all(t);
-			added = ip_abandoned_frames_add(&t->limbo, &e, &old);
+			added = ip_abandoned_frames_add(&t->abandoned, &e, &old);
 		}
 		if (added)
 			ip_frames_give_up(t, added > 0 ? &old : &e);
@@ -193,7 +193,7 @@ int ip_frames_resume(struct ip_frames *t, const struct ip_abandoned_frames_entry
 	first = t->n;
 	if (push_again(t, &e.frame) < 0)
 		return -1;
-	while (e.has_parent && ip_abandoned_frames_take(&t->limbo, e.parent_function, e.parent_sp, e.group, &e))
+	while (e.has_parent && ip_abandoned_frames_take(&t->abandoned, e.parent_function, e.parent_sp, e.group, &e))
 		if (push_again(t, &e.frame) < 0)
 			return -1;
 	for (size_t i = first, j = t->n - 1; i < j; i++, j--) {

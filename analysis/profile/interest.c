@@ -14,7 +14,7 @@
 struct finder {
 	const struct ip_interest_options *options;
 	struct ip_trace_reader *trace;
-	struct ip_interest *focus;
+	struct ip_interest *interest;
 	uint64_t min_ticks, slow_ticks, margin;
 	uint64_t capacity; /* bits */
 	bool stop;
@@ -29,7 +29,7 @@ static uint64_t ticks_of(const struct ip_recording *s, uint64_t ns)
 static bool grow_bits(struct finder *f)
 {
 	uint64_t capacity = f->capacity ? 2 * f->capacity : 1 << 16;
-	uint8_t **both[] = {&f->focus->is_long, &f->focus->is_slow};
+	uint8_t **both[] = {&f->interest->is_long, &f->interest->is_slow};
 
 	for (size_t i = 0; i < 2; i++) {
 		uint8_t *grown = realloc(*both[i], capacity / 8);
@@ -49,13 +49,13 @@ static void on_opened(void *context, struct ip_frame *frame, size_t depth)
 	struct finder *f = context;
 
 	frame->tag = UINT32_MAX;
-	if (f->focus->ncalls >= UINT32_MAX)
+	if (f->interest->ncalls >= UINT32_MAX)
 		return;
-	if (f->focus->ncalls == f->capacity && !grow_bits(f)) {
+	if (f->interest->ncalls == f->capacity && !grow_bits(f)) {
 		f->stop = true;
 		return;
 	}
-	frame->tag = f->focus->ncalls++;
+	frame->tag = f->interest->ncalls++;
 }
 
 static void on_closed(void *context, const struct ip_frame *frame, size_t depth, uint64_t end,
@@ -67,16 +67,16 @@ static void on_closed(void *context, const struct ip_frame *frame, size_t depth,
 	if (frame->tag == UINT32_MAX || how == IP_END_UNKNOWN)
 		return;
 	if (ticks >= f->min_ticks)
-		f->focus->is_long[frame->tag / 8] |= 1 << frame->tag % 8;
+		f->interest->is_long[frame->tag / 8] |= 1 << frame->tag % 8;
 	if (!f->options->around || !f->options->around[frame->function] || ticks <= f->slow_ticks)
 		return;
-	f->focus->is_slow[frame->tag / 8] |= 1 << frame->tag % 8;
-	f->focus->nslow++;
-	if (ip_array_grow(&f->focus->spans, f->focus->nspans, sizeof(*f->focus->spans)) < 0) {
+	f->interest->is_slow[frame->tag / 8] |= 1 << frame->tag % 8;
+	f->interest->nslow++;
+	if (ip_array_grow(&f->interest->spans, f->interest->nspans, sizeof(*f->interest->spans)) < 0) {
 		f->stop = true;
 		return;
 	}
-	f->focus->spans[f->focus->nspans++] = (struct ip_interest_span){
+	f->interest->spans[f->interest->nspans++] = (struct ip_interest_span){
 		frame->start > f->margin ? frame->start - f->margin : 0, end + f->margin};
 }
 
@@ -112,11 +112,11 @@ int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_opt
 		  struct ip_interest **ret)
 {
 	static const struct ip_frames_ops ops = {.opened = on_opened, .closed = on_closed};
-	struct finder f = {.options = options, .trace = trace, .focus = calloc(1, sizeof(*f.focus))};
+	struct finder f = {.options = options, .trace = trace, .interest = calloc(1, sizeof(*f.interest))};
 	const struct ip_trace_visitor visitor = {.ops = &ops, .context = &f, .run = on_run};
 	uint64_t events;
 
-	if (!f.focus)
+	if (!f.interest)
 		return ip_error("out of memory");
 	f.min_ticks = ticks_of(trace->session, options->min_duration_ns);
 	f.slow_ticks = ticks_of(trace->session, options->slower_than_ns);
@@ -124,35 +124,35 @@ int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_opt
 	if (ip_merge(trace, options->tid, &visitor, &f.stop, &events) < 0 || f.stop) {
 		if (f.stop)
 			ip_error("out of memory");
-		ip_interest_destroy(f.focus);
+		ip_interest_destroy(f.interest);
 		return -1;
 	}
-	join_spans(f.focus);
-	*ret = f.focus;
+	join_spans(f.interest);
+	*ret = f.interest;
 	return 0;
 }
 
-void ip_interest_destroy(struct ip_interest *focus)
+void ip_interest_destroy(struct ip_interest *interest)
 {
-	if (!focus)
+	if (!interest)
 		return;
-	free(focus->is_long);
-	free(focus->is_slow);
-	free(focus->spans);
-	free(focus);
+	free(interest->is_long);
+	free(interest->is_slow);
+	free(interest->spans);
+	free(interest);
 }
 
-const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *focus, uint64_t ts)
+const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *interest, uint64_t ts)
 {
-	size_t low = 0, high = focus->nspans;
+	size_t low = 0, high = interest->nspans;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (focus->spans[middle].to < ts)
+		if (interest->spans[middle].to < ts)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < focus->nspans && focus->spans[low].from <= ts ? &focus->spans[low] : NULL;
+	return low < interest->nspans && interest->spans[low].from <= ts ? &interest->spans[low] : NULL;
 }

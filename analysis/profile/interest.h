@@ -36,7 +36,7 @@ struct ip_interest {
 /* Reads the trace. 0, or -1 with an error. */
 int ip_interest_find(struct ip_trace_reader *trace, const struct ip_interest_options *options,
 		  struct ip_interest **ret);
-void ip_interest_destroy(struct ip_interest *focus);
+void ip_interest_destroy(struct ip_interest *interest);
 
 static inline bool ip_interest_is_long(const struct ip_interest *f, uint64_t call)
 {
@@ -49,6 +49,6 @@ static inline bool ip_interest_is_slow(const struct ip_interest *f, uint64_t cal
 }
 
 /* The span that ts lies in; NULL: none. */
-const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *focus, uint64_t ts);
+const struct ip_interest_span *ip_interest_span_at(const struct ip_interest *interest, uint64_t ts);
 
 #endif

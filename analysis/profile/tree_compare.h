@@ -23,6 +23,6 @@ struct ip_tree_compare {
  * 0, or -1 with an error. */
 int ip_tree_compare_create(struct ip_calltree *tree, const struct ip_recording *session,
 		      struct ip_trace_reader *other, const bool *roots, struct ip_tree_compare **ret);
-void ip_tree_compare_destroy(struct ip_tree_compare *overlay);
+void ip_tree_compare_destroy(struct ip_tree_compare *tree_compare);
 
 #endif

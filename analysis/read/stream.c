@@ -38,7 +38,7 @@ struct ip_stream {
 	size_t nlater;
 
 	bool compressed;
-	struct ip_encoded_packet_head squeezed; /* of the packet, if so */
+	struct ip_encoded_packet_head encoded; /* of the packet, if so */
 	struct ip_unpack **unpack;	  /* what unpacks it: own_unpack, or the caller's */
 	struct ip_unpack *own_unpack;
 
@@ -106,17 +106,17 @@ static size_t head_size(const struct ip_stream *s)
 /* *ret_problem: what is wrong with it, or NULL. -1 with an error where reading fails. */
 static int read_header(struct ip_stream *s, struct ip_packet_header *ret, const char **ret_problem)
 {
-	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->squeezed : ret, head_size(s)) < 0)
+	if (ip_read_at(s->fd, s->path, s->next, s->compressed ? (void *)&s->encoded : ret, head_size(s)) < 0)
 		return -1;
-	if (s->compressed && s->squeezed.magic != IP_ENCODED_PACKET_MAGIC) {
+	if (s->compressed && s->encoded.magic != IP_ENCODED_PACKET_MAGIC) {
 		*ret_problem = "no packet";
 		return 0;
 	}
 	if (s->compressed)
-		*ret = s->squeezed.header;
+		*ret = s->encoded.header;
 	*ret_problem = check_header(s, ret);
 	if (!*ret_problem && s->compressed)
-		*ret_problem = ip_unpack_check(&s->squeezed);
+		*ret_problem = ip_unpack_check(&s->encoded);
 	return 0;
 }
 
@@ -253,7 +253,7 @@ static int next_of_file(struct ip_stream *s, struct ip_packet *ret)
 		s->next = s->size;
 		return 0;
 	}
-	end = s->compressed ? sizeof(s->squeezed) + s->squeezed.bytes : h.packet_size / 8;
+	end = s->compressed ? sizeof(s->encoded) + s->encoded.bytes : h.packet_size / 8;
 	s->left = h.content_size / 8 - sizeof(h);
 	if (end > rest) {
 		damaged(s, s->next, "packet that is cut off");
@@ -315,7 +315,7 @@ static uint64_t offset_of(const struct ip_stream *s, size_t at)
 /* All words of a compressed packet. */
 static int fill_unpacked(struct ip_stream *s)
 {
-	size_t size = ip_unpack_words(&s->squeezed) * WORD;
+	size_t size = ip_unpack_words(&s->encoded) * WORD;
 	int good;
 
 	if (!*s->unpack)
@@ -330,7 +330,7 @@ static int fill_unpacked(struct ip_stream *s)
 		s->buffer = buffer;
 		s->room = size;
 	}
-	good = ip_unpack_read(*s->unpack, s->fd, s->path, s->packet, &s->squeezed, s->buffer);
+	good = ip_unpack_read(*s->unpack, s->fd, s->path, s->packet, &s->encoded, s->buffer);
 	if (good < 0)
 		return -1;
 	if (!good) {

@@ -10,7 +10,7 @@
 #include "common/file.h"
 
 struct ip_unpack {
-	struct ip_packet_codec *squeezer;
+	struct ip_packet_codec *codec;
 	uint8_t *bytes;
 	size_t room;
 };
@@ -23,8 +23,8 @@ struct ip_unpack *ip_unpack_create(void)
 		ip_error("out of memory");
 		return NULL;
 	}
-	u->squeezer = ip_packet_codec_create();
-	if (!u->squeezer) {
+	u->codec = ip_packet_codec_create();
+	if (!u->codec) {
 		free(u);
 		return NULL;
 	}
@@ -35,7 +35,7 @@ void ip_unpack_destroy(struct ip_unpack *u)
 {
 	if (!u)
 		return;
-	ip_packet_codec_destroy(u->squeezer);
+	ip_packet_codec_destroy(u->codec);
 	free(u->bytes);
 	free(u);
 }
@@ -74,5 +74,5 @@ int ip_unpack_read(struct ip_unpack *u, int fd, const char *path, uint64_t offse
 	}
 	if (ip_read_at(fd, path, offset + sizeof(*head), u->bytes, head->bytes) < 0)
 		return -1;
-	return ip_unsqueeze(u->squeezer, head, u->bytes, words, ip_unpack_words(head)) == 0;
+	return ip_unsqueeze(u->codec, head, u->bytes, words, ip_unpack_words(head)) == 0;
 }

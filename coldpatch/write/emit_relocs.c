@@ -4,7 +4,7 @@
  */
 #include "coldpatch/write/emit_relocs.h"
 
-static bool is_leftover(const Elf64_Shdr *h)
+static bool is_of_emit_relocs(const Elf64_Shdr *h)
 {
 	return (h->sh_type == SHT_RELA || h->sh_type == SHT_REL) && !(h->sh_flags & SHF_ALLOC);
 }
@@ -15,7 +15,7 @@ bool cold_emit_relocs_exist(const struct cold_module *m)
 	GElf_Shdr shdr;
 
 	while ((scn = elf_nextscn(m->elf->elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && is_leftover(&shdr))
+		if (gelf_getshdr(scn, &shdr) && is_of_emit_relocs(&shdr))
 			return true;
 	return false;
 }
@@ -23,7 +23,7 @@ bool cold_emit_relocs_exist(const struct cold_module *m)
 void cold_emit_relocs_drop(struct cold_elf_tail *t)
 {
 	for (size_t i = 1; i < t->n; i++)
-		if (is_leftover(&t->headers[i])) {
+		if (is_of_emit_relocs(&t->headers[i])) {
 			cold_elf_tail_drop(t, i);
 			t->relocs_gone = true;
 		}

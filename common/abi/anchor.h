@@ -66,12 +66,12 @@ struct ip_rt_anchor {
 	uint32_t fperf_abi; /* IP_FPERF_ABI: its hooks count for no other */
 	/* Code by which a thread that we stopped in a system call goes on waiting (struct ip_restart). 0: it has none. The three places are
 	 * those of older runtimes, whose code wanted room on the stack: none is sent there any more. */
-	uint64_t again, again_end, again_places[3];
+	uint64_t again, restart_end, restart_places[3];
 	/* Slots for that, and how many. x86-64: again is where their calls lie, IP_RESTART_CALLS bytes for each, and what they all go on
 	 * with lies behind. i386: again is where the slots themselves lie (again_slots is 0). No slots: an older runtime. */
-	uint64_t again_slots, again_nslots;
+	uint64_t restart_slots, restart_nslots;
 	/* Where a borrowed thread changes mappings of text, and its struct ip_remap (hotpatcher/patch/remap.h). 0: not on this machine. */
-	uint64_t flip, flip_end, flip_block;
+	uint64_t remap, remap_end, remap_block;
 	uint64_t own; /* struct ip_rt_private */
 	/* From the thread pointer to the thread's id, where hooks take it from there; 0: they ask the kernel. */
 	uint64_t tid_at;

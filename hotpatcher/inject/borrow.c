@@ -198,14 +198,14 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 			  confined))
 		return 0;
 	*ret = (struct ip_borrowed){.target = target, .tid = tid};
-	boosted = ip_priority_begin(&ret->boost); /* its hold is mostly waiting for a CPU */
+	boosted = ip_priority_begin(&ret->priority); /* its hold is mostly waiting for a CPU */
 	/* before the INTERRUPT: to stop, a thread that waits needs a CPU, which others may keep busy for long */
 	ret->raised = boosted && ip_priority_guard_begin() ? ip_priority_guard_raise(tid) : 0;
 	if (ip_stop_one(target, tid, STOP_NS, &ret->stop) < 0) {
 		int error = errno;
 
 		ip_priority_guard_restore(ret->raised);
-		ip_priority_end(&ret->boost);
+		ip_priority_end(&ret->priority);
 		/* one that did not stop in time before is ours already */
 		if (error == EPERM && ip_proc_status(tid, "TracerPid") != getpid())
 			return ip_error("pid %d: thread %d cannot be traced: it is traced already, "
@@ -218,7 +218,7 @@ static int try_thread(struct ip_target *target, pid_t tid, enum ip_borrow_which 
 		return 1;
 	ip_priority_guard_restore(ret->raised);
 	ip_stop_end_look(&ret->stop);
-	ip_priority_end(&ret->boost);
+	ip_priority_end(&ret->priority);
 	return 0;
 }
 
@@ -485,6 +485,6 @@ uint64_t ip_borrow_end(struct ip_borrowed *b)
 	b->astray = b->sent && !t->gone && (!t->stopped || !take_back(b));
 	ip_priority_guard_restore(b->raised);
 	held = ip_stop_end(&b->stop);
-	ip_priority_end(&b->boost);
+	ip_priority_end(&b->priority);
 	return held;
 }

@@ -21,7 +21,7 @@ struct ip_borrowed {
 	uint64_t mask;		      /* of signals */
 	struct ip_confined *confined; /* under seccomp: what it may do in spite of that; NULL: it is not */
 	bool astray; /* ip_borrow_end() could not stop it, or not take it back: it takes its own way */
-	struct ip_priority boost;
+	struct ip_priority priority;
 	uint32_t raised;	   /* the thread's priority, as priority_guard.h has it */
 	bool sent;		   /* it may run code of ours: */
 	uint64_t code, end, stack; /* the code, and the top of the stack that it has meanwhile; 0: its own */

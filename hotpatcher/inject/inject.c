@@ -39,7 +39,7 @@ static const uint8_t image[] __attribute__((aligned(16))) = {
 struct injection {
 	struct ip_target *target;
 	const struct ip_rt_image *head;
-	struct ip_text_padding slack; /* where the code stands */
+	struct ip_text_padding padding; /* where the code stands */
 	uint64_t memory;       /* that has been made; 0: none yet */
 	uint64_t tid_at;       /* 0: not known yet */
 	bool odd;	       /* a thread's id was not where it should be */
@@ -54,7 +54,7 @@ static size_t code_size(void)
 
 static uint64_t place_of(const struct injection *in, const uint8_t *label)
 {
-	return in->slack.address + (label - ip_inject_code);
+	return in->padding.address + (label - ip_inject_code);
 }
 
 /* The soft limit in /proc/PID/limits; none: UINT64_MAX. */
@@ -243,10 +243,10 @@ static int place_code(struct injection *in)
 				"iprobe's runtime there takes: start "
 				"it with iprobe run",
 				in->target->pid, code_size());
-	in->slack = all[best];
+	in->padding = all[best];
 	memcpy(code, ip_inject_code, code_size());
 	memcpy(code + (ip_inject_code_facts - ip_inject_code), &facts, sizeof(facts));
-	return ip_target_write(in->target, in->slack.address, code, code_size());
+	return ip_target_write(in->target, in->padding.address, code, code_size());
 }
 
 /* Step 3: whether the thread's id is where a C library that we know keeps it. */
@@ -272,7 +272,7 @@ static bool holds_code(const struct injection *in)
 	const size_t size = ip_inject_code_facts - ip_inject_code;
 	uint8_t there[PAGE];
 
-	return size <= sizeof(there) && ip_target_read(in->target, in->slack.address, there, size) == 0 &&
+	return size <= sizeof(there) && ip_target_read(in->target, in->padding.address, there, size) == 0 &&
 	       !memcmp(there, ip_inject_code, size);
 }
 
@@ -285,7 +285,7 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 	int ret;
 
 	ip_arch_way_back(&b->regs, &way);
-	if (!ip_text_padding_is_ours(in->target, &in->slack))
+	if (!ip_text_padding_is_ours(in->target, &in->padding))
 		return ip_error("pid %d: the module in which iprobe was at work has been unloaded: try again",
 				in->target->pid);
 	if (!holds_code(in))
@@ -301,7 +301,7 @@ static int visit(struct injection *in, struct ip_borrowed *b)
 			      RUN_NS);
 	/* what registers say is the process's own say where others of its threads run */
 	made = b->confined && !in->memory ? b->confined->memory : ip_arch_made(&regs);
-	if (ret < 0 || (regs.rip - in->slack.address >= code_size() && ret == 0))
+	if (ret < 0 || (regs.rip - in->padding.address >= code_size() && ret == 0))
 		return ret;
 	/* on its way back the thread's own registers say nothing of our memory */
 	if (ret == 0 && regs.rip > place_of(in, ip_inject_code_back))
@@ -424,7 +424,7 @@ static int prepare(struct injection *in)
 	if (ret < 0)
 		why = strdup(ip_error_message());
 	if (!in->astray && ip_target_alive(in->target))
-		ip_text_padding_restore(in->target, &in->slack, code_size());
+		ip_text_padding_restore(in->target, &in->padding, code_size());
 	return ret < 0 ? ip_error("%s", why ? why : "out of memory") : 0;
 }
 

@@ -19,15 +19,15 @@
 #define NAP_NS	    2000000l
 #define STACK_BYTES 65536ull /* flip.S */
 
-#define BLOCK(target, member) ((target)->anchor.flip_block + offsetof(struct ip_remap, member))
+#define BLOCK(target, member) ((target)->anchor.remap_block + offsetof(struct ip_remap, member))
 
 static struct ip_borrow_place place_of(const struct ip_target *target)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return (struct ip_borrow_place){.code = a->flip,
-					.end = a->flip_end,
-					.block = a->flip_block,
+	return (struct ip_borrow_place){.code = a->remap,
+					.end = a->remap_end,
+					.block = a->remap_block,
 					.size = sizeof(struct ip_remap),
 					.stack = STACK_BYTES,
 					.tid_at = BLOCK(target, back.tid)};
@@ -37,7 +37,7 @@ int ip_remap_thread_check(const struct ip_target *target)
 {
 	const struct ip_borrow_place place = place_of(target);
 
-	if (!target->has_runtime || !target->anchor.gate || !target->anchor.flip)
+	if (!target->has_runtime || !target->anchor.gate || !target->anchor.remap)
 		return ip_error("pid %d: --no-stop needs a runtime that can switch pages (64-bit programs): "
 				"leave it out",
 				target->pid);
@@ -144,11 +144,11 @@ int ip_remap_thread_run(struct ip_target *target, enum ip_borrow_which (*which)(
 	if (done == 0)
 		done = ip_target_write(target, BLOCK(target, back), &back, sizeof(back));
 	regs = b.regs;
-	ip_arch_send(&regs, a->flip, a->flip_block);
+	ip_arch_send(&regs, a->remap, a->remap_block);
 	if (done == 0 && policy && ptrace(PTRACE_SETREGS, b.tid, 0, &regs) == 0)
 		raise_thread(b.tid);
 	if (done == 0)
-		done = ip_borrow_run(&b, a->flip, a->flip_end, a->flip_block, RUN_NS);
+		done = ip_borrow_run(&b, a->remap, a->remap_end, a->remap_block, RUN_NS);
 	lower(b.tid, &raised); /* first: what it puts back was read while borrowing had raised us */
 	ret->ns = ip_borrow_end(&b);
 	ret->tid = b.tid;

@@ -80,7 +80,7 @@ int ip_target_clock_ask(struct ip_target *target)
 
 	if (target->anchor.error == IP_RT_NO_TSC)
 		return refuse(target->pid);
-	if (!target->anchor.gate || !target->anchor.flip || stands_still(target->pid) ||
+	if (!target->anchor.gate || !target->anchor.remap || stands_still(target->pid) ||
 	    ip_proc_status(target->pid, "Seccomp") != 0 || ip_borrow_check(target->pid) < 0)
 		return 0;
 	if (ip_remap_thread_check(target) < 0)

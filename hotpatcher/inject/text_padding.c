@@ -140,22 +140,22 @@ int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding 
 	return 0;
 }
 
-bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *slack)
+bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *padding)
 {
 	struct ip_inject_head head;
 
-	return pread(target->mem, &head, sizeof(head), slack->address) == (ssize_t)sizeof(head) &&
+	return pread(target->mem, &head, sizeof(head), padding->address) == (ssize_t)sizeof(head) &&
 	       !memcmp(head.magic, ip_inject_code, sizeof(head.magic));
 }
 
-int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *slack, size_t size)
+int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *padding, size_t size)
 {
 	uint8_t bytes[PAGE];
 
-	if (!ip_text_padding_is_ours(target, slack))
+	if (!ip_text_padding_is_ours(target, padding))
 		return -1;
-	memset(bytes, slack->fill, sizeof(bytes));
-	return ip_target_write(target, slack->address, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
+	memset(bytes, padding->fill, sizeof(bytes));
+	return ip_target_write(target, padding->address, bytes, size < sizeof(bytes) ? size : sizeof(bytes));
 }
 
 uint64_t ip_text_padding_left_behind(const struct ip_target *target)

@@ -23,10 +23,10 @@ struct ip_text_padding {
 int ip_text_padding_find(const struct ip_target *target, struct ip_text_padding **ret, size_t *ret_n);
 
 /* Whether the code still stands there. Its module may have been unmapped meanwhile, and something else be in its place. */
-bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *slack);
+bool ip_text_padding_is_ours(const struct ip_target *target, const struct ip_text_padding *padding);
 
 /* Puts back what slack held, if the code stands there. */
-int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *slack, size_t size);
+int ip_text_padding_restore(const struct ip_target *target, const struct ip_text_padding *padding, size_t size);
 
 /* What an iprobe which was killed has left in the target's slack: harmless, since nobody runs it. The address of the first, 0: nothing. */
 uint64_t ip_text_padding_left_behind(const struct ip_target *target);

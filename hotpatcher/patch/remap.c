@@ -186,7 +186,7 @@ static int put_back(struct ip_remap_plan *plan, size_t first, size_t n, uint64_t
 }
 
 /* Steps 3 to 9 for as many pieces as a thread can be told of at a time. */
-static int flip_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64_t gate_session,
+static int remap_batch(struct ip_remap_plan *plan, size_t first, size_t n, int64_t gate_session,
 		      uint64_t find_ns, struct ip_remap_result *result)
 {
 	if (verify(plan, first, n, false, BEFORE, result) < 0) /* 3 */
@@ -214,7 +214,7 @@ int ip_remap_check(const struct ip_remap_plan *plan)
 {
 	return ip_remap_thread_check(plan->target) < 0
 		       ? -1
-		       : ip_remap_room_check(plan->target, MAPPINGS * plan->npieces,
+		       : ip_remap_limits_check(plan->target, MAPPINGS * plan->npieces,
 					    ip_remap_pages_copied(plan));
 }
 
@@ -241,7 +241,7 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 	for (size_t first = 0; done == 0 && first < plan->npieces; first += IP_REMAP_PIECES) {
 		size_t left = plan->npieces - first;
 
-		done = flip_batch(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
+		done = remap_batch(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES,
 				  first ? -1 : gate_session, find_ns, ret);
 		changing +=
 			count(plan, first, left < IP_REMAP_PIECES ? left : IP_REMAP_PIECES, IP_REMAP_CHANGING);
@@ -262,7 +262,7 @@ int ip_remap_apply(struct ip_remap_plan *plan, int64_t gate_session, uint64_t fi
 int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules, struct ip_patch_result *ret)
 {
 	_cleanup_free_ struct ip_change *changes = NULL;
-	struct ip_remap_result flipped = {0};
+	struct ip_remap_result remapped = {0};
 	struct ip_remap_plan *plan;
 	size_t n;
 	int done;
@@ -274,13 +274,13 @@ int ip_remap_restore(struct ip_target *target, const struct ip_modules *modules,
 		return 0;
 	if (ip_remap_prepare(target, modules, changes, n, 0, &plan) < 0)
 		return -1;
-	done = ip_remap_apply(plan, 0, IP_REMAP_FIND_NS, &flipped);
+	done = ip_remap_apply(plan, 0, IP_REMAP_FIND_NS, &remapped);
 	ip_remap_destroy(plan);
-	ret->transient = flipped.transient;
-	for (size_t i = 0; i < flipped.nholds; i++)
-		ip_patch_result_add(ret, &(struct ip_stop_record){.ns = flipped.holds[i].ns, .threads = 1});
+	ret->transient = remapped.transient;
+	for (size_t i = 0; i < remapped.nholds; i++)
+		ip_patch_result_add(ret, &(struct ip_stop_record){.ns = remapped.holds[i].ns, .threads = 1});
 	ret->sites = n;
-	ret->pages = flipped.pages;
+	ret->pages = remapped.pages;
 	return done;
 }
 
@@ -290,10 +290,10 @@ int ip_remap_clean(struct ip_target *target, struct ip_remap_hold *ret)
 	uint32_t n;
 
 	*ret = (struct ip_remap_hold){0};
-	if (!target->has_runtime || !target->anchor.flip)
+	if (!target->has_runtime || !target->anchor.remap)
 		return 0;
 	if (ip_remap_thread_check(target) < 0 ||
-	    ip_target_read(target, target->anchor.flip_block + offsetof(struct ip_remap, npieces), &n,
+	    ip_target_read(target, target->anchor.remap_block + offsetof(struct ip_remap, npieces), &n,
 			   sizeof(n)) < 0)
 		return -1;
 	if (!n)

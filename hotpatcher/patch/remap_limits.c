@@ -93,7 +93,7 @@ static uint64_t left_in_cgroups(pid_t pid)
 	return least;
 }
 
-int ip_remap_room_check(const struct ip_target *target, size_t mappings, size_t pages)
+int ip_remap_limits_check(const struct ip_target *target, size_t mappings, size_t pages)
 {
 	uint64_t max_maps = read_number("/proc/sys/vm/max_map_count", 65530), need, left;
 

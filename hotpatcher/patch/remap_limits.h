@@ -10,6 +10,6 @@
 #include "hotpatcher/process/target.h"
 
 /* For that many mappings more and that many pages written. 0, or -1 with what is short, and what to do. */
-int ip_remap_room_check(const struct ip_target *target, size_t mappings, size_t pages);
+int ip_remap_limits_check(const struct ip_target *target, size_t mappings, size_t pages);
 
 #endif

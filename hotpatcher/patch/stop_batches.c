@@ -16,7 +16,7 @@
 #define PAGE(a)	    ((a) >> 12)
 #define NAP_NS	    5000000ull
 #define OTHER_TRIES 4 /* at most, but for threads that got no CPU in time */
-#define PATIENCE_NS 10000000000ull
+#define TIMEOUT_NS 10000000000ull
 
 static int by_group(const void *a, const void *b, void *data)
 {
@@ -130,7 +130,7 @@ static int apply(struct ip_patch *patch, struct ip_target *target, uint64_t max_
 		if (!result->transient || i >= tries || (i >= OTHER_TRIES && !target->starved))
 			return -1;
 		ip_stop_let_go(target);
-		if (rest(target, began + PATIENCE_NS) < 0)
+		if (rest(target, began + TIMEOUT_NS) < 0)
 			return -1;
 	}
 }

@@ -87,7 +87,7 @@ static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const 
 {
 	struct ip_remap_piece piece = {
 		.what = what, .at = target->anchor.area, .size = target->anchor.area_size};
-	_cleanup_close_ int lock = target->anchor.flip ? ip_borrow_lock(target->pid) : -1;
+	_cleanup_close_ int lock = target->anchor.remap ? ip_borrow_lock(target->pid) : -1;
 	_cleanup_free_ char *why = NULL;
 	struct ip_remap_hold held;
 
@@ -96,7 +96,7 @@ static int run(struct ip_target *target, uint32_t what, uint64_t find_ns, const 
 		return 0;
 	why = strdup(ip_error_message());
 	return ip_error("pid %d: none of its threads could be borrowed to %s (%s): %s", target->pid, to_what,
-			!target->anchor.flip ? "not on this machine"
+			!target->anchor.remap ? "not on this machine"
 			: piece.error	     ? strerror(piece.error)
 			: why		     ? why
 					     : "?",

@@ -20,14 +20,14 @@ struct ip_link_map;
 /* NULL with an error where memory ran out. */
 struct ip_link_map *ip_link_map_create(void);
 /* One that has noted what the other has. */
-struct ip_link_map *ip_link_map_copy(const struct ip_link_map *loader);
-void ip_link_map_destroy(struct ip_link_map *loader);
+struct ip_link_map *ip_link_map_copy(const struct ip_link_map *link_map);
+void ip_link_map_destroy(struct ip_link_map *link_map);
 
 /* Takes note of the list as it is now. 1; 0: the loader is at work on it, look again in a moment; -1: it has none. */
-int ip_link_map_note(struct ip_link_map *loader, const struct ip_target *target);
+int ip_link_map_note(struct ip_link_map *link_map, const struct ip_target *target);
 
 /* A site of a module that may go has just been made live: bytes. To be called before ip_link_map_note_sites(). -1 where memory ran out. */
-int ip_link_map_expect(struct ip_link_map *loader, uint64_t address, const uint8_t *bytes, unsigned size);
+int ip_link_map_expect(struct ip_link_map *link_map, uint64_t address, const uint8_t *bytes, unsigned size);
 
 /* Finds a live site of a module: its address, and its bytes (IP_SITE_MAX). How many; 0: none. */
 typedef unsigned (*ip_link_map_find_t)(const struct ip_target *target, const struct ip_module *module,
@@ -35,14 +35,14 @@ typedef unsigned (*ip_link_map_find_t)(const struct ip_target *target, const str
 
 /* Takes note of one live site of each module that may go. Where none is live any more what was noted or expected before stays, once: a
  * library that was unloaded and loaded again while we were at work shows as a change then. */
-int ip_link_map_note_sites(struct ip_link_map *loader, const struct ip_target *target,
+int ip_link_map_note_sites(struct ip_link_map *link_map, const struct ip_target *target,
 			 const struct ip_modules *modules, ip_link_map_find_t find);
 
 /* Whether anything differs from what was noted. */
-bool ip_link_map_changed(struct ip_link_map *loader, const struct ip_target *target);
+bool ip_link_map_changed(struct ip_link_map *link_map, const struct ip_target *target);
 
 /* Whether the site noted of the module is as it was; true where there was none. */
-bool ip_link_map_site_stands(const struct ip_link_map *loader, const struct ip_target *target,
+bool ip_link_map_site_stands(const struct ip_link_map *link_map, const struct ip_target *target,
 			   const struct ip_module *module);
 
 #endif

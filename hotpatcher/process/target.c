@@ -447,7 +447,7 @@ static int find_injected_anchor(const struct ip_target *target, uint64_t *ret_ad
 bool ip_proc_has_runtime(pid_t pid)
 {
 	struct ip_target target = {.pid = pid};
-	bool found = false, loader = false;
+	bool found = false, link_map = false;
 	uint64_t address;
 
 	if (maps_read(pid, &target.maps) < 0) {
@@ -456,9 +456,9 @@ bool ip_proc_has_runtime(pid_t pid)
 	}
 	for (size_t i = 0; i < target.maps.n && !found; i++) {
 		found = strstr(target.maps.items[i].path, "/" IP_RT_SONAME) != NULL;
-		loader |= strstr(target.maps.items[i].path, "/ld-") != NULL;
+		link_map |= strstr(target.maps.items[i].path, "/ld-") != NULL;
 	}
-	if (!found && !loader)
+	if (!found && !link_map)
 		found = find_linked_anchor(&target, &address);
 	target.mem = found ? -1 : open_mem(pid, O_RDONLY);
 	if (target.mem >= 0) {

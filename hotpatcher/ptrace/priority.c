@@ -14,12 +14,12 @@ bool ip_priority_begin(struct ip_priority *ret)
 	return ret->on;
 }
 
-void ip_priority_end(struct ip_priority *boost)
+void ip_priority_end(struct ip_priority *priority)
 {
-	if (!boost->on)
+	if (!priority->on)
 		return;
 	/* who may have the priority by a limit only (RLIMIT_RTPRIO) may not take the flag away again */
-	if (sched_setscheduler(0, boost->policy, &boost->priority) < 0)
-		sched_setscheduler(0, boost->policy | SCHED_RESET_ON_FORK, &boost->priority);
-	boost->on = false;
+	if (sched_setscheduler(0, priority->policy, &priority->priority) < 0)
+		sched_setscheduler(0, priority->policy | SCHED_RESET_ON_FORK, &priority->priority);
+	priority->on = false;
 }

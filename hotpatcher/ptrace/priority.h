@@ -20,6 +20,6 @@ struct ip_priority {
 bool ip_priority_begin(struct ip_priority *ret);
 
 /* Back to what we had; nothing to do where it was not on. */
-void ip_priority_end(struct ip_priority *boost);
+void ip_priority_end(struct ip_priority *priority);
 
 #endif

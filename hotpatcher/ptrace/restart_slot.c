@@ -31,14 +31,14 @@ static bool has_slots(const struct ip_target *target)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return target->has_runtime && target->arch->bits == 64 && a->again_slots &&
-	       a->again_nslots == IP_RESTART_SLOTS &&
-	       a->again_end - a->again == (uint64_t)(ip_restart_code_end - ip_restart_code);
+	return target->has_runtime && target->arch->bits == 64 && a->restart_slots &&
+	       a->restart_nslots == IP_RESTART_SLOTS &&
+	       a->restart_end - a->again == (uint64_t)(ip_restart_code_end - ip_restart_code);
 }
 
 static struct ip_restart_place place_of(const struct ip_target *target, uint64_t i)
 {
-	return (struct ip_restart_place){.slot = target->anchor.again_slots + i * IP_RESTART_SLOT,
+	return (struct ip_restart_place){.slot = target->anchor.restart_slots + i * IP_RESTART_SLOT,
 				       .calls = target->anchor.again + i * IP_RESTART_CALLS};
 }
 
@@ -140,8 +140,8 @@ static bool has_narrow_slots(const struct ip_target *target)
 	const struct ip_rt_anchor *a = &target->anchor;
 
 	return target->has_runtime && target->arch->bits == 32 && a->again &&
-	       a->again % IP_RESTART_NARROW == 0 && a->again_nslots == IP_RESTART_NARROW_SLOTS &&
-	       a->again_end - a->again == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
+	       a->again % IP_RESTART_NARROW == 0 && a->restart_nslots == IP_RESTART_NARROW_SLOTS &&
+	       a->restart_end - a->again == IP_RESTART_NARROW_SLOTS * IP_RESTART_NARROW;
 }
 
 static int take_narrow(const struct ip_target *target, pid_t tid, uint64_t sp, struct ip_restart_place *ret)

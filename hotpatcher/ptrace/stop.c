@@ -173,11 +173,11 @@ static int stop_all(struct ip_stop *stop)
 {
 	/* without priority each of the two has to wait for CPUs: at once it is the shorter of two evils */
 	const bool at_once = !stop->lend && stop->target->nstarved;
-	uint64_t tick = stop->max_ns / 16;
+	uint64_t interval_signal = stop->max_ns / 16;
 	int ret;
 
-	tick = tick > IP_INTERVAL_SIGNAL_NS ? IP_INTERVAL_SIGNAL_NS : tick < TICK_MIN_NS ? TICK_MIN_NS : tick;
-	ip_interval_signal_start(tick);
+	interval_signal = interval_signal > IP_INTERVAL_SIGNAL_NS ? IP_INTERVAL_SIGNAL_NS : interval_signal < TICK_MIN_NS ? TICK_MIN_NS : interval_signal;
+	ip_interval_signal_start(interval_signal);
 	if (at_once)
 		ret = stop_some(stop, true, true);
 	else
@@ -192,16 +192,16 @@ static int gather(struct ip_stop *stop)
 
 	if (ip_target_image_is_gone(stop->target)) /* then nobody needs to be stopped */
 		return ip_stop_refuse_image(stop);
-	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 || ip_stop_find_kin(stop) < 0)
+	if (check_limit(stop) < 0 || ip_stop_await_asleep(stop) < 0 || ip_stop_find_shared_mm(stop) < 0)
 		return -1;
-	ip_syscall_waits_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->sleeps); /* 0 */
+	ip_syscall_waits_look(stop->target->pid, 0, stop->target->arch->bits == 32, &stop->waits); /* 0 */
 	for (int i = 0; i < PASSES && (found = ip_stop_seize_new(stop)) > 0; i++)
 		;
 	if (found < 0)
 		return -1;
 	ip_stop_take_held(stop);
 	ip_stop_order(stop->threads, stop->n);
-	stop->lend = ip_priority_begin(&stop->boost) && ip_priority_guard_begin();
+	stop->lend = ip_priority_begin(&stop->priority) && ip_priority_guard_begin();
 	do {
 		if (stop_all(stop) < 0)
 			return -1;
@@ -252,7 +252,7 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		errno = EAGAIN;
 		return -1;
 	}
-	ip_syscall_waits_look(target->pid, tid, target->arch->bits == 32, &ret->sleeps);
+	ip_syscall_waits_look(target->pid, tid, target->arch->bits == 32, &ret->waits);
 	ip_job_control_begin(deadline_ns);
 	ip_interval_signal_start(IP_INTERVAL_SIGNAL_NS);
 	if (ip_stop_seize(ret, tid, PTRACE_O_TRACEEXEC) < 0) {
@@ -261,7 +261,7 @@ int ip_stop_one(struct ip_target *target, pid_t tid, uint64_t deadline_ns, struc
 		ip_interval_signal_stop();
 
 		ip_job_control_end();
-		ip_syscall_waits_clear(&ret->sleeps);
+		ip_syscall_waits_clear(&ret->waits);
 		errno = error;
 		return -1;
 	}

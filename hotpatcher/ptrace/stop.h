@@ -91,11 +91,11 @@ struct ip_stop {
 	struct ip_target *target;
 	struct ip_stopped_thread *threads;
 	size_t n, capacity;
-	pid_t *kin;
+	pid_t *shared_mm;
 	size_t nkin;
 	pid_t *workers; /* threads that are the kernel's own (kernel_worker.h) */
 	size_t nworkers;
-	struct ip_syscall_waits sleeps; /* of threads that were waiting before */
+	struct ip_syscall_waits waits; /* of threads that were waiting before */
 	uint64_t began_ns;	 /* CLOCK_MONOTONIC at the first INTERRUPT */
 	uint64_t began_tsc;
 	uint64_t running_began_ns;   /* at the first INTERRUPT of a running thread; 0: there was none */
@@ -110,7 +110,7 @@ struct ip_stop {
 	bool executed;		     /* a thread of the target has told of an exec */
 	bool same_image;	     /* step 6 said so */
 	bool text_only;		     /* step 7: nothing but text may be put back */
-	struct ip_priority boost;
+	struct ip_priority priority;
 };
 
 /* Steps 0 to 8, within max_ns from the first INTERRUPT to the last DETACH, of which the caller is expected to take reserve_ns: so gathering has less.

@@ -19,7 +19,7 @@
 #include "hotpatcher/ptrace/stop_private.h"
 
 #define LOOK_NS	    1000000l
-#define PATIENCE_NS 20000000ull /* at least: a read from a disk is over by then */
+#define TIMEOUT_NS 20000000ull /* at least: a read from a disk is over by then */
 
 struct sleeper {
 	pid_t tid;
@@ -97,7 +97,7 @@ int ip_stop_await_asleep(struct ip_stop *stop)
 		if (!n)
 			return 0;
 		if (ip_interrupted != interrupted ||
-		    ip_now_ns() - began > (stop->max_ns > PATIENCE_NS ? stop->max_ns : PATIENCE_NS))
+		    ip_now_ns() - began > (stop->max_ns > TIMEOUT_NS ? stop->max_ns : TIMEOUT_NS))
 			break;
 		nanosleep(&nap, NULL);
 	}

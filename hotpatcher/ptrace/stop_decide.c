@@ -61,7 +61,7 @@ static bool image_is_same(const struct ip_stop *stop)
 
 	/* where only kin is left of the process, that has its memory */
 	for (size_t i = 0; !t && i < stop->nkin; i++)
-		t = standing(stop, stop->kin[i]);
+		t = standing(stop, stop->shared_mm[i]);
 	return !stop->executed && t && ip_image_is_same(stop->target, t->tid);
 }
 
@@ -71,7 +71,7 @@ static int prove_image(struct ip_stop *stop)
 	if (!image_is_same(stop))
 		return ip_stop_refuse_image(stop);
 	for (size_t i = 0; i < stop->nkin; i++) {
-		const struct ip_stopped_thread *t = standing(stop, stop->kin[i]);
+		const struct ip_stopped_thread *t = standing(stop, stop->shared_mm[i]);
 
 		if (!t || ip_image_is_same(stop->target, t->tid))
 			continue;
@@ -129,7 +129,7 @@ void ip_stop_change(struct ip_stop *stop)
 		if (stop->text_only)
 			ip_restart_plainly(stop->target, t->tid, t->status);
 		else
-			ip_restart_stopped(stop->target, t->tid, t->status, &stop->sleeps, stop->whole,
+			ip_restart_stopped(stop->target, t->tid, t->status, &stop->waits, stop->whole,
 					   &t->left);
 		t->broken = false;
 	}

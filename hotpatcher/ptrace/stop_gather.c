@@ -21,8 +21,8 @@
 #include "hotpatcher/ptrace/kernel_worker.h"
 #include "hotpatcher/ptrace/stop_private.h"
 
-#define KIN_LOOKS  4 /* kin that is about to become another program does so in this many looks */
-#define KIN_NAP_NS 2000000l
+#define SHARED_MM_LOOKS  4 /* kin that is about to become another program does so in this many looks */
+#define SHARED_MM_NAP_NS 2000000l
 #define UNTOLD	   20 /* looks for who cannot be told apart */
 
 /* SEIZE did not work. 0: never mind; 1: list again; 2: it is ours already; -1: an error. */
@@ -133,7 +133,7 @@ int ip_stop_seize_new(struct ip_stop *stop)
 	ip_interval_signal_start(IP_INTERVAL_SIGNAL_NS);
 	found = seize_process(stop, stop->target->pid);
 	for (size_t i = 0; found >= 0 && i < stop->nkin; i++) {
-		int more = seize_process(stop, stop->kin[i]);
+		int more = seize_process(stop, stop->shared_mm[i]);
 
 		found = more < 0 ? -1 : found + more;
 	}
@@ -157,7 +157,7 @@ bool ip_stop_is_complete(const struct ip_stop *stop)
 	if (!has_all(stop, stop->target->pid))
 		return false;
 	for (size_t i = 0; i < stop->nkin; i++)
-		if (!has_all(stop, stop->kin[i]))
+		if (!has_all(stop, stop->shared_mm[i]))
 			return false;
 	return true;
 }
@@ -212,9 +212,9 @@ static pid_t live_thread(pid_t pid)
 
 /* Step 1: a child of vfork or posix_spawn shares the memory for a moment only, and its parent cannot stop before that is over. Another
  * user's process that cannot be told apart, such as the same program at its start or end, can be a moment later, mostly. */
-int ip_stop_find_kin(struct ip_stop *stop)
+int ip_stop_find_shared_mm(struct ip_stop *stop)
 {
-	const struct timespec nap = {.tv_nsec = KIN_NAP_NS};
+	const struct timespec nap = {.tv_nsec = SHARED_MM_NAP_NS};
 	pid_t pid = stop->target->pid;
 
 	for (int i = 0;; i++) {
@@ -223,13 +223,13 @@ int ip_stop_find_kin(struct ip_stop *stop)
 
 		if (!tid)
 			return ip_error("pid %d has ended", pid);
-		found = ip_shared_mm_find(pid, tid, &stop->kin, &stop->nkin);
-		if (found == 0 && (!stop->nkin || i >= KIN_LOOKS))
+		found = ip_shared_mm_find(pid, tid, &stop->shared_mm, &stop->nkin);
+		if (found == 0 && (!stop->nkin || i >= SHARED_MM_LOOKS))
 			return 0;
 		if (found < 0 && i >= UNTOLD)
 			return -1;
-		free(stop->kin);
-		stop->kin = NULL;
+		free(stop->shared_mm);
+		stop->shared_mm = NULL;
 		nanosleep(&nap, NULL);
 	}
 }

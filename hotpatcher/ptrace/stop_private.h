@@ -27,7 +27,7 @@ char ip_stop_state_of(int task, const char *tid);
 bool ip_stop_has_ended(pid_t pid, pid_t tid);
 
 /* stop_gather.c */
-int ip_stop_find_kin(struct ip_stop *stop);
+int ip_stop_find_shared_mm(struct ip_stop *stop);
 /* The number of threads that were not known, or have just vanished; -1 with the reason. */
 int ip_stop_seize_new(struct ip_stop *stop);
 bool ip_stop_is_complete(const struct ip_stop *stop);

@@ -24,8 +24,8 @@
 #define MOST_A_SECOND	  5		 /* stops of the greatest length, or as much in shorter ones */
 #define REST		  3		 /* the target runs so many times as long as a try has stopped it, */
 #define ASLEEP_REST	  19		 /* and where a thread is asleep */
-#define PATIENCE_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
-#define OTHER_PATIENCE_NS 5000000000ull
+#define TIMEOUT_NS	  60000000000ull /* for sleeping threads, and those that get no CPU */
+#define OTHER_TIMEOUT_NS 5000000000ull
 #define DETACH_TRIES	  8
 #define SAY_NS		  1000000000ull
 #define LATE_LOOK_NS	  200000l
@@ -143,7 +143,7 @@ bool ip_stop_go_on(const struct ip_target *target, uint64_t began_ns, bool *said
 {
 	const uint64_t ns = ip_now_ns() - began_ns;
 
-	if (ns > (target->asleep || target->starved ? PATIENCE_NS : OTHER_PATIENCE_NS))
+	if (ns > (target->asleep || target->starved ? TIMEOUT_NS : OTHER_TIMEOUT_NS))
 		return false;
 	if (ns < SAY_NS || *said)
 		return true;
@@ -340,13 +340,13 @@ uint64_t ip_stop_end(struct ip_stop *stop)
 	}
 	if (!all || stop->failed)
 		let_late_go(stop);
-	ip_priority_end(&stop->boost);
-	ip_syscall_waits_clear(&stop->sleeps);
+	ip_priority_end(&stop->priority);
+	ip_syscall_waits_clear(&stop->waits);
 	free(stop->threads);
-	free(stop->kin);
+	free(stop->shared_mm);
 	free(stop->workers);
 	stop->threads = NULL;
-	stop->kin = stop->workers = NULL;
+	stop->shared_mm = stop->workers = NULL;
 	stop->n = stop->capacity = stop->nkin = stop->nworkers = 0;
 	if (target->nheld || stop->failed)
 		ip_stop_let_go(target);

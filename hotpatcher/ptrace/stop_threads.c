@@ -78,9 +78,9 @@ static void meet_child(struct ip_stop *stop, pid_t pid, pid_t tid)
 	if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &child) < 0 || ip_stop_find(stop, child) ||
 	    is_thread_of(pid, child))
 		return;
-	if (ip_shared_mm_may_be(tid, child) && ip_array_grow(&stop->kin, stop->nkin, sizeof(*stop->kin)) == 0 &&
+	if (ip_shared_mm_may_be(tid, child) && ip_array_grow(&stop->shared_mm, stop->nkin, sizeof(*stop->shared_mm)) == 0 &&
 	    ip_stop_add(stop, child, child, false) == 0)
-		stop->kin[stop->nkin++] = child;
+		stop->shared_mm[stop->nkin++] = child;
 	else
 		ip_stop_hold(stop->target, child);
 }

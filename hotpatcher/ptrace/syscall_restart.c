@@ -37,7 +37,7 @@
 struct broken {
 	struct ip_target *target;
 	pid_t tid;
-	struct ip_syscall_waits *sleeps;
+	struct ip_syscall_waits *waits;
 	struct ip_arch_call call;
 	bool may_take; /* a slot of the runtime's memory */
 	bool kept;     /* the kernel has noted in the program's memory what is left */
@@ -177,7 +177,7 @@ static uint64_t began_at(const struct ip_syscall_wait *s)
  * look, and at the latest now. *ret_late: by how much that may be too late. */
 static uint64_t deadline_of(const struct broken *b, uint64_t limit, uint64_t *ret_late)
 {
-	const struct ip_syscall_wait s = ip_syscall_waits_find(b->sleeps, b->tid);
+	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
 	uint64_t now = now_ns(), began = now;
 
 	*ret_late = 0;
@@ -218,7 +218,7 @@ bool ip_restart_is_waiting(const struct ip_target *target, uint64_t pc)
 {
 	const struct ip_rt_anchor *a = &target->anchor;
 
-	return target->has_runtime && a->again && pc >= a->again && pc < a->again_end;
+	return target->has_runtime && a->again && pc >= a->again && pc < a->restart_end;
 }
 
 /* Whether the thread can be sent through the runtime's code: it is there, the call was made by the instruction that the code makes it
@@ -494,7 +494,7 @@ static bool keeps_time(const struct ip_arch_call *call)
  * it gets to run, at each stop. So it goes through our code too, where the end of its limit is kept. */
 static void wait_on_kept(struct broken *b)
 {
-	const struct ip_syscall_wait s = ip_syscall_waits_find(b->sleeps, b->tid);
+	const struct ip_syscall_wait s = ip_syscall_waits_find(b->waits, b->tid);
 	const uint64_t at = b->call.arguments[b->call.wait.argument];
 	struct ip_restart again = {0};
 	uint64_t limit, end;
@@ -521,10 +521,10 @@ bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct
 	       (is_partial(call) || is_broken_off(&b) || keeps_time(call));
 }
 
-void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *sleeps,
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *waits,
 			bool may_take, struct ip_time_left *ret_left)
 {
-	struct broken b = {.target = target, .tid = tid, .sleeps = sleeps, .may_take = may_take};
+	struct broken b = {.target = target, .tid = tid, .waits = waits, .may_take = may_take};
 	const struct ip_arch_call *call = &b.call;
 
 	*ret_left = (struct ip_time_left){0};

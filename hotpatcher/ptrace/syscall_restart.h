@@ -52,7 +52,7 @@ bool ip_restart_concerns(const struct ip_target *target, pid_t tid, const struct
 
 /* Step 4, for a thread that stands, with its wait status. may_take: all threads do. What
  * ip_restart_release() wants. */
-void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *sleeps,
+void ip_restart_stopped(struct ip_target *target, pid_t tid, int status, struct ip_syscall_waits *waits,
 			bool may_take, struct ip_time_left *ret_left);
 
 /* The same for one that may not be changed: its call, if we have broken it off, begins anew.

@@ -330,17 +330,17 @@ void ip_syscall_waits_clear(struct ip_syscall_waits *s)
 	*s = (struct ip_syscall_waits){0};
 }
 
-bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *sleep)
+bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *wait)
 {
 	uint64_t turns, given_away;
 	char text[4096];
 
-	if (!sleep->seen)
+	if (!wait->seen)
 		return false;
-	if (read_turns(pid, sleep->tid, &turns) == 0 && turns == sleep->turns + 1)
+	if (read_turns(pid, wait->tid, &turns) == 0 && turns == wait->turns + 1)
 		return true;
 	/* it may have been pushed aside on its way to the stop */
-	return ip_syscall_wait_read(pid, sleep->tid, "status", text, sizeof(text)) == 0 &&
+	return ip_syscall_wait_read(pid, wait->tid, "status", text, sizeof(text)) == 0 &&
 	       ip_syscall_wait_number(text, "voluntary_ctxt_switches", &given_away) == 0 &&
-	       given_away == sleep->given_away + 1;
+	       given_away == wait->given_away + 1;
 }

@@ -58,11 +58,11 @@ struct ip_syscall_waits {
 void ip_syscall_waits_look(pid_t pid, pid_t tid, bool narrow, struct ip_syscall_waits *ret);
 
 /* What was seen of the thread, which has stopped meanwhile. */
-struct ip_syscall_wait ip_syscall_waits_find(struct ip_syscall_waits *sleeps, pid_t tid);
+struct ip_syscall_wait ip_syscall_waits_find(struct ip_syscall_waits *waits, pid_t tid);
 
 /* Whether the thread, which has stopped meanwhile, slept from the look until we woke it up. */
-bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *sleep);
+bool ip_syscall_wait_was_unbroken(pid_t pid, const struct ip_syscall_wait *wait);
 
-void ip_syscall_waits_clear(struct ip_syscall_waits *sleeps);
+void ip_syscall_waits_clear(struct ip_syscall_waits *waits);
 
 #endif

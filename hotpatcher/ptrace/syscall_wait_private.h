@@ -16,11 +16,11 @@ int ip_syscall_wait_number(const char *text, const char *name, uint64_t *ret);
 long ip_syscall_wait_cpu(pid_t pid, pid_t tid, char *ret_state);
 
 /* The clock may have stood still between an earlier reading and the sleep. */
-bool ip_syscall_wait_is_of_use(const struct ip_cpu_clock *clock, const struct ip_syscall_wait *sleep);
+bool ip_syscall_wait_is_of_use(const struct ip_cpu_clock *clock, const struct ip_syscall_wait *wait);
 /* What is known of a CPU's clock; NULL: nothing. */
 struct ip_cpu_clock *ip_syscall_wait_clock(const struct ip_syscall_waits *s, long cpu);
 /* A clock of a CPU said this before now. */
-void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said, const struct ip_syscall_wait *sleep);
+void ip_syscall_wait_note_clock(struct ip_syscall_waits *s, long cpu, uint64_t said, const struct ip_syscall_wait *wait);
 
 /* Readings of the clocks of CPUs that threads were seen to sleep on, and of which none is known: from whoever runs there. */
 void ip_syscall_wait_read_runners(struct ip_syscall_waits *s);

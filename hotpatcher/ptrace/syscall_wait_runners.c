@@ -29,7 +29,7 @@ static uint64_t used_ns(void)
 struct runner {
 	pid_t pid, tid;
 	uint64_t ran, moves;
-	const struct ip_syscall_wait *sleep; /* of one that has slept there */
+	const struct ip_syscall_wait *wait; /* of one that has slept there */
 };
 
 /* A thread that was seen to sleep on this CPU, of which no reading is known; NULL: there is none. cpu -1: on any. */
@@ -73,8 +73,8 @@ static size_t find_runners_of(const struct ip_syscall_waits *s, pid_t pid, struc
 
 		if (cpu < 0 || state != 'R')
 			continue;
-		r.sleep = unknown_on(s, cpu);
-		if (r.sleep && read_runner(pid, tid, cpu, &r.ran, &r.moves) == 0)
+		r.wait = unknown_on(s, cpu);
+		if (r.wait && read_runner(pid, tid, cpu, &r.ran, &r.moves) == 0)
 			runners[n++] = r;
 	}
 	return n;
@@ -118,7 +118,7 @@ void ip_syscall_wait_read_runners(struct ip_syscall_waits *s)
 
 		nanosleep(&nap, NULL);
 		for (size_t i = 0; i < n; i++) {
-			const struct ip_syscall_wait *t = runners[i].sleep;
+			const struct ip_syscall_wait *t = runners[i].wait;
 			uint64_t ran, moves;
 
 			if (read_runner(runners[i].pid, runners[i].tid, t->cpu, &ran, &moves) < 0 ||

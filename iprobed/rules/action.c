@@ -112,7 +112,7 @@ int ip_rules_act_begin(struct ip_rules *e, struct ip_rules_target *t, const stru
 		ip_rules_forget(e, p);
 		return -1;
 	}
-	t->job.limit_ns = ip_now_ns() + r->for_ns + IP_RULES_PATIENCE_NS;
+	t->job.limit_ns = ip_now_ns() + r->for_ns + IP_RULES_TIMEOUT_NS;
 	t->doing = IP_RULES_ACT;
 	t->told_memory = false;
 	t->by = firing->arm;
@@ -161,7 +161,7 @@ int ip_rules_clean_begin(struct ip_rules *e, struct ip_rules_target *t)
 	ip_rules_command_add(&c, "%d", t->process.pid);
 	if (ip_rules_command_start(&c, e, t, "/", &t->job) < 0)
 		return -1;
-	t->job.limit_ns = ip_now_ns() + IP_RULES_PATIENCE_NS;
+	t->job.limit_ns = ip_now_ns() + IP_RULES_TIMEOUT_NS;
 	t->doing = IP_RULES_CLEAN;
 	return 0;
 }

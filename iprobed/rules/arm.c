@@ -182,7 +182,7 @@ int ip_rules_snapshot_begin(struct ip_rules *e, struct ip_rules_target *t,
 		free(ip_steal_ptr(t->side_dir));
 		return -1;
 	}
-	t->side.limit_ns = ip_now_ns() + IP_RULES_PATIENCE_NS;
+	t->side.limit_ns = ip_now_ns() + IP_RULES_TIMEOUT_NS;
 	t->side_by = firing->arm;
 	return 0;
 }

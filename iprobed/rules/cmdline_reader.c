@@ -22,7 +22,7 @@
 #include "common/now.h"
 
 #define CMDLINE_MAX 4096
-#define PATIENCE_NS 2000000000ull
+#define TIMEOUT_NS 2000000000ull
 #define SOCKET_FD   0 /* the child's only one */
 #define LATE	    (-2)
 
@@ -114,7 +114,7 @@ void ip_rules_reader_close(struct ip_rules_reader *r)
 /* The size of the answer; LATE; or 0 or less: the reader has gone. */
 static ssize_t ask(const struct ip_rules_reader *r, pid_t pid, char *buffer, size_t size)
 {
-	uint64_t limit = ip_now_ns() + PATIENCE_NS, now;
+	uint64_t limit = ip_now_ns() + TIMEOUT_NS, now;
 
 	if (send(r->fd, &pid, sizeof(pid), MSG_NOSIGNAL) < 0)
 		return -1;

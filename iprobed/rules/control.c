@@ -22,7 +22,7 @@
 #define REQUEST_MAX 256
 #define PACKET_MAX  (32u << 10)
 #define REPLY_MAX   (64ul << 20)
-#define PATIENCE_S  60
+#define TIMEOUT_S  60
 
 static int address_of(const char *state, struct sockaddr_un *ret)
 {
@@ -212,9 +212,9 @@ static int carry_out(struct ip_rules *e, char *request, uint64_t now_ns, FILE *o
 /* Who asks and does not read is not waited for. */
 static void send_all(int fd, const char *text, size_t size)
 {
-	const struct timeval patience = {.tv_sec = 2};
+	const struct timeval timeout = {.tv_sec = 2};
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	for (size_t sent = 0; sent < size; sent += PACKET_MAX) {
 		size_t rest = size - sent;
 
@@ -225,7 +225,7 @@ static void send_all(int fd, const char *text, size_t size)
 
 static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 {
-	const struct timeval patience = {
+	const struct timeval timeout = {
 		.tv_sec = 2}; /* nobody connects whom we do not trust; the machine may be busy */
 	_cleanup_free_ char *text = NULL, *reply = NULL;
 	char request[REQUEST_MAX + 1];
@@ -236,7 +236,7 @@ static void serve(struct ip_rules *e, int fd, uint64_t now_ns)
 	FILE *out;
 	int done;
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || (who.uid && who.uid != geteuid()) ||
 	    (n = recv(fd, request, REQUEST_MAX, 0)) <= 0)
 		return;
@@ -292,7 +292,7 @@ static char *receive_all(int fd)
 
 int ip_rules_ask(const char *state, const char *request, char **ret)
 {
-	const struct timeval patience = {.tv_sec = PATIENCE_S};
+	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	_cleanup_free_ char *reply = NULL;
 	struct sockaddr_un address;
@@ -304,7 +304,7 @@ int ip_rules_ask(const char *state, const char *request, char **ret)
 
 	if (address_of(state, &address) < 0)
 		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return errno == ENOENT || errno == ECONNREFUSED
 			       ? ip_error("no iprobed carries out rules here: nobody listens at %s",

@@ -23,7 +23,7 @@
 #include "iprobed/worker.h"
 
 #define TARGET_FD   3
-#define PATIENCE_NS 30000000000ull
+#define TIMEOUT_NS 30000000000ull
 #define VARIABLES   16
 
 static void fail(const char *what)
@@ -164,7 +164,7 @@ bool ip_rules_job_step(struct ip_rules_job *job, uint64_t now_ns)
 	}
 	if (job->limit_ns && now_ns >= job->limit_ns)
 		ip_rules_job_end(job, now_ns);
-	if (job->told_ns && now_ns - job->told_ns > PATIENCE_NS)
+	if (job->told_ns && now_ns - job->told_ns > TIMEOUT_NS)
 		kill(job->pid, SIGKILL);
 	return false;
 }

@@ -18,7 +18,7 @@
 #define IP_RULES_BEGIN	 4u /* sessions that one turn begins: requests are served between turns */
 #define IP_RULES_ACTING                                                                                      \
 	32u /* that record at the same time: each has 64 MiB, unless its rule says otherwise */
-#define IP_RULES_PATIENCE_NS 20000000000ull /* beyond what a session is to take */
+#define IP_RULES_TIMEOUT_NS 20000000000ull /* beyond what a session is to take */
 /* What benchmarks/active measures here, rounded up: nanoseconds of the process's time. */
 #define IP_RULES_EVENT_NS   13.0
 #define IP_RULES_MEASURE_NS 30.0		    /* a call with a histogram */
@@ -89,7 +89,7 @@ struct ip_rules_target {
 	char side_why[IP_RULES_WHY];
 	struct ip_rules_firing waiting[IP_RULES_WAITING];
 	size_t nwaiting;
-	uint64_t retry_ns, patience_ns; /* after something has failed: when again, and how long it was */
+	uint64_t retry_ns, backoff_ns; /* after something has failed: when again, and how long it was */
 	char said[IP_RULES_JOB_WORD];	/* what was logged last about that */
 	bool unclean;			/* that was putting back */
 	bool told_watch;

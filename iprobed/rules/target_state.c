@@ -17,8 +17,8 @@
 #include "iprobed/rules/rules_private.h"
 #include "iprobed/rules/store.h"
 
-#define PATIENCE_NS	  1000000000ull
-#define PATIENCE_LIMIT_NS 600000000000ull
+#define BACKOFF_NS	  1000000000ull
+#define BACKOFF_MOST_NS 600000000000ull
 #define RELOAD_NS	  5000000000ull
 #define COSTLY_NS	  60000000000ull /* a watch that costs too much is left alone */
 
@@ -159,13 +159,13 @@ static void failed(struct ip_rules_target *t, const struct ip_rules_state *state
 		t->gone = true;
 		return;
 	}
-	t->patience_ns = t->patience_ns ? 2 * t->patience_ns : PATIENCE_NS;
-	if (t->patience_ns > PATIENCE_LIMIT_NS)
-		t->patience_ns = PATIENCE_LIMIT_NS;
-	t->retry_ns = now_ns + t->patience_ns;
+	t->backoff_ns = t->backoff_ns ? 2 * t->backoff_ns : BACKOFF_NS;
+	if (t->backoff_ns > BACKOFF_MOST_NS)
+		t->backoff_ns = BACKOFF_MOST_NS;
+	t->retry_ns = now_ns + t->backoff_ns;
 	if (strcmp(t->said, what))
 		ip_rules_log(state, t, "%s; it is tried again in %s, and then less and less often", what,
-			     ip_format_ns(t->patience_ns, again));
+			     ip_format_ns(t->backoff_ns, again));
 	snprintf(t->said, sizeof(t->said), "%s", what);
 }
 
@@ -192,7 +192,7 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 	} else if (which >= 1 && which <= t->nwatched) {
 		struct ip_rules_arm *arm = t->watched[which - 1];
 
-		t->patience_ns = 0;
+		t->backoff_ns = 0;
 		if (t->is_overhead[which - 1]) {
 			ip_rules_log(arm->state, t,
 				     "to watch it takes more than %g %% (overhead): %s; it is left alone for "
@@ -208,7 +208,7 @@ static void watch_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t 
 			ip_rules_fire(e, t, arm, false, now_ns, "%s", end);
 		}
 	} else if (t->job.told_ns) {
-		t->patience_ns = 0; /* we have ended it */
+		t->backoff_ns = 0; /* we have ended it */
 	} else if (ip_pidfd_lives(t->pidfd)) {
 		failed(t, state, end, now_ns);
 	}
@@ -222,7 +222,7 @@ static void job_ended(struct ip_rules *e, struct ip_rules_target *t, uint64_t no
 	bool good = !killed && !WEXITSTATUS(t->job.status);
 
 	if (t->doing == IP_RULES_ACT && ip_rules_act_end(e, t, now_ns))
-		t->patience_ns = 0;
+		t->backoff_ns = 0;
 	else if (watched)
 		watch_ended(e, t, now_ns);
 	else if (cleaned && !good)

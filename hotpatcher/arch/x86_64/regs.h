@@ -83,7 +83,7 @@ static inline void ip_arch_prepare(struct ip_arch_call *call, const uint64_t *ar
 		ip_i386_set_arguments(&call->regs, arguments);
 	else
 		ip_arch_set_arguments(&call->regs, arguments);
-	ip_arch_do_again(&call->regs, number, behind);
+	ip_arch_do_restart(&call->regs, number, behind);
 	if (!call->narrow)
 		call->regs.rcx = behind; /* as the processor leaves it */
 }

@@ -232,7 +232,7 @@ static inline bool ip_arch_poll_first(long number, const uint64_t *args, long n,
 
 /* The registers of a thread that is made to do the call again, from behind it: the kernel starts it anew, unless a signal
  * comes first. */
-static inline void ip_arch_do_again(struct user_regs_struct *r, long number, uint64_t behind)
+static inline void ip_arch_do_restart(struct user_regs_struct *r, long number, uint64_t behind)
 {
 	r->orig_rax = number;
 	r->rax = IP_ARCH_RESTART_UNLESS_HANDLER;
@@ -245,7 +245,7 @@ static inline void ip_arch_do_poll(struct user_regs_struct *r, uint64_t again, u
 				       again + offsetof(struct ip_restart, time), 0, 8};
 
 	ip_arch_set_arguments(r, arguments);
-	ip_arch_do_again(r, SYS_ppoll, behind);
+	ip_arch_do_restart(r, SYS_ppoll, behind);
 }
 
 #endif

@@ -16,10 +16,10 @@
 /* A call reaches everything. */
 #define CPU_CALLS_ARE_NEAR 0
 #define CPU_CALLS_USERS	   0
-#define CPU_FLIPS	   0 /* a borrowed thread must be a 64-bit one */
+#define CPU_REMAPS	   0 /* a borrowed thread must be a 64-bit one */
 #define CPU_SYS_GETRESUID  SYS_getresuid32
 #define CPU_SYS_GETRESGID  SYS_getresgid32
-#define CPU_AGAIN_SLOTS	   0 /* syscall_resume.S has what it needs on the stack */
+#define CPU_RESTART_SLOTS	   0 /* syscall_resume.S has what it needs on the stack */
 #define CPU_SYS_MMAP	   SYS_mmap2 /* its offset, in pages, is always 0 here */
 
 /* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */

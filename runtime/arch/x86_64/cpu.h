@@ -20,8 +20,8 @@
 #define CPU_SYS_MMAP	   SYS_mmap
 #define CPU_CALLS_USERS	   1 /* user.S */
 #define CPU_READS_PMCS	   1 /* cpu_read_pmc(), where the kernel lets us */
-#define CPU_FLIPS	   1 /* remap.S is there */
-#define CPU_AGAIN_SLOTS	   1 /* of syscall_resume.S */
+#define CPU_REMAPS	   1 /* remap.S is there */
+#define CPU_RESTART_SLOTS	   1 /* of syscall_resume.S */
 
 /* Where C libraries keep a thread's id, from the thread pointer: musl, musl before 1.2, glibc. */
 #define CPU_TID_PLACES 0x30, 0x38, 0x2d0

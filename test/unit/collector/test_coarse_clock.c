@@ -37,8 +37,8 @@ static uint64_t live(struct ip_area *area, int dir, long ns)
 
 	assert_true(child >= 0);
 	if (!child) {
-		struct ip_coarse_clock *pulse;
-		int done = ip_coarse_clock_start(area, dir, &pulse);
+		struct ip_coarse_clock *coarse_clock;
+		int done = ip_coarse_clock_start(area, dir, &coarse_clock);
 
 		area->clock->reserved[0] = area->clock->now;
 		if (ns)
@@ -97,7 +97,7 @@ static void go_on_after(long ns)
 	struct ip_area *area;
 	int dir;
 	struct ip_coarse_clock_stats stats;
-	struct ip_coarse_clock *pulse;
+	struct ip_coarse_clock *coarse_clock;
 	uint64_t begin, first, last, killed, gone_on, from, to, width, widest = 0;
 	FILE *in;
 
@@ -111,8 +111,8 @@ static void go_on_after(long ns)
 	assert_in_range(first, begin, last);
 	nap(GAP_NS);
 	gone_on = ip_clock_now();
-	assert_int_equal(ip_coarse_clock_start(area, dir, &pulse), 0);
-	ip_coarse_clock_stop(pulse, &stats);
+	assert_int_equal(ip_coarse_clock_start(area, dir, &coarse_clock), 0);
+	ip_coarse_clock_stop(coarse_clock, &stats);
 
 	in = fopen(place.stamps, "r");
 	assert_non_null(in);
@@ -175,7 +175,7 @@ static void test_condensed(void **state)
 	static struct run before[RUNS], after[4 * RUNS];
 	const size_t half = RUNS / 2;
 	struct ip_coarse_clock_stats stats;
-	struct ip_coarse_clock *pulse;
+	struct ip_coarse_clock *coarse_clock;
 	struct place place;
 	uint64_t end;
 	size_t n;
@@ -193,8 +193,8 @@ static void test_condensed(void **state)
 	}
 	fclose(out);
 	place.area->clock->now = before[RUNS - 1].to;
-	assert_int_equal(ip_coarse_clock_start(place.area, place.dirfd, &pulse), 0);
-	ip_coarse_clock_condense(pulse, before[half].to);
+	assert_int_equal(ip_coarse_clock_start(place.area, place.dirfd, &coarse_clock), 0);
+	ip_coarse_clock_condense(coarse_clock, before[half].to);
 	n = read_runs(&place, after, N_ELEMENTS(after));
 	assert_in_range(n, 1 + half, N_ELEMENTS(after) - 1);
 	check_runs(after, n);
@@ -205,12 +205,12 @@ static void test_condensed(void **state)
 	/* while it goes on */
 	for (int i = 0; i < 40; i++) {
 		nap(500000);
-		ip_coarse_clock_condense(pulse, ip_clock_now() - 1000000);
+		ip_coarse_clock_condense(coarse_clock, ip_clock_now() - 1000000);
 		check_runs(after, read_runs(&place, after, N_ELEMENTS(after)));
 	}
 	end = ip_clock_now();
-	ip_coarse_clock_condense(pulse, end);
-	ip_coarse_clock_stop(pulse, &stats);
+	ip_coarse_clock_condense(coarse_clock, end);
+	ip_coarse_clock_stop(coarse_clock, &stats);
 	n = read_runs(&place, after, N_ELEMENTS(after));
 	check_runs(after, n);
 	assert_int_equal(after[0].from, before[0].from);

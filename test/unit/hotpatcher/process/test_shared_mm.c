@@ -54,7 +54,7 @@ static int wait_for_end(void *pipe)
 }
 
 /* Shares our memory, and not the descriptors: until `end` is closed. */
-static pid_t start_kin(int *end)
+static pid_t start_sharer(int *end)
 {
 	static int fds[2];
 	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -68,7 +68,7 @@ static pid_t start_kin(int *end)
 	return pid;
 }
 
-static void end_kin(pid_t pid, int end)
+static void end_sharer(pid_t pid, int end)
 {
 	int status;
 
@@ -96,16 +96,16 @@ static void the_kernel_does_not_tell(void **state)
 	assert_false(ip_shared_mm_is(getpid(), getpid()));
 }
 
-static void kin_may_be(void **state)
+static void may_share(void **state)
 {
 	int end;
-	const pid_t pid = start_kin(&end);
+	const pid_t pid = start_sharer(&end);
 	pid_t *all;
 	size_t n;
 
 	assert_true(ip_shared_mm_may_be(getpid(), pid));
 	assert_int_equal(ip_shared_mm_find(getpid(), getpid(), &all, &n), -1);
-	end_kin(pid, end);
+	end_sharer(pid, end);
 	assert_false(ip_shared_mm_may_be(getpid(), pid));
 	assert_int_equal(ip_shared_mm_find(getpid(), getpid(), &all, &n), 0);
 	assert_int_equal(n, 0);
@@ -159,7 +159,7 @@ static void others_may_be_where_no_file_can_be_opened(void **state)
 static void kin_whose_sizes_go_to_and_fro(void **state)
 {
 	int end;
-	const pid_t pid = start_kin(&end);
+	const pid_t pid = start_sharer(&end);
 	pthread_t thread;
 
 	ended = false;
@@ -168,14 +168,14 @@ static void kin_whose_sizes_go_to_and_fro(void **state)
 		assert_true(ip_shared_mm_may_be(getpid(), pid));
 	ended = true;
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	end_kin(pid, end);
+	end_sharer(pid, end);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_kernel_does_not_tell),
-		cmocka_unit_test(kin_may_be),
+		cmocka_unit_test(may_share),
 		cmocka_unit_test(others_are_not),
 		cmocka_unit_test(others_are_not_while_it_grows),
 		cmocka_unit_test(others_may_be_where_no_file_can_be_opened),
